@@ -1,0 +1,157 @@
+"""Keep every thought, send only what you choose, and see it before you send it.
+
+The names below are the promise; nothing else is. Each is loaded when it is first used, so
+that importing the package costs nothing but this file.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Block",
+    "BlockChunk",
+    "Chunk",
+    "Conflict",
+    "ContextUsage",
+    "CorruptRow",
+    "ErrorChunk",
+    "FinishChunk",
+    "MediaBlock",
+    "Message",
+    "MissingExtra",
+    "NotFound",
+    "Origin",
+    "OriginChunk",
+    "RawBlock",
+    "ReasoningChunk",
+    "ReasoningSettings",
+    "ReasoningStoreError",
+    "Request",
+    "SchemaError",
+    "SecretMasker",
+    "Selection",
+    "SettingError",
+    "Store",
+    "StoreBusy",
+    "StoreFull",
+    "Stored",
+    "StreamNormalizer",
+    "TagFilter",
+    "TextBlock",
+    "TextChunk",
+    "ThinkingBlock",
+    "TokenCount",
+    "ToolCallBlock",
+    "ToolCallChunk",
+    "ToolResponseBlock",
+    "UnknownChunk",
+    "Usage",
+    "UsageChunk",
+    "UsageError",
+    "Verdict",
+    "Warning",
+    "WireError",
+    "assistant",
+    "build_request",
+    "effective_tokens",
+    "normalize_response",
+    "select",
+    "split_reasoning",
+    "system",
+    "tool",
+    "user",
+    "visible_parts",
+]
+
+if TYPE_CHECKING:
+    from reasoning_store.blocks import (
+        Block,
+        MediaBlock,
+        Message,
+        Origin,
+        RawBlock,
+        TextBlock,
+        ThinkingBlock,
+        ToolCallBlock,
+        ToolResponseBlock,
+        Usage,
+        assistant,
+        system,
+        tool,
+        user,
+    )
+    from reasoning_store.chunks import (
+        BlockChunk,
+        Chunk,
+        ErrorChunk,
+        FinishChunk,
+        OriginChunk,
+        ReasoningChunk,
+        TextChunk,
+        ToolCallChunk,
+        UnknownChunk,
+        UsageChunk,
+    )
+    from reasoning_store.egress.display import visible_parts
+    from reasoning_store.egress.free import build_request, effective_tokens, select
+    from reasoning_store.egress.request import Request
+    from reasoning_store.egress.select import Selection, Verdict, Warning
+    from reasoning_store.egress.tokens import TokenCount
+    from reasoning_store.egress.usage import ContextUsage
+    from reasoning_store.errors import (
+        Conflict,
+        CorruptRow,
+        MissingExtra,
+        NotFound,
+        ReasoningStoreError,
+        SchemaError,
+        SettingError,
+        StoreBusy,
+        StoreFull,
+        UsageError,
+        WireError,
+    )
+    from reasoning_store.ingress.masking import SecretMasker
+    from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
+    from reasoning_store.ingress.tags import TagFilter, split_reasoning
+    from reasoning_store.session import Stored
+    from reasoning_store.settings import ReasoningSettings
+    from reasoning_store.store import Store
+
+_HOMES = {
+    "blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock ToolCallBlock
+        ToolResponseBlock Usage assistant system tool user""",
+    "chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk TextChunk
+        ToolCallChunk UnknownChunk UsageChunk""",
+    "egress.display": "visible_parts",
+    "egress.free": "build_request effective_tokens select",
+    "egress.request": "Request",
+    "egress.select": "Selection Verdict Warning",
+    "egress.tokens": "TokenCount",
+    "egress.usage": "ContextUsage",
+    "errors": """Conflict CorruptRow MissingExtra NotFound ReasoningStoreError SchemaError
+        SettingError StoreBusy StoreFull UsageError WireError""",
+    "ingress.masking": "SecretMasker",
+    "ingress.normalizer": "StreamNormalizer normalize_response",
+    "ingress.tags": "TagFilter split_reasoning",
+    "session": "Stored",
+    "settings": "ReasoningSettings",
+    "store": "Store",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,303 @@
+"""Blocks and messages as JSON, and back.
+
+The names in JSON are the product's: camel case of the fields in ``blocks``. Both
+directions are read off the dataclasses, so a new field is written in one place. What a
+field leaves at its default is left out. A block of a type that this code does not know
+survives as it came, inside a ``RawBlock``.
+
+Two ways in. Rows of our own are decoded by table, unchecked but for names: they were
+checked when they were written. JSON from elsewhere goes through ``validate_message``,
+which pydantic checks whole.
+
+JSON text keeps key order, writes non-ASCII as itself and escapes only what JSON demands
+plus lone surrogates, so that any Python string comes back code point for code point from
+any engine that stores UTF-8 text. This module knows no SQL, no provider and no policy.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store.blocks import (
+    Block,
+    MediaBlock,
+    Message,
+    Origin,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+)
+from reasoning_store.errors import CorruptRow, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPLIT_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
+_NONCHARACTER = "\ufdd0"
+
+
+def dumps(value: Any) -> str:
+    """Return ``value`` as JSON text that every engine keeps and ``loads`` returns exactly.
+
+    JSON has one escape for a character beyond the BMP and for two surrogates that merely
+    stand side by side, and would return the second as the first. Such neighbours are
+    therefore held apart by a run of U+FDD0 that occurs nowhere in the text; as many
+    leading spaces say how long the run is. Ordinary text has neither.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"a value cannot be written as JSON: {type(error).__name__}",
+            hint="use strings, numbers, booleans, None, lists and dicts; no cycles",
+        ) from None
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    prefix = ""
+    if _SPLIT_PAIR.search(text):
+        wedge = _NONCHARACTER
+        while wedge in text:
+            wedge += _NONCHARACTER
+        text = _SPLIT_PAIR.sub(wedge, text)
+        prefix = " " * len(wedge)
+    return prefix + _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def loads(text: str) -> Any:
+    """Return the value of JSON text that ``dumps`` wrote, or of any other JSON text."""
+    value = json.loads(text)
+    if text.startswith(" "):
+        wedge = _NONCHARACTER * (len(text) - len(text.lstrip(" ")))
+        apart = re.compile(f"(?<=[\ud800-\udbff]){wedge}(?=[\udc00-\udfff])")
+        return _map_strings(value, lambda string: apart.sub("", string))
+    return value
+
+
+def _map_strings(value: Any, change: Any) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_map_strings(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(key): _map_strings(item, change) for key, item in value.items()}
+    return value
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.title() for part in tail)
+
+
+def _names(kind: type) -> dict[str, str]:
+    return {item.name: _camel(item.name) for item in fields(kind)}
+
+
+def _optional(kind: type) -> dict[str, Any]:
+    """The fields that JSON leaves out at their default."""
+    return {
+        item.name: item.default
+        for item in fields(kind)
+        if item.default is not MISSING and item.name != "type"
+    }
+
+
+_BLOCKS: dict[str, type] = {
+    "text": TextBlock,
+    "thinking": ThinkingBlock,
+    "tool_call": ToolCallBlock,
+    "tool_response": ToolResponseBlock,
+    "media": MediaBlock,
+    "raw": RawBlock,
+}
+_KINDS: tuple[type, ...] = (*_BLOCKS.values(), Origin, Usage, Message)
+_TO_JSON: dict[type, dict[str, str]] = {kind: _names(kind) for kind in _KINDS}
+_FROM_JSON: dict[type, dict[str, str]] = {
+    kind: {json_name: name for name, json_name in names.items()} for kind, names in _TO_JSON.items()
+}
+_DEFAULTS: dict[type, dict[str, Any]] = {kind: _optional(kind) for kind in _KINDS}
+_ALWAYS = frozenset({"thought"})
+"""Written even at its default: a thinking block says what was thought, though it be nothing."""
+
+
+def _to_json(value: Any) -> dict[str, Any]:
+    kind = type(value)
+    defaults = _DEFAULTS[kind]
+    out: dict[str, Any] = {"type": value.type} if hasattr(value, "type") else {}
+    for name, json_name in _TO_JSON[kind].items():
+        if name == "type":
+            continue
+        item = getattr(value, name)
+        if name in defaults and name not in _ALWAYS:
+            default = defaults[name]
+            if item is default or (
+                item is not None and type(item) is type(default) and item == default
+            ):
+                continue
+        out[json_name] = item
+    return out
+
+
+def _from_json(kind: Any, data: Mapping[str, Any]) -> Any:
+    names = _FROM_JSON[kind]
+    try:
+        return kind(**{names[key]: item for key, item in data.items()})
+    except (KeyError, TypeError) as error:
+        raise CorruptRow(
+            f"stored JSON of a {kind.__name__} has a field missing or one too many: {error}"
+        ) from None
+
+
+def block_to_json(block: Block) -> dict[str, Any]:
+    """Return the JSON object of one block."""
+    if isinstance(block, RawBlock) and block.kind not in _BLOCKS:
+        return dict(block.data)
+    out = _to_json(block)
+    if isinstance(block, MediaBlock) and block.data is not None:
+        out["data"] = base64.b64encode(block.data).decode("ascii")
+    return out
+
+
+def block_from_json(data: Mapping[str, Any]) -> Block:
+    """Return the block of one JSON object; a type that is not known here is kept whole."""
+    type_name = data.get("type") if isinstance(data, Mapping) else None
+    if not isinstance(type_name, str):
+        raise CorruptRow("stored JSON of a block has no type")
+    kind = _BLOCKS.get(type_name)
+    if kind is None:
+        return RawBlock(data=dict(data), kind=type_name)
+    block: Block = _from_json(kind, data)
+    if isinstance(block, MediaBlock) and isinstance(block.data, str):
+        try:
+            data_bytes = base64.b64decode(block.data, validate=True)
+        except (binascii.Error, ValueError):
+            raise CorruptRow("stored JSON of a media block holds data that is not base64") from None
+        return _from_json(MediaBlock, {**data, "data": data_bytes})
+    return block
+
+
+def blocks_to_json(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    return [block_to_json(block) for block in blocks]
+
+
+def blocks_from_json(data: Iterable[Mapping[str, Any]]) -> tuple[Block, ...]:
+    return tuple(block_from_json(item) for item in data)
+
+
+def usage_to_json(usage: Usage) -> dict[str, Any]:
+    return _to_json(usage)
+
+
+def usage_from_json(data: Mapping[str, Any]) -> Usage:
+    usage: Usage = _from_json(Usage, data)
+    return usage
+
+
+def origin_to_json(origin: Origin) -> dict[str, Any]:
+    return _to_json(origin)
+
+
+def origin_from_json(data: Mapping[str, Any]) -> Origin:
+    origin: Origin = _from_json(Origin, data)
+    return origin
+
+
+def message_to_json(message: Message) -> dict[str, Any]:
+    """Return the JSON object of one message, as exports carry it."""
+    out = _to_json(message)
+    out["blocks"] = blocks_to_json(message.blocks)
+    if message.origin is not None:
+        out["origin"] = origin_to_json(message.origin)
+    if message.usage is not None:
+        out["usage"] = usage_to_json(message.usage)
+    return out
+
+
+def message_from_json(data: Mapping[str, Any]) -> Message:
+    """Return the message of a JSON object that we wrote ourselves."""
+    parts = dict(data)
+    parts["blocks"] = blocks_from_json(parts.get("blocks", ()))
+    if parts.get("origin") is not None:
+        parts["origin"] = origin_from_json(parts["origin"])
+    if parts.get("usage") is not None:
+        parts["usage"] = usage_from_json(parts["usage"])
+    message: Message = _from_json(Message, parts)
+    return message
+
+
+def argument_text(block: ToolCallBlock) -> str:
+    """Return a call's arguments as they came, or as JSON where they came as an object."""
+    if block.arguments is not None:
+        return block.arguments
+    return dumps({} if block.parameters is None else block.parameters)
+
+
+def result_text(block: ToolResponseBlock) -> str:
+    """Return a tool's answer as text: a string as it stands, anything else as JSON."""
+    return block.result if isinstance(block.result, str) else dumps(block.result)
+
+
+def validate_message(data: Any) -> Message:
+    """Return the message of a JSON object from elsewhere, checked whole.
+
+    Raises ``UsageError`` naming the places that are wrong, never what stands there.
+    """
+    if isinstance(data, Mapping) and isinstance(data.get("blocks"), list):
+        blocks = [_validate_block(item, f"blocks.{n}.") for n, item in enumerate(data["blocks"])]
+        data = {**data, "blocks": blocks}
+    message: Message = _validate(Message, data, "")
+    return message
+
+
+def _validate_block(data: Any, place: str) -> Block:
+    type_name = data.get("type") if isinstance(data, Mapping) else None
+    if not isinstance(type_name, str):
+        raise UsageError(f"not a message: {place}type: a block is an object with a type")
+    kind = _BLOCKS.get(type_name)
+    if kind is None:
+        return RawBlock(data=dict(data), kind=type_name)
+    if kind is MediaBlock and isinstance(data.get("data"), str):
+        try:
+            data = {**data, "data": base64.b64decode(data["data"], validate=True)}
+        except (binascii.Error, ValueError):
+            raise UsageError(f"not a message: {place}data: is not base64") from None
+    block: Block = _validate(kind, data, place)
+    return block
+
+
+def _validate(kind: type, data: Any, place: str) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        return _border(kind).validate_python([data])[0]
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_url=False, include_context=False)
+        raise UsageError(
+            "not a message: "
+            + "; ".join(
+                f"{place}{'.'.join(str(part) for part in item['loc'][1:])}: {item['msg']}"
+                for item in wrong[:5]
+            )
+        ) from None
+
+
+@cache
+def _border(kind: type) -> TypeAdapter[list[Any]]:
+    # A list, because pydantic takes JSON's names for a dataclass of ours only where the
+    # outermost type is not itself one.
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(
+        list[kind],  # type: ignore[valid-type]
+        config=ConfigDict(alias_generator=_camel, extra="forbid"),
+    )
