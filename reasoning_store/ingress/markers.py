@@ -1,0 +1,236 @@
+"""What delimits thinking inside plain text: tag names, literal markers, and their patterns.
+
+Theory. A delimiter is a string that a model writes to turn from one channel to the other.
+Two kinds exist. A *tag* is ``<name>`` or ``</name>`` with a little tolerance; a *marker*
+is a string of a model family's own, taken exactly as it stands. What a delimiter means
+depends only on whether a thinking block is open, so two lists of them are enough:
+
+    outside a block   opens, closes (stray), answers and drops are delimiters
+    inside a block    closes, answers and ends are delimiters
+
+Each list becomes two patterns: one finds the next delimiter, the other tells whether the
+end of what has arrived may still grow into one. A delimiter is decided as soon as it is
+complete, the shortest first where one begins another, so no later character changes what
+an earlier one meant; that is why the pieces in which a text arrives cannot matter.
+
+This module knows spelling. It must not know streams, blocks or providers: which family a
+model speaks is data of ``wire``, and what is done at a delimiter is ``ingress.tags``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from reasoning_store.errors import SettingError
+
+DEFAULT_TAGS: tuple[str, ...] = ("think", "thinking", "thought", "reasoning", "reflection")
+"""The names of seeds 000 and 001."""
+
+LONGEST_RUN = 16
+"""Whitespace allowed in each place of a tag; more of it is text, so a tag has a length."""
+
+LONGEST_NAME = 64
+
+_SPACE = r"[ \t\r\n\f\v]"
+_SPACES = f"{_SPACE}{{0,{LONGEST_RUN}}}+"
+_NOT_IN_NAMES = re.compile(r"[<>/\s]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The delimiters of one model family, each exact and case-sensitive.
+
+    ``opens`` begin a block, ``closes`` end it and are removed where they are stray.
+    ``answers`` wrap the visible part from the front: removed, and they end a block that
+    was left open. ``drops`` are removed from visible text and are thought text inside a
+    block. ``ends`` end a block and are text outside one. ``tags`` are further tag names.
+    """
+
+    opens: tuple[str, ...] = ()
+    closes: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    source: str
+
+
+FAMILIES: dict[str, Family] = {
+    "cohere": Family(
+        opens=("<|START_THINKING|>",),
+        closes=("<|END_THINKING|>",),
+        answers=("<|START_RESPONSE|>",),
+        drops=("<|END_RESPONSE|>",),
+        source="Command A Reasoning chat template; the prompt usually opens the block",
+    ),
+    "ernie": Family(
+        tags=("think",),
+        drops=("<response>", "</response>"),
+        source="ERNIE 4.5 chat template; the prompt opens the block",
+    ),
+    "gemma": Family(
+        opens=("<|channel>thought\n",),
+        closes=("<channel|>",),
+        source="Gemma 4 chat template",
+    ),
+    # Granite 3.2 turns channels with plain English sentences. Those are words that an
+    # answer may contain, so they are in no family.
+    "granite": Family(
+        tags=("think",),
+        drops=("<response>", "</response>"),
+        source="Granite 3.3 chat template",
+    ),
+    # A commentary message without a recipient is said to the user, so it is visible. One
+    # with a recipient is a tool call: its header is no literal, it stays as it came, and
+    # so does the <|call|> that ends it.
+    "harmony": Family(
+        opens=(
+            "<|channel|>analysis<|message|>",
+            "<|start|>assistant<|channel|>analysis<|message|>",
+        ),
+        closes=("<|end|>", "<|return|>"),
+        answers=(
+            "<|channel|>final<|message|>",
+            "<|start|>assistant<|channel|>final<|message|>",
+            "<|channel|>commentary<|message|>",
+            "<|start|>assistant<|channel|>commentary<|message|>",
+        ),
+        ends=("<|call|>",),
+        source="OpenAI harmony response format (gpt-oss)",
+    ),
+    "hunyuan": Family(
+        tags=("think",),
+        drops=("<answer>", "</answer>"),
+        source="Hunyuan A13B chat template",
+    ),
+    "kimi": Family(
+        opens=("\u25c1think\u25b7",),
+        closes=("\u25c1/think\u25b7",),
+        source="Kimi-VL chat template",
+    ),
+    "kimi_k3": Family(
+        opens=("<|open|>think<|sep|>",),
+        closes=("<|close|>think<|sep|>",),
+        answers=("<|open|>response<|sep|>",),
+        drops=("<|close|>response<|sep|>", "<|close|>message<|sep|>", "<|end_of_msg|>"),
+        source="Kimi K3 chat template; the prompt usually opens the block",
+    ),
+    "medgemma": Family(
+        opens=("<unused94>thought",),
+        closes=("<unused95>",),
+        source="MedGemma and other tunes of Gemma 3",
+    ),
+    "minimax_m3": Family(tags=("mm:think",), source="MiniMax M3 chat template"),
+    "mistral": Family(
+        opens=("[THINK]",),
+        closes=("[/THINK]",),
+        source="Mistral tokenizer v13 (Magistral, Small 4)",
+    ),
+    "seed": Family(tags=("seed:think",), source="Seed-OSS chat template"),
+}
+
+
+class Scan(NamedTuple):
+    """One list of delimiters: ``find`` the next one, or what ``might`` become one."""
+
+    find: re.Pattern[str]
+    might: re.Pattern[str]
+
+
+class Grammar(NamedTuple):
+    """Everything the filter asks about spelling."""
+
+    outside: Scan
+    inside: Scan
+    opening: Scan
+    """Only what opens a block: ``find`` tells such a delimiter from the others."""
+    trigger: str
+    """The one character that every delimiter starts with, or nothing where they differ."""
+    triggers: re.Pattern[str]
+    """Any character that a delimiter starts with."""
+    reach: int
+    """The most characters that may be held: one less than the longest delimiter."""
+
+
+def grammar(tags: Iterable[str] | None, markers: Iterable[str]) -> Grammar:
+    """The patterns for these tag names and marker families; a bad one is a SettingError."""
+    names = DEFAULT_TAGS if tags is None else _sequence("tags", tags)
+    families = _sequence("markers", markers)
+    for name in names:
+        if not isinstance(name, str) or not name or _NOT_IN_NAMES.search(name):
+            raise SettingError(
+                "a tag name is a text without '<', '>', '/' and whitespace", key="tags"
+            )
+        if len(name) > LONGEST_NAME:
+            raise SettingError(f"a tag name has at most {LONGEST_NAME} characters", key="tags")
+    for family in families:
+        if not isinstance(family, str) or family not in FAMILIES:
+            raise SettingError(
+                f"unknown marker family; known are {', '.join(FAMILIES)}", key="markers"
+            )
+    return _compiled(names, families)
+
+
+def _sequence(key: str, value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise SettingError(f"{key} is a sequence of names, not one text", key=key)
+    return tuple(value)
+
+
+@lru_cache(maxsize=64)
+def _compiled(names: tuple[str, ...], families: tuple[str, ...]) -> Grammar:
+    rows = [FAMILIES[family] for family in families]
+    names = tuple(dict.fromkeys((*names, *(tag for row in rows for tag in row.tags))))
+    opens = [literal for row in rows for literal in row.opens]
+    closes = [literal for row in rows for literal in row.closes]
+    answers = [literal for row in rows for literal in row.answers]
+    drops = [literal for row in rows for literal in row.drops]
+    ends = [literal for row in rows for literal in row.ends]
+    every = [*opens, *closes, *answers, *drops, *ends]
+    triggers = {literal[0] for literal in every} | ({"<"} if names or not every else set())
+    lengths = [len("<>/") + 3 * LONGEST_RUN + len(name) for name in names]
+    return Grammar(
+        outside=_scan(names, [f"<{_SPACES}(?:/{_SPACES})?"], [*opens, *closes, *answers, *drops]),
+        inside=_scan(names, [f"<{_SPACES}", f"/{_SPACES}"], [*closes, *answers, *ends]),
+        opening=_scan(names, [f"<{_SPACES}"], opens),
+        trigger="".join(triggers) if len(triggers) == 1 else "",
+        triggers=re.compile("|".join(map(re.escape, sorted(triggers)))),
+        reach=max([*lengths, *map(len, every)], default=1) - 1,
+    )
+
+
+def _scan(names: tuple[str, ...], head: list[str], literals: list[str]) -> Scan:
+    """The two patterns of one list; ``head`` is how its tags begin, piece by piece."""
+    literals = sorted(set(literals), key=len)
+    whole = [re.escape(literal) for literal in literals]
+    begun = [_beginnings([re.escape(char) for char in literal[:-1]]) for literal in literals]
+    if names:
+        spelled = [[_letter(char) for char in name] for name in names]
+        any_name = "|".join("".join(letters) for letters in spelled)
+        any_part = "|".join(_beginnings([*letters, _SPACES]) for letters in spelled)
+        whole.insert(0, f"{''.join(head)}(?:{any_name}){_SPACES}>")
+        begun.insert(0, _beginnings([*head, f"(?:{any_part})"]))
+    never = "(?!)"
+    return Scan(
+        find=re.compile("|".join(whole) or never),
+        might=re.compile(rf"(?:{'|'.join(begun) or never})\Z"),
+    )
+
+
+def _letter(char: str) -> str:
+    """One letter of a tag name: both cases in ASCII (not U+212A for k), else itself."""
+    if char.isascii() and char.isalpha():
+        return f"[{char.lower()}{char.upper()}]"
+    return re.escape(char)
+
+
+def _beginnings(pieces: list[str]) -> str:
+    """A pattern for every beginning of these pieces that has at least the first."""
+    pattern = ""
+    for piece in reversed(pieces):
+        pattern = f"{piece}(?:{pattern})?" if pattern else piece
+    return pattern

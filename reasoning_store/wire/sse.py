@@ -1,0 +1,253 @@
+"""Server-sent events and JSON lines, from bytes in any pieces to decoded values.
+
+Theory. Both protocols are lines, so one splitter serves both. It keeps the bytes of the
+unfinished line and where the last piece ended, and looks at every byte once, so a line that
+arrives byte by byte costs no more than one that arrives whole. Text is decoded a line at a
+time: a line end is never part of a character, so a character split between two pieces is
+whole again by then, and bytes that are no UTF-8 become U+FFFD.
+
+What a server sends wrong stays local. A line, and the data of one event, may have at most
+``max_line`` bytes; what is longer is not kept while it arrives, is reported once as
+malformed, and the next event is read as if nothing had been. Data that is not JSON is
+handed on as the string it is, so that whoever counts unknown chunks sees it. Nothing here
+raises because of what arrives.
+
+A stream that just ends loses nothing: ``finish`` gives the last event even where the blank
+line after it is missing (a browser would drop it; providers do end so).
+
+This module knows the framing. It must not know what the JSON means, and it does no I/O.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from reasoning_store.errors import UsageError
+
+MAX_LINE = 32 * 1024 * 1024
+"""The default bound: room for an image in base64, not for a server that never ends a line."""
+
+OVERSIZED = ""
+"""What stands for a payload over the bound; no JSON decodes to nothing, so it is malformed."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ANY_LINE_END = re.compile(rb"\r\n|\r|\n")
+_DONE = "[DONE]"
+_LONGEST_RETRY = 18
+
+
+class ServerSentEvent(NamedTuple):
+    """One event. ``id`` is the last one that the stream named, as the protocol has it."""
+
+    event: str
+    data: str
+    id: str
+    retry: int | None
+    oversized: bool = False
+    """The event was over the bound and its data was dropped."""
+
+
+class _Lines:
+    """Bytes in, whole lines out, without their ends.
+
+    A line over the bound comes out as its first byte, marked as not whole.
+    """
+
+    __slots__ = ("_after_cr", "_bound", "_buffer", "_cr_ends", "_finished", "_first", "_over")
+
+    def __init__(self, bound: int, *, cr_ends: bool) -> None:
+        self._bound = bound
+        self._cr_ends = cr_ends
+        self._buffer = bytearray()
+        self._after_cr = False
+        self._over = False
+        self._first = True
+        self._finished = False
+
+    def feed(self, piece: bytes) -> list[tuple[bytes, bool]]:
+        if self._finished:
+            raise UsageError("the decoder is finished", hint="a new stream needs a new decoder")
+        if not piece:
+            return []
+        if self._after_cr and piece.startswith(b"\n"):
+            piece = piece[1:]
+        if self._cr_ends:
+            self._after_cr = piece.endswith(b"\r") if piece else False
+            parts = _ANY_LINE_END.split(piece)
+        else:
+            parts = piece.split(b"\n")
+        lines = []
+        for part in parts[:-1]:
+            self._add(part)
+            lines.append(self._take())
+        self._add(parts[-1])
+        return lines
+
+    def finish(self) -> list[tuple[bytes, bool]]:
+        self._finished = True
+        return [self._take()] if self._buffer else []
+
+    def _add(self, part: bytes) -> None:
+        if self._over:
+            return
+        if len(self._buffer) + len(part) > self._bound:
+            self._over = True
+            self._buffer += part[:1]
+            del self._buffer[1:]
+        else:
+            self._buffer += part
+
+    def _take(self) -> tuple[bytes, bool]:
+        line = bytes(self._buffer)
+        if self._first:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        taken = line, not self._over
+        self._buffer.clear()
+        self._over = self._first = False
+        return taken
+
+
+class SSEDecoder:
+    """The event stream of the HTML standard; ``max_line`` bounds a line and an event's data."""
+
+    __slots__ = ("_bound", "_data", "_event", "_id", "_lines", "_oversized", "_retry", "_size")
+
+    def __init__(self, *, max_line: int = MAX_LINE) -> None:
+        self._lines = _Lines(max_line, cr_ends=True)
+        self._bound = max_line
+        self._id = ""
+        self._start()
+
+    def feed(self, piece: bytes) -> list[ServerSentEvent]:
+        """The events that this piece completes."""
+        return self._read(self._lines.feed(piece))
+
+    def finish(self) -> list[ServerSentEvent]:
+        """The last event, where the stream ended without the blank line after it."""
+        events = self._read(self._lines.finish())
+        self._dispatch(events)
+        return events
+
+    def _start(self) -> None:
+        self._event = ""
+        self._data: list[str] = []
+        self._size = 0
+        self._retry: int | None = None
+        self._oversized = False
+
+    def _read(self, lines: Iterable[tuple[bytes, bool]]) -> list[ServerSentEvent]:
+        events: list[ServerSentEvent] = []
+        for line, whole in lines:
+            if not whole:
+                self._oversized |= not line.startswith(b":")
+            elif line:
+                self._field(line)
+            else:
+                self._dispatch(events)
+        return events
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        text = value.removeprefix(b" ").decode("utf-8", "replace")
+        if name == b"data":
+            self._size += len(value) + 1
+            if self._size > self._bound:
+                self._oversized = True
+                self._data.clear()
+            else:
+                self._data.append(text)
+        elif name == b"event":
+            self._event = text
+        elif name == b"id" and "\0" not in text:
+            self._id = text
+        elif name == b"retry" and value.strip().isdigit() and len(value) <= _LONGEST_RETRY:
+            self._retry = int(value)
+
+    def _dispatch(self, events: list[ServerSentEvent]) -> None:
+        if self._data or self._oversized:
+            events.append(
+                ServerSentEvent(
+                    event=self._event or "message",
+                    data=OVERSIZED if self._oversized else "\n".join(self._data),
+                    id=self._id,
+                    retry=self._retry,
+                    oversized=self._oversized,
+                )
+            )
+        self._start()
+
+
+class JSONEvents:
+    """The data of an event stream as decoded JSON, up to ``[DONE]``.
+
+    Data that is no JSON comes out as the string it is, an event over the bound as
+    ``OVERSIZED``; events without data (heartbeats) say nothing. The names of events are
+    not handed on: every provider that names them repeats the name in the JSON.
+    """
+
+    __slots__ = ("_decoder", "_done")
+
+    def __init__(self, *, max_line: int = MAX_LINE) -> None:
+        self._decoder = SSEDecoder(max_line=max_line)
+        self._done = False
+
+    @property
+    def done(self) -> bool:
+        """The stream said that it is complete; what follows is not read."""
+        return self._done
+
+    def feed(self, piece: bytes) -> list[Any]:
+        return self._decode(self._decoder.feed(piece))
+
+    def finish(self) -> list[Any]:
+        return self._decode(self._decoder.finish())
+
+    def _decode(self, events: Iterable[ServerSentEvent]) -> list[Any]:
+        values: list[Any] = []
+        for event in events:
+            text = event.data.strip()
+            if text == _DONE:
+                self._done = True
+            if self._done:
+                break
+            if event.oversized:
+                values.append(OVERSIZED)
+            elif text:
+                values.append(_value(event.data))
+        return values
+
+
+class NDJSONDecoder:
+    """One JSON value a line; a line that is no JSON comes out as the string it is."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, *, max_line: int = MAX_LINE) -> None:
+        self._lines = _Lines(max_line, cr_ends=False)
+
+    def feed(self, piece: bytes) -> list[Any]:
+        return self._decode(self._lines.feed(piece))
+
+    def finish(self) -> list[Any]:
+        """The last line, where the stream ended without a line end."""
+        return self._decode(self._lines.finish())
+
+    def _decode(self, lines: Iterable[tuple[bytes, bool]]) -> list[Any]:
+        values: list[Any] = []
+        for line, whole in lines:
+            if not whole:
+                values.append(OVERSIZED)
+            elif line.strip():
+                values.append(_value(line.decode("utf-8", "replace").removesuffix("\r")))
+        return values
+
+
+def _value(text: str) -> Any:
+    """Decoded JSON, NaN and repeated keys taken as they come; anything else unchanged."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

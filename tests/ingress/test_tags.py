@@ -1,0 +1,738 @@
+"""What the tag filter promises, whatever arrives and however it is cut."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasoning_store.errors import SettingError, UsageError
+from reasoning_store.ingress.markers import DEFAULT_TAGS, Scan
+from reasoning_store.ingress.tags import Run, TagFilter, split_reasoning
+
+
+class Outcome(NamedTuple):
+    """Everything that a caller can learn, adjacent pieces of one channel put together."""
+
+    runs: tuple[Run, ...]
+    interrupted: bool
+    stripped: int
+    extracted: int
+
+    @property
+    def visible(self) -> str:
+        return "".join(run.text for run in self.deltas if run.kind == "visible")
+
+    @property
+    def thoughts(self) -> dict[int, str]:
+        bodies: dict[int, str] = {}
+        for run in self.deltas:
+            if run.kind == "thinking":
+                bodies[run.block] = bodies.get(run.block, "") + run.text
+        return bodies
+
+    @property
+    def spoken(self) -> list[str]:
+        return [body for body in self.thoughts.values() if body.strip()]
+
+    @property
+    def deltas(self) -> Iterator[Run]:
+        return (run for run in self.runs if run.phase == "delta")
+
+
+def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    whole: list[Run] = []
+    for run in runs:
+        last = whole[-1] if whole else None
+        if last and run.phase == last.phase == "delta" and run[::2] == last[::2]:
+            whole[-1] = last._replace(text=last.text + run.text)
+        else:
+            whole.append(run)
+    return tuple(whole)
+
+
+def drive(
+    chunks: Iterable[str],
+    tags: Iterable[str] | None = None,
+    starts_inside: bool = False,
+    markers: Iterable[str] = (),
+) -> Outcome:
+    tag_filter = TagFilter(tags, starts_inside, markers=markers, events=True)
+    runs = [run for chunk in chunks for run in tag_filter.feed(chunk)]
+    runs += tag_filter.finish()
+    return Outcome(joined(runs), tag_filter.interrupted, tag_filter.stripped, tag_filter.extracted)
+
+
+def plain(chunks: Iterable[str]) -> list[tuple[str, str]]:
+    """The channels of a stream, as an application joins them that knows of no events."""
+    tag_filter = TagFilter()
+    runs = [run for chunk in chunks for run in tag_filter.feed(chunk)]
+    return [(run.kind, run.text) for run in joined([*runs, *tag_filter.finish()])]
+
+
+# The binding cases
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    id: str
+    tags: list[str]
+    starts_inside: bool
+    chunks: list[str]
+    visible: str
+    thoughts: list[str]
+    interrupted: bool
+
+    @property
+    def text(self) -> str:
+        return "".join(self.chunks)
+
+    def check(self, chunks: Iterable[str]) -> None:
+        outcome = drive(chunks, self.tags, self.starts_inside)
+        expected = (self.visible, self.thoughts, self.interrupted)
+
+        assert expected == (outcome.visible, outcome.spoken, outcome.interrupted)
+
+
+def cases() -> list[Case]:
+    path = Path(__file__).parent.parent / "cases" / "tags.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Case(*json.loads(line).values()) for line in lines]
+
+
+every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
+
+
+@every_case
+def test_case_holds_for_the_chunks_as_streamed(case: Case) -> None:
+    """A binding case gives its result for its own chunks."""
+    case.check(case.chunks)
+
+
+@every_case
+def test_case_holds_for_the_whole_text(case: Case) -> None:
+    """A binding case gives its result when the text arrives in one piece."""
+    case.check([case.text])
+
+
+@every_case
+def test_case_holds_for_every_two_way_split(case: Case) -> None:
+    """A binding case gives its result wherever the text is cut in two."""
+    for cut in range(len(case.text) + 1):
+        case.check([case.text[:cut], case.text[cut:]])
+
+
+@every_case
+def test_case_holds_character_by_character(case: Case) -> None:
+    """A binding case gives its result one character at a time."""
+    case.check(list(case.text))
+
+
+@every_case
+def test_case_holds_for_split_reasoning(case: Case) -> None:
+    """A binding case gives its result through the function for whole texts."""
+    split = split_reasoning(case.text, tags=case.tags, starts_inside=case.starts_inside)
+    expected = (case.visible, tuple(case.thoughts), case.interrupted)
+
+    assert expected == (split.visible, split.thoughts, split.interrupted)
+
+
+# Seed 000
+
+
+@pytest.mark.parametrize(
+    ("chunks", "visible", "thoughts"),
+    [
+        pytest.param(["...done</think>"], "...done", [], id="1-trailing-close"),
+        pytest.param(
+            ["<think>hidden steps</think>Final answer"],
+            "Final answer",
+            ["hidden steps"],
+            id="2-inline-block",
+        ),
+        pytest.param(["</thi", "nk>"], "", [], id="3-split-delimiter"),
+        pytest.param(
+            ["<think>same</think>Answer"], "Answer", ["same"], id="4-tagged-beside-native"
+        ),
+        pytest.param(
+            ["keep <tag> and </tag> text"], "keep <tag> and </tag> text", [], id="5-unknown-tags"
+        ),
+    ],
+)
+def test_seed_000_leak_case_leaves_no_delimiter(
+    chunks: list[str], visible: str, thoughts: list[str]
+) -> None:
+    """Each numbered leak case of seed 000 comes out clean."""
+    outcome = drive(chunks)
+
+    assert (visible, thoughts) == (outcome.visible, outcome.spoken)
+
+
+# Seed 001
+
+
+@pytest.mark.parametrize("name", DEFAULT_TAGS)
+def test_seed_001_every_name_is_a_tag(name: str) -> None:
+    """All five names hide what stands between them."""
+    outcome = drive([f"a<{name}>x</{name}>b"])
+
+    assert (outcome.visible, outcome.spoken) == ("ab", ["x"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "< thought >hidden</ thought >visible",
+        "<\tthought>hidden</\tthought>visible",
+        "<Thinking >hidden</ Thinking >visible",
+        "<think\r\n>hidden< / think\f>visible",
+    ],
+)
+def test_seed_001_tolerant_tags_are_hidden(text: str) -> None:
+    """Whitespace around the slash and the name does not matter."""
+    outcome = drive([text])
+
+    assert (outcome.visible, outcome.spoken) == ("visible", ["hidden"])
+
+
+def test_seed_001_tag_split_across_deltas() -> None:
+    """A tag in five pieces is one tag."""
+    chunks = ["<thi", "nking", ">", "hidden ", "stuff", "</thi", "nking>", "out"]
+
+    assert plain(chunks) == [("thinking", "hidden stuff"), ("visible", "out")]
+
+
+def test_seed_001_lone_less_than_is_text() -> None:
+    """A comparison survives byte for byte."""
+    assert plain(["a < b > c"]) == [("visible", "a < b > c")]
+
+
+def test_seed_001_unclosed_block_is_kept_and_not_shown() -> None:
+    """What the original lost is a thought, and the filter says that it was cut off."""
+    outcome = drive(["before<thought>never closed"])
+
+    assert (
+        outcome.visible,
+        outcome.spoken,
+        outcome.interrupted,
+    ) == ("before", ["never closed"], True)
+
+
+def test_seed_001_reset_clears_state() -> None:
+    """After a reset the next text is the first."""
+    tag_filter = TagFilter()
+    tag_filter.feed("<thought>partial</thou")
+    tag_filter.reset()
+
+    assert [Run("visible", "fresh", 0)] == tag_filter.feed("fresh") + tag_filter.finish()
+    assert (tag_filter.stripped, tag_filter.extracted, tag_filter.interrupted) == (0, 0, False)
+
+
+def test_seed_001_two_blocks_in_one_delta_are_both_kept() -> None:
+    """The original kept only the last thought of a delta."""
+    assert drive(["<think>a</think>X<think>b</think>Y"]).thoughts == {0: "a", 1: "b"}
+
+
+# The spelling of a tag
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<thin\u212a>",
+        "<THIN\u212a>",
+        "<th\u0131nk>",
+        "<th\u0130nk>",
+        "<think-step>",
+        "<thinker>",
+        "<th ink>",
+        "<think/>",
+        "<think />",
+        "<think id=1>",
+        "<think\u00a0>",
+        "<//think>",
+        "<" + " " * 17 + "think>",
+        "<think" + " " * 17 + ">",
+        "</" + " " * 17 + "think>",
+        "<" + " " * 17 + "/think>",
+        "&lt;think&gt;",
+        "\ud800<thi\ud800nk>",
+    ],
+)
+def test_what_is_no_tag_is_text_byte_for_byte(text: str) -> None:
+    """Anything near a tag is left exactly as it is."""
+    assert [("visible", f"a{text}b")] == plain([f"a{text}b"])
+
+
+def test_longest_tag_is_a_tag() -> None:
+    """Sixteen blanks in each of the three places are allowed."""
+    blanks = " " * 16
+
+    assert plain([f"a<{blanks}/{blanks}reflection{blanks}>b"]) == [("visible", "ab")]
+
+
+def test_a_less_than_inside_a_candidate_starts_a_new_one() -> None:
+    """A rejected candidate does not swallow the tag that begins inside it."""
+    outcome = drive(["<<think>a<</think>b"])
+
+    assert (outcome.visible, outcome.spoken) == ("<b", ["a<"])
+
+
+@pytest.mark.parametrize("name", ["mm:think", "REASONING_SCRATCHPAD", "\u601d\u8003", "a.b*"])
+def test_given_names_replace_the_default_ones(name: str) -> None:
+    """Namespaced, upper-case, CJK and odd names are names like any other."""
+    outcome = drive([f"<{name}>x</{name.lower()}><think>y"], [name])
+
+    assert (outcome.visible, outcome.spoken) == ("<think>y", ["x"])
+
+
+def test_case_of_letters_beyond_ascii_matters() -> None:
+    """Only ASCII letters have two cases here."""
+    assert drive(["<\u00c9>x"], ["\u00e9"]).visible == "<\u00c9>x"
+
+
+def test_no_names_filter_nothing() -> None:
+    """An empty list of names is not the default list."""
+    assert drive(["<think>x</think>"], []).visible == "<think>x</think>"
+
+
+@pytest.mark.parametrize(
+    "tags", ["think", [""], ["<think>"], ["a b"], ["a/b"], ["x" * 65], [None], ["\u3000"]]
+)
+def test_bad_names_are_refused(tags: Any) -> None:
+    """A name that could not be a tag is a setting error, not a silent nothing."""
+    with pytest.raises(SettingError):
+        TagFilter(tags)
+
+
+# Blocks
+
+
+def test_blocks_and_stretches_are_numbered_in_order() -> None:
+    """Visible n stands before thinking n; an empty block has its number too."""
+    outcome = drive(["a<think>b</think>c<think></think><think>d</think>e"])
+    expected = [
+        ("visible", "a", 0),
+        ("thinking", "b", 0),
+        ("visible", "c", 1),
+        ("thinking", "d", 2),
+        ("visible", "e", 3),
+    ]
+
+    assert expected == [run[:3] for run in outcome.deltas]
+
+
+def test_events_say_where_empty_blocks_are() -> None:
+    """A block without text opens and closes all the same."""
+    runs = drive(["<think></think>x"]).runs
+    expected = [
+        ("thinking", "<think>", 0, "start"),
+        ("thinking", "</think>", 0, "end"),
+        ("visible", "x", 1, "delta"),
+    ]
+
+    assert expected == [*runs]
+
+
+def test_events_are_given_only_when_asked_for() -> None:
+    """Without events every run is text of a channel."""
+    tag_filter = TagFilter()
+    runs = tag_filter.feed("a</think><think></think><think>b") + tag_filter.finish()
+
+    assert runs == [("visible", "a", 0, "delta"), ("thinking", "b", 1, "delta")]
+
+
+def test_events_name_the_block_that_the_prompt_opened() -> None:
+    """Its start has no delimiter of its own."""
+    assert Run("thinking", "", 0, "start") == drive(["x"], starts_inside=True).runs[0]
+
+
+def test_whitespace_only_block_is_not_extracted() -> None:
+    """Whitespace is kept as the block's text and is no thought."""
+    outcome = drive(["<think> \n</think>x"])
+
+    assert (outcome.thoughts, outcome.extracted, outcome.stripped) == ({0: " \n"}, 0, 2)
+
+
+def test_counters_count_delimiters_and_thoughts() -> None:
+    """Stray ones are stripped too; only blocks that say something are extracted."""
+    outcome = drive(["</think><think>a</think><think> </think><think>b"])
+
+    assert (outcome.stripped, outcome.extracted) == (6, 2)
+
+
+# Held text
+
+
+@pytest.mark.parametrize(
+    ("text", "visible", "thoughts"),
+    [("abc <thi", "abc <thi", {}), ("<think>abc</thi", "", {0: "abc</thi"}), ("a <", "a <", {})],
+)
+def test_held_partial_goes_to_the_channel_it_was_in(
+    text: str, visible: str, thoughts: dict[int, str]
+) -> None:
+    """The end of a text is never lost."""
+    outcome = drive(list(text))
+
+    assert (visible, thoughts) == (outcome.visible, outcome.thoughts)
+
+
+def test_held_text_can_be_seen() -> None:
+    """Drafts learn what is in no run yet, and in which channel it would end."""
+    tag_filter = TagFilter()
+    tag_filter.feed("<think>abc</thi")
+
+    assert tag_filter.held == "</thi"
+    assert [Run("thinking", "</thi", 0)] == tag_filter.pending()
+    assert [Run("visible", "x", 1)] == tag_filter.feed("nk>x")
+
+
+def test_finished_filter_takes_nothing_more() -> None:
+    """Text after the end is a mistake of the caller's."""
+    tag_filter = TagFilter()
+    tag_filter.finish()
+
+    with pytest.raises(UsageError):
+        tag_filter.feed("x")
+
+
+def test_finishing_twice_gives_nothing_twice() -> None:
+    """The rest is given once."""
+    tag_filter = TagFilter()
+    tag_filter.feed("<")
+
+    assert [run.text for run in tag_filter.finish() + tag_filter.finish()] == ["<"]
+
+
+# A block that the prompt opened
+
+
+@pytest.mark.parametrize(
+    ("text", "visible", "thoughts", "interrupted"),
+    [
+        ("a</think>b", "b", ["a"], False),
+        ("<think>a</think>b", "b", ["a"], False),
+        (" \n <think>a</think>b", "b", [" \n a"], False),
+        ("<think><think>a</think>b", "b", ["<think>a"], False),
+        ("abc<think>a</think>b", "b", ["abc<think>a"], False),
+        ("</think>b<think>c</think>d", "bd", ["c"], False),
+        ("<thi", "", ["<thi"], True),
+        ("<think>", "", [], True),
+        ("", "", [], False),
+    ],
+)
+def test_starts_inside_swallows_one_redundant_open(
+    text: str, visible: str, thoughts: list[str], interrupted: bool
+) -> None:
+    """One open before anything but whitespace is not a second block."""
+    for chunks in ([text], list(text)):
+        outcome = drive(chunks, starts_inside=True)
+
+        assert (visible, thoughts, interrupted) == (
+            outcome.visible,
+            outcome.spoken,
+            outcome.interrupted,
+        )
+
+
+# What removal brings together
+
+
+@pytest.mark.parametrize(
+    ("text", "visible"),
+    [
+        ("<thi<think></think>nk>", ""),
+        ("<th<think>x</think>ink>hidden</think>v", "hiddenv"),
+        ("<thi</think>nk>a", "a"),
+        ("</th<think>x</think>ink>a", "a"),
+        ("<</think></think>think>a", "a"),
+        ("a<<think>x</think>b", "a<b"),
+        ("a<thi<think>x</think> nk>", "a<thi nk>"),
+        ("a<thi<think>x", "a<thi"),
+    ],
+)
+def test_reformed_delimiter_is_removed(text: str, visible: str) -> None:
+    """Two halves around a removal are a delimiter, and are only removed."""
+    for chunks in ([text], list(text)):
+        assert visible == drive(chunks).visible
+
+
+def test_reformed_delimiter_is_removed_once() -> None:
+    """What the second removal brings together is text: one level, as designed."""
+    assert drive(["<thi<thi<think></think>nk>nk>"]).visible == "<think>"
+
+
+def test_visible_text_held_over_a_block_comes_behind_it() -> None:
+    """Text that proved to be none of a delimiter stands where that was found."""
+    assert plain(["a<<think>x</think>b"]) == [
+        ("visible", "a"),
+        ("thinking", "x"),
+        ("visible", "<b"),
+    ]
+
+
+# Properties
+
+
+FRAGMENTS = [
+    *("<think>", "</think>", "<thought>", "</REFLECTION>", "< / Reasoning\t>", "<Think\n>"),
+    *("<thi", "nk>", "</", "<", ">", "/", "think", "t", "hink>", " ", "\n", " " * 15, " " * 17),
+    *("<think-step>", "<think/>", "<think a>", "<thin\u212a>", "x", "yz", "\u601d", "\ud800"),
+]
+texts = st.lists(st.sampled_from(FRAGMENTS), max_size=24).map("".join)
+
+
+@st.composite
+def cuttings(draw: st.DrawFn, text: str) -> list[str]:
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=12)))
+    return [text[i:j] for i, j in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+
+cut_texts = texts.flatmap(cuttings)
+
+
+class Verdict(NamedTuple):
+    visible: str
+    spoken: list[str]
+    interrupted: bool
+    stripped: int
+    reformed: int
+
+
+def oracle(text: str, *, starts_inside: bool) -> Verdict:
+    """The same rules, written for whole texts only and with no care for cost."""
+    gap = r"[ \t\r\n\f\v]{0,16}"
+    tag = re.compile(rf"(?ai)<{gap}(/{gap})?(?:{'|'.join(DEFAULT_TAGS)}){gap}>")
+    inside, last, stripped = starts_inside, 0, 0
+    visible, bodies = "", [""] if starts_inside else []
+    redundant = starts_inside
+    for found in tag.finditer(text):
+        before, last = text[last : found.start()], found.end()
+        if inside:
+            bodies[-1] += before
+            if found[1]:
+                inside = redundant = False
+            elif redundant and not bodies[-1].strip():
+                redundant = False
+            else:
+                bodies[-1] += found[0]
+                continue
+        else:
+            visible += before
+            if not found[1]:
+                inside = True
+                bodies.append("")
+        stripped += 1
+    if inside:
+        bodies[-1] += text[last:]
+    else:
+        visible += text[last:]
+    clean, reformed = tag.subn("", visible)
+    spoken = [body for body in bodies if body.strip()]
+    return Verdict(clean, spoken, inside and bool(text), stripped + reformed, reformed)
+
+
+@settings(deadline=None, max_examples=400)
+@given(cut_texts, st.booleans())
+def test_any_chunking_gives_the_result_of_the_whole(chunks: list[str], inside: bool) -> None:
+    """Runs, events, numbers and counters do not depend on how a text was cut."""
+    whole = drive(["".join(chunks)], starts_inside=inside)
+
+    assert whole == drive(chunks, starts_inside=inside)
+    assert whole == drive("".join(chunks), starts_inside=inside)
+
+
+@settings(deadline=None, max_examples=400)
+@given(texts, st.booleans())
+def test_the_filter_follows_the_rules_as_written(text: str, inside: bool) -> None:
+    """A second, simple reading of the rules gives the same."""
+    outcome = drive([text], starts_inside=inside)
+    expected = oracle(text, starts_inside=inside)
+
+    assert outcome.visible == expected.visible
+    assert outcome.spoken == expected.spoken
+    assert outcome.interrupted == expected.interrupted
+    assert outcome.stripped == expected.stripped
+
+
+@settings(deadline=None)
+@given(cut_texts, st.booleans())
+def test_every_character_is_accounted_for(chunks: list[str], inside: bool) -> None:
+    """Visible text, thoughts and removed delimiters are the input, nothing more or less."""
+    outcome = drive(chunks, starts_inside=inside)
+    text = "".join(chunks)
+
+    assert Counter(text) == Counter("".join(run.text for run in outcome.runs))
+    assert outcome.stripped == sum(run.phase != "delta" and run.text != "" for run in outcome.runs)
+
+
+@settings(deadline=None)
+@given(texts, st.booleans())
+def test_without_halves_the_runs_are_the_input_in_order(text: str, inside: bool) -> None:
+    """Only text held over a removal may change its place among the runs."""
+    text = re.sub(r"<[^<>]*(?=<)", "", text)  # no candidate is broken off by another
+    outcome = drive(text, starts_inside=inside)
+
+    assert "".join(run.text for run in outcome.runs) == text
+
+
+@settings(deadline=None, max_examples=400)
+@given(texts)
+def test_no_delimiter_is_visible(text: str) -> None:
+    """Nothing visible is a delimiter, unless two removals had to make it."""
+    visible = drive([text]).visible
+    reformed = oracle(text, starts_inside=False).reformed
+
+    assert reformed or split_reasoning(visible).visible == visible
+
+
+@settings(deadline=None)
+@given(cut_texts, st.booleans())
+def test_one_start_before_each_end(chunks: list[str], inside: bool) -> None:
+    """A block opens once, ends at most once, and its text is between."""
+    open_block: int | None = None
+    expected = 0
+    for run in drive(chunks, starts_inside=inside).runs:
+        if run.phase == "start":
+            assert (None, expected) == (open_block, run.block)
+            open_block, expected = run.block, expected + 1
+        elif run.kind == "thinking":
+            assert open_block == run.block
+            open_block = None if run.phase == "end" else open_block
+
+
+@settings(deadline=None)
+@given(cut_texts, st.booleans())
+def test_held_text_is_bounded_and_complete(chunks: list[str], inside: bool) -> None:
+    """At any moment the runs, the removed and the held are what was fed."""
+    tag_filter = TagFilter(starts_inside=inside, events=True)
+    fed = given_out = 0
+    for chunk in chunks:
+        fed += len(chunk)
+        given_out += sum(len(run.text) for run in tag_filter.feed(chunk))
+
+        assert len(tag_filter.held) <= tag_filter.bound
+        assert fed == given_out + len(tag_filter.held)
+
+
+@settings(deadline=None)
+@given(cut_texts, st.booleans())
+def test_pending_is_what_finish_would_give(chunks: list[str], inside: bool) -> None:
+    """Looking changes nothing."""
+    tag_filter = TagFilter(starts_inside=inside)
+    for chunk in chunks:
+        tag_filter.feed(chunk)
+    pending = tag_filter.pending()
+
+    assert pending == tag_filter.finish()
+
+
+@settings(deadline=None)
+@given(cut_texts, texts, st.booleans())
+def test_reset_leaves_nothing_behind(chunks: list[str], text: str, inside: bool) -> None:
+    """A filter that was used and reset is as good as new."""
+    used = TagFilter(starts_inside=inside, events=True)
+    for chunk in chunks:
+        used.feed(chunk)
+    used.finish()
+    used.reset()
+    new = TagFilter(starts_inside=inside, events=True)
+
+    assert new.feed(text) + new.finish() == used.feed(text) + used.finish()
+    assert (new.stripped, new.extracted) == (used.stripped, used.extracted)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=20), max_size=8))
+def test_no_text_raises(chunks: list[str]) -> None:
+    """Any string at all is a text."""
+    outcome = drive(chunks)
+
+    assert outcome == drive(["".join(chunks)])
+
+
+# Cost, counted and not timed
+
+
+class CountingPattern:
+    """A pattern that adds up the characters between where a scan began and where it ended."""
+
+    def __init__(self, pattern: re.Pattern[str], counted: Counter[str]) -> None:
+        self._pattern = pattern
+        self._counted = counted
+
+    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
+        found = self._pattern.search(text, start)
+        self._counted["characters"] += (found.end() if found else len(text)) - start + 1
+        return found
+
+    def match(self, text: str, start: int = 0) -> re.Match[str] | None:
+        self._counted["characters"] += 1
+        return self._pattern.match(text, start)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        self._counted["characters"] += len(text)
+        return self._pattern.fullmatch(text)
+
+
+def examined(text: str, length: int) -> int:
+    counted: Counter[str] = Counter()
+
+    def counting(scan: Scan) -> Scan:
+        return Scan(*(cast(Any, CountingPattern(pattern, counted)) for pattern in scan))
+
+    tag_filter = TagFilter()
+    plan = tag_filter._grammar
+    tag_filter._grammar = plan._replace(
+        outside=counting(plan.outside),
+        inside=counting(plan.inside),
+        opening=counting(plan.opening),
+    )
+    for start in range(0, len(text), length):
+        tag_filter.feed(text[start : start + length])
+    tag_filter.finish()
+    return counted["characters"]
+
+
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "less-than": lambda n: "<" * n,
+    "opens": lambda n: "<think>" * (n // 7),
+    "closes": lambda n: "</think>" * (n // 8),
+    "halves": lambda n: "<thin" * (n // 5),
+    "empty-blocks": lambda n: "<think></think>" * (n // 15),
+    "allowed-blanks": lambda n: ("<" + " " * 16) * (n // 17),
+    "endless-blanks": lambda n: "<" + " " * n,
+    "nested-halves": lambda n: "<thi" * (n // 8) + "nk>" * (n // 8),
+    "halves-around-blocks": lambda n: "<thi<think></think>nk>" * (n // 22),
+    "halves-around-strays": lambda n: "<thi</think>" * (n // 12),
+    "prose": lambda n: "a < b, and so on. " * (n // 18),
+}
+
+
+@pytest.mark.parametrize("length", [1, 4, 64, 1_000_000])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_work_grows_with_the_text_and_not_faster(name: str, length: int) -> None:
+    """Twice the text is twice the characters looked at, for every shape and every cut."""
+    make = HOSTILE[name]
+    short, long = (examined(make(size), length) for size in (20_000, 40_000))
+
+    assert long <= 2.1 * short
+    assert long <= TagFilter().bound * 40_000
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_held_within_the_bound(name: str) -> None:
+    """What is held never grows with the text."""
+    tag_filter = TagFilter()
+    for char in HOSTILE[name](3_000):
+        tag_filter.feed(char)
+
+        assert len(tag_filter.held) <= tag_filter.bound
