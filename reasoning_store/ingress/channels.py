@@ -1,0 +1,429 @@
+"""One choice's chunks put in order: two channels, well-formed lifecycles, native first.
+
+What comes in is an adapter's: deltas without a start, ends that repeat the whole text,
+the same thought in two fields, delimiters inside the answer. What goes out keeps these
+promises for every input (seed 002):
+
+1. A reasoning block has one start, then its deltas, then one end; ``content_index`` is its
+   place among the message's blocks in the order in which they began.
+2. Visible text holds no supported delimiter (seed 000, invariant 1).
+3. A thought that arrives in several fields is taken from the first that speaks; once any
+   field spoke, tagged copies in the text are taken out and not added (seed 000,
+   precedence), unless ``merge`` asks for them.
+4. Nothing follows the finish. What a provider still sends after it is kept for the message,
+   in ``late``, and not shown.
+
+A unit that the protocol numbers is open until the protocol ends it; one that it does not
+number is ended by the next piece of another kind (EC-003). This module knows channels. It
+must not know a provider's field names, what a message is, or any policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reasoning_store.blocks import Metadata
+from reasoning_store.chunks import (
+    BlockChunk,
+    Chunk,
+    FinishChunk,
+    Phase,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+)
+from reasoning_store.ingress.tags import Run, TagFilter
+
+TAG_SOURCE = "think_tags"
+"""``sourceField`` of a thought that was taken out of the text."""
+
+_TAGGED: Mapping[str, Any] = {"sourceField": TAG_SOURCE}
+_SPEAKS = ("signature", "encrypted", "redacted")
+
+
+@dataclass(slots=True)
+class _Unit:
+    """An open reasoning block: its place, and what it said so far."""
+
+    number: int
+    metadata: Mapping[str, Any]
+    said: list[str] = field(default_factory=list)
+    key: int | None = None
+
+
+class Channels:
+    """The state of one choice between an adapter and the accumulator."""
+
+    __slots__ = (
+        "_alias",
+        "_blocks",
+        "_call_at",
+        "_calls",
+        "_choice",
+        "_extracted",
+        "_filter",
+        "_finished",
+        "_last_alias",
+        "_loose",
+        "_merge",
+        "_mirrors",
+        "_native",
+        "_provider",
+        "_stripped",
+        "_suppressed",
+        "_tagged",
+        "_text",
+        "_text_key",
+        "_texts",
+        "_units",
+        "late",
+    )
+
+    def __init__(
+        self,
+        *,
+        provider: str,
+        mirrors: frozenset[str],
+        tag_filter: TagFilter | None,
+        merge: bool = False,
+        choice: int = 0,
+    ) -> None:
+        self._provider = provider
+        self._mirrors = mirrors
+        self._filter = tag_filter
+        self._merge = merge
+        self._choice = choice
+        self._blocks = 0
+        self._native = False
+        self._alias: str | None = None
+        self._last_alias: int | None = None
+        self._loose: _Unit | None = None
+        self._units: dict[int, _Unit] = {}
+        self._text: int | None = None
+        self._text_key: int | None = None
+        self._texts: dict[int, int] = {}
+        self._calls: list[_Call] = []
+        self._call_at: dict[int, _Call] = {}
+        self._tagged: _Unit | None = None
+        self._stripped = 0
+        self._extracted = 0
+        self._suppressed: set[str] = set()
+        self._finished = False
+        self.late: list[Chunk] = []
+        """What belongs to the message and is no longer shown; the owner takes it away."""
+
+    @property
+    def suppressed(self) -> int:
+        """How many copies of a thought were not stored a second time."""
+        return len(self._suppressed)
+
+    @property
+    def stripped(self) -> int:
+        """How many delimiters were taken out of the text."""
+        return self._stripped + (self._filter.stripped if self._filter is not None else 0)
+
+    @property
+    def extracted(self) -> int:
+        """How many thoughts were found in the text."""
+        return self._extracted + (self._filter.extracted if self._filter is not None else 0)
+
+    def feed(self, chunk: Chunk) -> list[Chunk]:
+        """Return what one chunk of an adapter comes to."""
+        out: list[Chunk] = []
+        step = _STEPS.get(type(chunk))
+        if step is None:
+            return [chunk]
+        step(self, chunk, out)
+        if self._finished and not isinstance(chunk, FinishChunk):
+            self.late += out
+            return []
+        return out
+
+    def close(self, *, interrupted: bool = False) -> list[Chunk]:
+        """End what is open; the pieces that are left belong to the application still."""
+        out: list[Chunk] = []
+        self._end_all(out, interrupted=interrupted)
+        if self._finished:
+            self.late += out
+            return []
+        self._finished = True
+        return out
+
+    # Reasoning
+
+    def _reasoning(self, chunk: ReasoningChunk, out: list[Chunk]) -> None:
+        metadata = chunk.metadata
+        source = metadata.get("sourceField")
+        if source in self._mirrors and not self._speaks_first(source, chunk):
+            self._mirror(source, chunk, out)
+            return
+        key = chunk.content_index
+        unit = self._units.get(key) if key is not None else self._loose
+        if unit is not None and key is None and unit.metadata.get("sourceField") != source:
+            self._end(unit, out)
+            unit = None
+        if chunk.phase == "end":
+            self._protocol_end(unit, chunk, out)
+            return
+        if not chunk.text and chunk.phase == "delta" and not _says(metadata):
+            return
+        if chunk.text or _says(metadata):
+            self._native = True
+        if unit is None:
+            unit = self._begin(key, metadata, out)
+        elif chunk.phase == "start" and not chunk.text:
+            return
+        if source in self._mirrors:
+            self._last_alias = unit.number
+        if chunk.text or _says(metadata):
+            self._delta(unit, chunk.text, metadata, out)
+
+    def _speaks_first(self, source: str | None, chunk: ReasoningChunk) -> bool:
+        """Whether this field is the one that counts; the first with text locks the others out."""
+        if self._alias is None and chunk.text:
+            self._alias = source
+        # Ciphertext is nobody's copy: it has no text that another field could repeat.
+        return (
+            self._alias is None
+            or self._alias == source
+            or (not chunk.text and bool(chunk.metadata.get("encrypted")))
+        )
+
+    def _mirror(self, source: str | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
+        """Take from a copy only what the first field did not carry, e.g. the signature."""
+        if chunk.text:
+            self._suppressed.add(f"field:{source}")
+        if not _says(chunk.metadata) or self._last_alias is None:
+            return
+        extra = {name: item for name, item in chunk.metadata.items() if name != "sourceField"}
+        still_open = [unit for unit in self._open() if unit.number == self._last_alias]
+        piece = self._piece("delta", self._last_alias, "", extra)
+        if still_open:
+            out.append(piece)
+        else:
+            self.late.append(piece)
+
+    def _protocol_end(self, unit: _Unit | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
+        if unit is None:
+            if not chunk.text and not _says(chunk.metadata):
+                return
+            unit = self._begin(chunk.content_index, chunk.metadata, out)
+        if chunk.text or _says(chunk.metadata):
+            self._native = True
+            # The end repeats the whole text: only what the deltas lacked is new.
+            said = "".join(unit.said)
+            rest = chunk.text[len(said) :] if chunk.text.startswith(said) else ""
+            if rest or _says(chunk.metadata):
+                self._delta(unit, rest, chunk.metadata, out)
+        if chunk.metadata.get("sourceField") in self._mirrors:
+            self._last_alias = unit.number
+        self._end(unit, out)
+
+    def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> _Unit:
+        if key is None:
+            self._end_loose(out)
+        self._text = None
+        unit = _Unit(self._number(), metadata, key=key)
+        if key is None:
+            self._loose = unit
+        else:
+            self._units[key] = unit
+        out.append(self._piece("start", unit.number, "", _still(metadata)))
+        return unit
+
+    def _delta(self, unit: _Unit, text: str, metadata: Mapping[str, Any], out: list[Chunk]) -> None:
+        if text:
+            unit.said.append(text)
+        out.append(self._piece("delta", unit.number, text, metadata))
+
+    def _end(self, unit: _Unit, out: list[Chunk], *, interrupted: bool = False) -> None:
+        if unit is self._loose:
+            self._loose = None
+        elif unit is self._tagged:
+            self._tagged = None
+        elif unit.key is not None and self._units.get(unit.key) is unit:
+            del self._units[unit.key]
+        out.append(
+            self._piece("end", unit.number, "", _still(unit.metadata), complete=not interrupted)
+        )
+
+    def _end_loose(self, out: list[Chunk]) -> None:
+        if self._loose is not None:
+            self._end(self._loose, out)
+
+    def _open(self) -> list[_Unit]:
+        loose = [unit for unit in (self._loose, self._tagged) if unit is not None]
+        return sorted([*self._units.values(), *loose], key=lambda unit: unit.number)
+
+    # Text
+
+    def _visible(self, chunk: TextChunk, out: list[Chunk]) -> None:
+        key = chunk.content_index
+        if self._filter is None:
+            self._show(chunk.text, key, chunk.metadata, out)
+            return
+        if key != self._text_key:
+            # Another text of the protocol's: no delimiter reaches from one into the next.
+            if self._filter.held or self._filter.interrupted:
+                self._drain(self._filter, out)
+            self._text_key = key
+        if chunk.metadata:
+            self._show("", key, chunk.metadata, out)
+        if chunk.text:
+            for run in self._filter.feed(chunk.text):
+                self._run(run, key, out)
+            if self._text is None and self._tagged is None and self._filter.held:
+                # What is held may yet be visible: its place is before what comes next.
+                self._place(key, out)
+
+    def _show(
+        self, text: str, key: int | None, metadata: Metadata | None, out: list[Chunk]
+    ) -> None:
+        if text or metadata:
+            place = self._place(key, out)
+            out.append(
+                TextChunk(text=text, content_index=place, metadata=metadata, choice=self._choice)
+            )
+
+    def _run(self, run: Run, key: int | None, out: list[Chunk]) -> None:
+        kind, text, block, phase = run
+        if phase != "delta":
+            if phase == "end" and self._tagged is not None:
+                self._end(self._tagged, out)
+            return
+        if kind == "visible":
+            self._show(text, key, None, out)
+        elif self._native and not self._merge:
+            # Seed 000: the native field is authoritative; the tagged copy is not added.
+            self._suppressed.add(f"tag:{self._stripped}:{block}")
+        else:
+            if self._tagged is None:
+                self._end_loose(out)
+                self._text = None
+                self._texts.clear()
+                self._tagged = _Unit(self._number(), _TAGGED)
+                out.append(self._piece("start", self._tagged.number, "", _TAGGED))
+            out.append(self._piece("delta", self._tagged.number, text, _TAGGED))
+
+    def _place(self, key: int | None, out: list[Chunk]) -> int:
+        """Return the block that visible text of this key goes to, begun here if need be."""
+        if self._loose is not None:
+            self._end(self._loose, out)
+        place = self._text if key is None else self._texts.get(key)
+        if place is None:
+            place = self._number()
+            if key is not None:
+                self._texts[key] = place
+        self._text = place
+        return place
+
+    def _drain(self, tag_filter: TagFilter, out: list[Chunk]) -> None:
+        """End one text: what was held goes out, and the filter is as new for the next."""
+        for run in tag_filter.finish():
+            self._run(run, self._text_key, out)
+        if self._tagged is not None:
+            # An unclosed block is never visible and never lost.
+            self._end(self._tagged, out, interrupted=tag_filter.interrupted)
+        self._stripped += tag_filter.stripped
+        self._extracted += tag_filter.extracted
+        tag_filter.reset()
+
+    # Tool calls, whole blocks, the finish
+
+    def _tool_call(self, chunk: ToolCallChunk, out: list[Chunk]) -> None:
+        call = self._call_at.get(chunk.index)
+        # Some hosts number every call of a message alike; then the ids tell them apart.
+        if call is None or (chunk.id and call.id and chunk.id != call.id):
+            self._end_loose(out)
+            self._text = None
+            call = _Call(number=self._number(), index=len(self._calls), id=chunk.id)
+            self._calls.append(call)
+            self._call_at[chunk.index] = call
+        call.id = call.id or chunk.id
+        call.complete = call.complete or chunk.is_complete
+        out.append(replace(chunk, index=call.index, content_index=call.number))
+
+    def _whole(self, chunk: BlockChunk, out: list[Chunk]) -> None:
+        self._end_loose(out)
+        self._text = None
+        out.append(replace(chunk, content_index=self._number()))
+
+    def _finish(self, chunk: FinishChunk, out: list[Chunk]) -> None:
+        self._end_all(out, interrupted=False)
+        if self._finished:
+            self.late += [*out, chunk]
+            out.clear()
+            return
+        out.append(chunk)
+        self._finished = True
+
+    def _end_all(self, out: list[Chunk], *, interrupted: bool) -> None:
+        if self._filter is not None:
+            self._drain(self._filter, out)
+        for unit in self._open():
+            self._end(unit, out, interrupted=interrupted)
+        for call in self._calls:
+            if not call.complete and not interrupted:
+                call.complete = True
+                out.append(
+                    ToolCallChunk(
+                        index=call.index,
+                        id=call.id,
+                        content_index=call.number,
+                        is_complete=True,
+                        choice=self._choice,
+                    )
+                )
+
+    def _number(self) -> int:
+        number = self._blocks
+        self._blocks += 1
+        return number
+
+    def _piece(
+        self,
+        phase: Phase,
+        number: int,
+        text: str,
+        metadata: Mapping[str, Any],
+        *,
+        complete: bool = False,
+    ) -> ReasoningChunk:
+        return ReasoningChunk(
+            provider=self._provider,
+            phase=phase,
+            text=text,
+            content_index=number,
+            is_complete=complete,
+            metadata=metadata,
+            choice=self._choice,
+        )
+
+
+@dataclass(slots=True)
+class _Call:
+    number: int
+    index: int
+    id: str | None
+    complete: bool = False
+
+
+def _says(metadata: Mapping[str, Any]) -> bool:
+    """Whether metadata alone makes a block real: EC-002 as DESIGN 4.4 means it."""
+    return len(metadata) > 1 and any(metadata.get(name) for name in (*_SPEAKS, "providerMetadata"))
+
+
+def _still(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is known of a block from its start to its end."""
+    return {name: metadata[name] for name in ("sourceField", "group") if name in metadata}
+
+
+_STEPS: dict[type, Callable[[Channels, Any, list[Chunk]], None]] = {
+    ReasoningChunk: Channels._reasoning,
+    TextChunk: Channels._visible,
+    ToolCallChunk: Channels._tool_call,
+    BlockChunk: Channels._whole,
+    FinishChunk: Channels._finish,
+}

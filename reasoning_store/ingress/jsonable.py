@@ -1,0 +1,50 @@
+"""Values that JSON can hold, out of whatever an in-process host put into an event.
+
+A stream of dicts need not have come from JSON. What JSON has no form for is given one
+here, so that a reply can always be stored: bytes as base64 under ``$bytes_b64``, keys as
+strings, anything else by its own string form. What is JSON already is returned as it is.
+
+It knows JSON's types and nothing of messages.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+_DEEPEST = 200
+"""JSON that nests deeper cannot be read back by Python's own parser on every machine."""
+
+_WIDEST = 8_192
+"""Bits of a number; Python refuses to write much longer ones in decimal."""
+
+
+def jsonable(value: Any, depth: int = 0) -> Any:
+    """Return ``value`` if JSON can hold it, else the nearest value that JSON can."""
+    kind = type(value)
+    if kind is str or kind is float or kind is bool or value is None:
+        return value
+    if kind is int:
+        return value if value.bit_length() <= _WIDEST else hex(value)
+    if depth >= _DEEPEST:
+        return None
+    if isinstance(value, Mapping):
+        return {
+            key if type(key) is str else str(key): jsonable(item, depth + 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(item, depth + 1) for item in value]
+    if isinstance(value, bytes | bytearray):
+        return {"$bytes_b64": base64.b64encode(bytes(value)).decode("ascii")}
+    if isinstance(value, str):
+        return str(value)
+    return _as_text(value)
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # a foreign object's own fault; that it was there is all we can say
+        return f"<{type(value).__name__}>"

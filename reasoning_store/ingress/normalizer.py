@@ -1,0 +1,244 @@
+"""The door: whatever a provider sends comes out as chunks, and at the end as one message.
+
+``StreamNormalizer`` feeds a protocol's adapter, hands each chunk to the channels of its
+choice, and lets an accumulator collect what they let through. A whole response goes the
+same way in one step, so that streamed and whole give the same blocks (seed 000).
+
+Nothing raises into an application's stream: an event that the adapter does not know, or
+cannot read, is counted, kept within bounds, and changes nothing else.
+
+It knows how the parts of this room fit. It must not know a provider's words, SQL or policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+from reasoning_store import codec
+from reasoning_store.blocks import Message, Origin
+from reasoning_store.chunks import (
+    Chunk,
+    TextChunk,
+    UnknownChunk,
+)
+from reasoning_store.errors import UsageError
+from reasoning_store.ingress.accumulator import Accumulator
+from reasoning_store.ingress.channels import TAG_SOURCE, Channels
+from reasoning_store.ingress.jsonable import jsonable
+from reasoning_store.ingress.markers import DEFAULT_TAGS
+from reasoning_store.ingress.padding import PaddedTagFilter
+from reasoning_store.ingress.tags import TagFilter
+from reasoning_store.wire import contracts, registry
+from reasoning_store.wire.base import plain
+
+Tags: TypeAlias = Literal["auto", "always", "never"] | Iterable[str]
+
+_KEPT_UNKNOWN = 16
+_KEPT_UNKNOWN_CHARACTERS = 16_384
+
+
+class StreamNormalizer:
+    """Turns one stream into clean chunks, and into a ``Message`` at its end.
+
+    ``api`` names the protocol; without it the provider and the model do. ``tags`` says
+    whether text is searched for inline delimiters: where the protocol may hold them
+    (``auto``), ``always``, ``never``, or for these names. ``merge`` keeps tagged thoughts
+    also where the provider sends native ones.
+    """
+
+    def __init__(
+        self,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        *,
+        base_url: str | None = None,
+        tags: Tags = "auto",
+        starts_inside: bool | None = None,
+        merge: bool = False,
+    ) -> None:
+        self._contract = contracts.resolve(provider, model, api, base_url)
+        self._adapter = registry.resolve(model=model, provider=provider, api=api, base_url=base_url)
+        known = provider is not None or model is not None or api is not None or bool(base_url)
+        self._origin = Origin(
+            provider=contracts.provider_id(provider, base_url),
+            api=self._contract.api if known else None,
+            model=model,
+            base_url=base_url,
+        )
+        self._tags = tags
+        self._starts_inside = starts_inside
+        self._merge = merge
+        self._mirrors = frozenset(contracts.mirrors(self._contract))
+        self._begin()
+
+    def _begin(self) -> None:
+        self._choices: dict[int, tuple[Channels, Accumulator]] = {}
+        self._unknown = 0
+        self._kept: list[Any] = []
+        self._kept_characters = 0
+        self._message: Message | None = None
+        self._others: tuple[Message, ...] = ()
+
+    def reset(self) -> None:
+        """Forget the stream: the next event is the first of another."""
+        self._adapter.reset()
+        self._begin()
+
+    def feed(self, raw: Any) -> list[Chunk]:
+        """Return what one event of the stream says, for the application to show."""
+        if self._message is not None:
+            raise UsageError("the stream is finished", hint="reset() begins another")
+        try:
+            chunks = self._adapter.parse_chunk(raw)
+        except Exception:  # whatever a stream holds, it never raises into the application's
+            chunks = [UnknownChunk(raw=raw)]
+        return self._take(chunks)
+
+    def close(self, *, interrupted: bool = False) -> list[Chunk]:
+        """Return the chunks that end what is still open. ``finish`` does this by itself."""
+        out: list[Chunk] = []
+        for channels, accumulator in self._choices.values():
+            chunks = channels.close(interrupted=interrupted)
+            _collect(channels, accumulator, chunks)
+            out += chunks
+        return out
+
+    def finish(self, interrupted: bool = False) -> Message:
+        """Return the message. ``interrupted`` says that the stream did not reach its end.
+
+        Further choices, if the provider was asked for several, are in ``others``.
+        """
+        if self._message is None:
+            self.close(interrupted=interrupted)
+            self._message = self._build(0, interrupted)
+            self._others = tuple(
+                self._build(choice, interrupted) for choice in sorted(self._choices) if choice
+            )
+        return self._message
+
+    @property
+    def others(self) -> tuple[Message, ...]:
+        """The messages of the choices beside the first, after ``finish``."""
+        return self._others
+
+    def snapshot(self) -> Message:
+        """Return what has arrived so far of the first choice, as an unfinished message."""
+        return self._build(0, interrupted=True)
+
+    def _take(self, chunks: Iterable[Chunk]) -> list[Chunk]:
+        out: list[Chunk] = []
+        for chunk in chunks:
+            if type(chunk) is UnknownChunk:
+                self._note(chunk.raw)
+                continue
+            pair = self._choices.get(chunk.choice)
+            if pair is None:
+                pair = self._choices[chunk.choice] = (
+                    self._channels(chunk.choice),
+                    Accumulator(),
+                )
+            channels, accumulator = pair
+            shown = channels.feed(chunk)
+            _collect(channels, accumulator, shown)
+            out += shown
+        return out
+
+    def _channels(self, choice: int) -> Channels:
+        return Channels(
+            provider=self._contract.provider or "",
+            mirrors=self._mirrors,
+            tag_filter=self._tag_filter(),
+            merge=self._merge,
+            choice=choice,
+        )
+
+    def _tag_filter(self) -> TagFilter | None:
+        contract = self._contract
+        if self._tags == "never" or (self._tags == "auto" and not contract.tags):
+            return None
+        names: Iterable[str] = (*DEFAULT_TAGS, *contract.tag_names)
+        if not isinstance(self._tags, str):
+            names = self._tags
+        starts_inside = self._starts_inside
+        make = PaddedTagFilter if contract.padded_tags else TagFilter
+        return make(
+            tuple(names),
+            contract.starts_inside if starts_inside is None else starts_inside,
+            markers=contract.markers,
+            events=True,
+        )
+
+    def _note(self, raw: Any) -> None:
+        """Count an event that nobody understood, and keep it if there is room."""
+        self._unknown += 1
+        if len(self._kept) >= _KEPT_UNKNOWN:
+            return
+        try:
+            value = jsonable(plain(raw))
+            size = len(codec.dumps(value))
+        except Exception:  # an object that cannot even be looked at is counted all the same
+            return
+        if self._kept_characters + size <= _KEPT_UNKNOWN_CHARACTERS:
+            self._kept_characters += size
+            self._kept.append(value)
+
+    def _build(self, choice: int, interrupted: bool) -> Message:
+        pair = self._choices.get(choice)
+        channels, accumulator = pair if pair else (self._channels(choice), Accumulator())
+        # An event that nobody understood belongs to the stream, which the first choice stands for.
+        first = choice == 0
+        return accumulator.message(
+            origin=self._origin,
+            interrupted=interrupted,
+            tag_source=TAG_SOURCE,
+            counters={
+                "strippedDelimiters": channels.stripped,
+                "extractedBlocks": channels.extracted,
+                "suppressedDuplicates": channels.suppressed,
+                "unknownChunks": self._unknown if first else 0,
+            },
+            metadata={"unknownEvents": list(self._kept)} if first and self._kept else {},
+        )
+
+
+def normalize_response(
+    body: Any,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    api: str | None = None,
+    base_url: str | None = None,
+    tags: Tags = "auto",
+    starts_inside: bool | None = None,
+    merge: bool = False,
+) -> Message:
+    """Return the message of a whole response, or of the plain text of an answer.
+
+    Raises ``WireError`` for a body that does not have the protocol's form.
+    """
+    normalizer = StreamNormalizer(
+        provider,
+        model,
+        api,
+        base_url=base_url,
+        tags=tags,
+        starts_inside=starts_inside,
+        merge=merge,
+    )
+    if isinstance(body, str):
+        normalizer._take([TextChunk(text=body)])
+    else:
+        contract = normalizer._contract
+        normalizer._take(registry.parser(contract.api)(body, contract))
+    return normalizer.finish()
+
+
+def _collect(channels: Channels, accumulator: Accumulator, shown: list[Chunk]) -> None:
+    for chunk in shown:
+        accumulator.add(chunk)
+    if channels.late:
+        for chunk in channels.late:
+            accumulator.add(chunk)
+        channels.late.clear()

@@ -1,0 +1,273 @@
+"""The shipped masker: secrets that the application registers, and keys known by their prefix.
+
+Theory. It guesses nothing: no entropy, no words such as "password". A registered value is
+found in the spellings that JSON, URLs and base64 give it. A key is found by the prefix that
+its maker gave it, where a word begins.
+
+What stands in a secret's place names its kind and nothing of the secret. The same text is
+always masked alike, so that a repeated append is still the same append; there is no state
+and no randomness. Masking twice is masking once: values are looked for between placeholders
+only, and no rule matches the brackets of one.
+
+This module knows text. It must not know blocks, SQL or policy.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import quote, quote_plus
+
+from reasoning_store.errors import SettingError
+
+_WORD = r"[A-Za-z0-9_-]{1,256}"
+
+
+class Rule(NamedTuple):
+    """A kind of secret: how it begins, what makes it one, and how it may go on.
+
+    ``begins`` and ``rest`` decide; every run in them is bounded, and ``span`` is all that
+    they look at. What is found goes on while ``more`` matches, piece by piece, and ends with
+    ``close`` if that is there: so a key of any length is masked whole, though only the
+    first characters of it are waited for.
+    """
+
+    kind: str
+    begins: str
+    rest: str
+    span: int
+    more: str = _WORD
+    close: str | None = None
+    anchored: bool = True
+    """Whether it begins a word: no letter, digit, ``_`` or ``-`` stands before it."""
+
+
+_PEM_NAME = r"[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----"
+_URL_PART = r"[^\s:/?#@\[\]\"'<>\\]"
+
+RULES: tuple[Rule, ...] = (
+    Rule("anthropic_key", "sk-ant-", r"[A-Za-z0-9_-]{16}", 23),
+    Rule("openai_key", "sk-(?:proj|svcacct|admin)-", r"[A-Za-z0-9_-]{16}", 27),
+    # A digit near the front tells a key from a hyphenated word that begins with sk.
+    Rule(
+        "secret_key",
+        "sk-",
+        r"(?:(?=[A-Za-z_-]{0,48}[0-9])[A-Za-z0-9_-]{16}|[A-Za-z0-9]{20})",
+        52,
+    ),
+    Rule("stripe_key", "[sr]k_(?:live|test)_", r"[A-Za-z0-9]{16}", 24),
+    Rule("github_token", "(?:gh[oprsu]_|github_pat_)", r"[A-Za-z0-9_]{22}", 33),
+    Rule("gitlab_token", "glpat-", r"[A-Za-z0-9_-]{20}", 26),
+    Rule("aws_key_id", "A[KS]IA", r"[A-Z0-9]{16}", 20),
+    Rule("google_key", "AIza", r"[A-Za-z0-9_-]{35}", 39),
+    Rule("google_secret", "GOCSPX-", r"[A-Za-z0-9_-]{20}", 27),
+    Rule("slack_token", "(?:xox[abeoprs]|xapp)-", r"[A-Za-z0-9-]{10}", 15),
+    Rule("huggingface_token", "hf_", r"[A-Za-z0-9]{30}", 33),
+    Rule("groq_key", "gsk_", r"[A-Za-z0-9]{40}", 44),
+    Rule("xai_key", "xai-", r"[A-Za-z0-9]{40}", 44),
+    Rule("npm_token", "npm_", r"[A-Za-z0-9]{36}", 40),
+    Rule("pypi_token", "pypi-", r"[A-Za-z0-9_-]{50}", 55),
+    Rule(
+        "jwt",
+        "eyJ",
+        r"[A-Za-z0-9_-]{8,256}+\.eyJ[A-Za-z0-9_-]{8}",
+        271,
+        more=r"\.?[A-Za-z0-9_-]{1,256}",
+    ),
+    # Only what stands between :// and @ goes; the address stays readable.
+    Rule(
+        "url_credentials",
+        "(?<=://)",
+        rf"{_URL_PART}{{0,64}}+:[^\s/?#@\[\]\"'<>\\]{{1,128}}+(?=@)",
+        197,
+        more=r"(?!)",
+        anchored=False,
+    ),
+    # The first line of base64 tells a key from a mere mention of its header.
+    Rule(
+        "private_key",
+        "-----BEGIN ",
+        rf"{_PEM_NAME}(?:[^\[-]|-(?!--)){{0,200}}?(?:\s|\\[nr])[A-Za-z0-9+/]{{40}}",
+        299,
+        more=(
+            r"[A-Za-z0-9+/=]{1,256}| [A-Za-z0-9+/=]{24,256}"
+            r"|(?:[\r\n]|\\[nr]){1,4}[A-Za-z0-9+/=]{1,256}+(?=[\r\nA-Za-z0-9+/=\\-]|\Z)"
+        ),
+        close=(
+            r"(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{1,80})?(?:\s|\\[nr]){0,4}"
+            rf"-----END {_PEM_NAME}"
+        ),
+        anchored=False,
+    ),
+)
+"""The prefixes that are known, the particular before the general."""
+
+_WORD_BEGINS = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[bfnrt])|(?<=%[0-9A-Fa-f]{2}))"
+"""No part of a word stands before, but for an escape of JSON or of a URL."""
+_LOOKED_AT = 4
+"""The most that is looked at outside ``span``."""
+
+_RULE_OF = {rule.kind: rule for rule in RULES}
+_MORE = {rule.kind: re.compile(rule.more) for rule in RULES}
+_CLOSE = {rule.kind: re.compile(rule.close) for rule in RULES if rule.close is not None}
+
+
+def _any_of(rules: Iterable[Rule]) -> str:
+    return "|".join(f"(?P<{rule.kind}>{rule.begins}{rule.rest})" for rule in rules)
+
+
+_NEXT = re.compile(_any_of(RULES))
+_FIRST = re.compile(
+    # What a rule begins with is tried before the costly look at what stands before it.
+    f"(?={'|'.join(rule.begins for rule in RULES)})(?:"
+    f"{_WORD_BEGINS}(?:{_any_of(rule for rule in RULES if rule.anchored)})"
+    f"|{_any_of(rule for rule in RULES if not rule.anchored)})"
+)
+_PLACEHOLDER = re.compile(
+    rf"(\[masked:(?:value_[0-9]{{1,6}}|{'|'.join(_RULE_OF)})(?::[0-9a-f]{{6}})?\])"
+)
+_LONGEST_PLACEHOLDER = 40
+
+_SHORTEST_VALUE = 8
+"""A shorter value would be found everywhere."""
+
+
+class _Spelling(NamedTuple):
+    """One form of a registered value: what must occur for it, and all that then goes."""
+
+    probe: str
+    pattern: str
+    number: int
+
+
+class SecretMasker:
+    """Masks the registered ``values`` and, unless ``prefixes=False``, keys known by their prefix.
+
+    A value of fewer than 8 characters is refused. With a ``key`` of your own making, kept
+    outside the store, each placeholder ends in a short keyed digest, by which equal secrets
+    can be told to be equal; without one, values have their number and keys only their kind.
+    """
+
+    def __init__(
+        self, values: Iterable[str] = (), *, prefixes: bool = True, key: bytes | None = None
+    ) -> None:
+        self._prefixes = prefixes
+        self._key = key
+        self._values = _checked(values)
+        spellings = {
+            probe: _Spelling(probe, pattern, number)
+            for number, value in reversed([*enumerate(self._values, 1)])
+            for probe, pattern in _spellings(value)
+        }
+        # Where one value begins another, the longer is tried first and leaves no rest.
+        self._spellings = sorted(spellings.values(), key=lambda item: -len(item.probe))
+        self.lookback = self._reach()
+
+    def _reach(self) -> int:
+        """A value inside a key decides where the key ends, so what they span adds up."""
+        rule = max(rule.span for rule in RULES) + _LOOKED_AT if self._prefixes else 0
+        # Base64 may take one character more on each side, and two of padding.
+        value = len(self._spellings[0].probe) + _LOOKED_AT if self._spellings else 0
+        return rule + value + _LONGEST_PLACEHOLDER if rule or value else 0
+
+    def mask(self, text: str) -> str:
+        """Return the text without its secrets."""
+        text = self._without_values(text)
+        return self._without_keys(text) if self._prefixes else text
+
+    def _without_values(self, text: str) -> str:
+        found = [spelling for spelling in self._spellings if spelling.probe in text]
+        if not found:
+            return text
+        pattern = re.compile("|".join(f"({spelling.pattern})" for spelling in found))
+
+        def placeholder(match: re.Match[str]) -> str:
+            number = found[(match.lastindex or 1) - 1].number
+            return self._placeholder(f"value_{number}", self._values[number - 1])
+
+        pieces = _PLACEHOLDER.split(text)
+        pieces[::2] = [pattern.sub(placeholder, piece) for piece in pieces[::2]]
+        return "".join(pieces)
+
+    def _without_keys(self, text: str) -> str:
+        match = _FIRST.search(text)
+        if match is None:
+            return text
+        out: list[str] = []
+        end = 0
+        while match is not None:
+            kind = match.lastgroup or ""
+            out.append(text[end : match.start()])
+            end = _end(kind, text, match.end())
+            out.append(self._placeholder(kind, text[match.start() : end]))
+            # Right behind a match is a place where a word begins: a placeholder will be there.
+            match = _NEXT.match(text, end) or _FIRST.search(text, end)
+        return "".join([*out, text[end:]])
+
+    def _placeholder(self, kind: str, secret: str) -> str:
+        if self._key is None:
+            return f"[masked:{kind}]"
+        digest = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
+        return f"[masked:{kind}:{digest.hex()[:6]}]"
+
+
+def _end(kind: str, text: str, end: int) -> int:
+    """Return where a secret that was found ends."""
+    more = _MORE[kind]
+    while piece := more.match(text, end):
+        end = piece.end()
+    close = _CLOSE[kind].match(text, end) if kind in _CLOSE else None
+    return close.end() if close is not None else end
+
+
+def _checked(values: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise SettingError("values of a masker are several strings, not one")
+    checked = tuple(values)
+    for place, value in enumerate(checked, 1):
+        if not isinstance(value, str) or len(value) < _SHORTEST_VALUE:
+            raise SettingError(
+                f"value {place} of a masker is no string of {_SHORTEST_VALUE} characters or more",
+                hint="a shorter secret would be found everywhere; give the whole of it",
+            )
+    return checked
+
+
+def _spellings(value: str) -> Iterator[tuple[str, str]]:
+    plain = (
+        value,
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        *_url_spellings(value),
+    )
+    for text in dict.fromkeys(plain):
+        yield text, re.escape(text)
+    yield from _base64_spellings(value.encode("utf-8", "surrogatepass"))
+
+
+def _url_spellings(value: str) -> Iterator[str]:
+    for spelling in (
+        quote(value, safe="", errors="surrogatepass"),
+        quote(value, safe="/", errors="surrogatepass"),
+        quote(value, safe="!'()*", errors="surrogatepass"),
+        quote_plus(value, errors="surrogatepass"),
+    ):
+        yield spelling
+        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), spelling)
+
+
+def _base64_spellings(data: bytes) -> Iterator[tuple[str, str]]:
+    """Base64 of any text that holds the value, wherever in a group of three bytes it begins."""
+    character = "[A-Za-z0-9+/_-]"
+    for shift in range(3):
+        bits = 8 * (shift + len(data))
+        whole = slice(-(-8 * shift // 6), bits // 6)
+        before = f"{character}?" if shift else ""
+        after = f"{character}?={{0,2}}" if bits % 6 else ""
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            core = encode(bytes(shift) + data).decode("ascii")[whole]
+            yield core, before + re.escape(core) + after

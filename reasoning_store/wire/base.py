@@ -1,0 +1,185 @@
+"""What every protocol file offers, and the small things they share.
+
+A protocol file knows one provider protocol's own shapes. It must not know channels, tags,
+policy or SQL: reading, it says what arrived, in chunks; writing, it says where a given
+block goes. Nothing here raises into an application's stream: what a reader does not
+understand is an ``UnknownChunk``, and it changes nothing else.
+
+The convention of readers, which ``ingress`` builds on:
+
+* One event gives the chunks it holds, in the order of the protocol's own structure:
+  reasoning before text before tool calls where one event carries several.
+* ``content_index`` is set where the protocol itself numbers its units (``Indexer`` turns
+  any key into a number), else ``None``.
+* Deltas need no start and no end where the protocol sends none; ingress makes lifecycles.
+* An event is checked before anything is remembered of it, so that a bad one leaves no trace.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard
+
+from reasoning_store.blocks import Message
+from reasoning_store.chunks import Chunk, UnknownChunk
+from reasoning_store.wire.contracts import Contract
+
+
+class StreamAdapter(Protocol):
+    """One stream's reader, as seed 002 draws it. One instance reads one stream."""
+
+    id: str
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        """Whether this adapter reads what that model of that provider streams."""
+        ...
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        """Return what one event says; dicts and SDK objects alike."""
+        ...
+
+    def reset(self) -> None:
+        """Forget the stream: the next event is the first of another."""
+        ...
+
+
+class ResponseParser(Protocol):
+    """A whole response as the chunks that a stream of it would have given."""
+
+    def __call__(self, body: Any, contract: Contract) -> list[Chunk]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """One message on its way out: selected and repaired, with nothing left to decide.
+
+    Every thinking block in it goes, and so does opaque metadata on its other blocks: what
+    belongs to somebody else was taken off before.
+    """
+
+    message: Message
+    owed: bool = False
+    """The provider demands reasoning of this message; where there is none, its contract may
+    name a placeholder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a request asks of the model's reasoning; ``None`` is not said."""
+
+    enabled: bool | None = None
+    effort: str | None = None
+    budget_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A request's body, and what of it could not be said in the protocol."""
+
+    body: dict[str, Any]
+    unsaid: tuple[str, ...] = ()
+    """Fields of ``Asked`` that were set and for which the host has no word."""
+    left_out: tuple[str, ...] = ()
+    """Kinds of blocks that the protocol has no place for, each once."""
+
+
+class RequestWriter(Protocol):
+    """The writing direction of a protocol. Pure: the same messages give the same body."""
+
+    BUILT: frozenset[str]
+    """The keys of the body that are made from the conversation and that nobody else sets."""
+
+    def write(
+        self,
+        messages: Sequence[Outgoing],
+        contract: Contract,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+    ) -> Written:
+        """Return the whole JSON body of the HTTP request."""
+        ...
+
+    def sdk_arguments(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the same request as keyword arguments of the official SDK's call."""
+        ...
+
+
+def plain(raw: Any) -> Any:
+    """Return an SDK's object as the dicts and lists it was made from; dicts as they are."""
+    if isinstance(raw, dict | list | str | bytes) or raw is None:
+        return raw
+    dump = getattr(raw, "model_dump", None)
+    if callable(dump):
+        try:
+            return dump(by_alias=True, exclude_unset=True, warnings=False)
+        except TypeError:  # a look-alike of pydantic's with fewer options
+            return dump()
+    if isinstance(raw, Mapping):
+        return dict(raw)
+    to_dict = getattr(raw, "to_dict", None)
+    if callable(to_dict):
+        return to_dict()
+    attributes = getattr(raw, "__dict__", None)
+    if isinstance(attributes, dict):
+        return {
+            name: plain(value) for name, value in attributes.items() if not name.startswith("_")
+        }
+    return raw
+
+
+def unknown(raw: Any, choice: int = 0) -> list[Chunk]:
+    return [UnknownChunk(raw=raw, choice=choice)]
+
+
+def is_index(value: Any) -> TypeGuard[int]:
+    """Whether a value can number a choice, a block or a call: NaN, True and -1 cannot."""
+    return type(value) is int and value >= 0
+
+
+def whole_number(value: Any) -> int | None:
+    """Return a reported token count, or ``None`` for what is not one. Absent is not zero."""
+    if type(value) is int and value >= 0:
+        return value
+    if type(value) is float and value >= 0 and value.is_integer():
+        return int(value)
+    return None
+
+
+def as_base64(value: Any) -> str | None:
+    """Return opaque data as text: bytes in base64, strings as they are."""
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    if isinstance(value, Mapping) and isinstance(value.get("$bytes_b64"), str):
+        return str(value["$bytes_b64"])
+    return value if isinstance(value, str) else None
+
+
+def without(data: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return what a mapping holds beside ``names`` and beside nothing at all."""
+    left_out = frozenset(names)
+    return {
+        name: value for name, value in data.items() if name not in left_out and value is not None
+    }
+
+
+class Indexer:
+    """Numbers for a protocol's own keys, in the order in which they first appear."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def __getitem__(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._numbers
+
+    def clear(self) -> None:
+        self._numbers.clear()

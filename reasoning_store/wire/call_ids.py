@@ -1,0 +1,29 @@
+"""Ids for tool calls that come without one.
+
+A call needs an id to be answered, and some protocols send none. The id made here depends on
+nothing but what is given, so the same response gives the same ids, whole or streamed. It can
+be told from a provider's own, and so be left out where the call goes back to its protocol.
+
+Pure: no randomness, no clock, no count of its own.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+
+_PREFIX: Final = "rs_call_"
+
+
+def made(*seeds: object) -> str:
+    """Return the id that belongs to these seeds, in their order."""
+    digest = blake2b(digest_size=12)
+    for seed in seeds:
+        text = str(seed).encode("utf-8", "surrogatepass")
+        digest.update(len(text).to_bytes(8, "big") + text)
+    return _PREFIX + digest.hexdigest()
+
+
+def is_made(call_id: str) -> bool:
+    """Whether an id was made here, and means nothing to a provider."""
+    return call_id.startswith(_PREFIX)

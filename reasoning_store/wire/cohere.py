@@ -1,0 +1,279 @@
+"""Cohere's v2 chat: events for each content item and tool call, or a whole message.
+
+A content item is thinking or text and has an index. Older models say what they are about to
+do in ``tool_plan``, before their calls: that is thinking too. Citations are held until the
+text that they belong to has ended, and go with it; those of other content stand apart.
+
+A whole message is read as the events that would have streamed it. This module must not know
+what a block becomes, nor any policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from reasoning_store.blocks import RawBlock, Usage
+from reasoning_store.chunks import (
+    BlockChunk,
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    Phase,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UsageChunk,
+)
+from reasoning_store.errors import WireError
+from reasoning_store.wire import contracts, thinking_events
+from reasoning_store.wire.base import plain, unknown, whole_number
+from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.reading import Malformed, mapping, optional_index, optional_string
+from reasoning_store.wire.reading import index as at
+
+Event: TypeAlias = Mapping[str, Any]
+
+_THINKING: Final[Mapping[str, Any]] = {"sourceField": "content.thinking"}
+_PLAN: Final[Mapping[str, Any]] = {"sourceField": "tool_plan"}
+_OF_TEXT: Final = frozenset({None, "TEXT_CONTENT"})
+
+
+class Adapter:
+    """The reader of one stream."""
+
+    id = "cohere.chat"
+
+    def __init__(self, contract: Contract) -> None:
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        known = contracts.host(provider)
+        return known is not None and contracts.resolve(provider, model).api == self.id
+
+    def reset(self) -> None:
+        self._thinking: set[int] = set()
+        self._texts: set[int] = set()
+        self._ended: set[int] = set()
+        self._calls: set[int] = set()
+        self._text_index: int | None = None
+        self._citations: dict[int, list[Any]] = {}
+        self._cited: set[int] = set()
+        self._apart: list[Any] = []
+        self._named = False
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = plain(raw)
+        kind = event.get("type") if isinstance(event, Mapping) else None
+        if not isinstance(kind, str):
+            return unknown(raw)
+        read = _EVENTS.get(kind)
+        if read is None:
+            return thinking_events.parse_event(event, self._provider)
+        try:
+            return read(self, event)
+        except Malformed:
+            return unknown(event)
+
+    def _message_start(self, event: Event) -> list[Chunk]:
+        response_id = optional_string(event, "id")
+        if self._named or response_id is None:
+            return []
+        self._named = True
+        return [OriginChunk(response_id=response_id)]
+
+    def _content_start(self, event: Event) -> list[Chunk]:
+        index, content = at(event, "index"), mapping(_message(event), "content")
+        kind = content.get("type", next(iter(content.keys() & {"thinking", "text"}), None))
+        if kind == "thinking":
+            text = optional_string(content, "thinking") or ""
+            self._thinking.add(index)
+            return [self._thought(index, "start", text)]
+        if kind == "text":
+            text = optional_string(content, "text") or ""
+            return self._text(index, text)
+        if not isinstance(kind, str):
+            raise Malformed
+        return [BlockChunk(block=RawBlock(data=content))]
+
+    def _content_delta(self, event: Event) -> list[Chunk]:
+        index, content = at(event, "index"), mapping(_message(event), "content")
+        thought, text = optional_string(content, "thinking"), optional_string(content, "text")
+        if thought is None and text is None:
+            raise Malformed
+        out: list[Chunk] = []
+        if thought:
+            self._thinking.add(index)
+            out.append(self._thought(index, "delta", thought))
+        return [*out, *self._text(index, text or "")]
+
+    def _content_end(self, event: Event) -> list[Chunk]:
+        index = at(event, "index")
+        if index in self._thinking:
+            self._thinking.discard(index)
+            return [self._thought(index, "end", "")]
+        if index in self._ended:
+            return []
+        self._ended.add(index)
+        return self._cite(index)
+
+    def _thought(self, index: int, phase: Phase, text: str) -> Chunk:
+        return ReasoningChunk(
+            provider=self._provider,
+            phase=phase,
+            text=text,
+            content_index=index,
+            metadata=_THINKING,
+        )
+
+    def _text(self, index: int, text: str) -> list[Chunk]:
+        if not text:
+            return []
+        self._texts.add(index)
+        self._text_index = index
+        return [TextChunk(text=text, content_index=index)]
+
+    def _tool_plan(self, event: Event) -> list[Chunk]:
+        plan = optional_string(_message(event), "tool_plan")
+        if plan is None:
+            raise Malformed
+        if not plan:
+            return []
+        return [ReasoningChunk(provider=self._provider, text=plan, metadata=_PLAN)]
+
+    def _call_start(self, event: Event) -> list[Chunk]:
+        index, call = at(event, "index"), mapping(_message(event), "tool_calls")
+        function = mapping(call, "function")
+        call_id, name = optional_string(call, "id"), optional_string(function, "name")
+        if not name:
+            raise Malformed
+        arguments = optional_string(function, "arguments") or ""
+        self._calls.add(index)
+        return [ToolCallChunk(index=index, id=call_id, name=name, arguments=arguments)]
+
+    def _call_delta(self, event: Event) -> list[Chunk]:
+        index, call = at(event, "index"), mapping(_message(event), "tool_calls")
+        arguments = optional_string(mapping(call, "function"), "arguments")
+        if arguments is None or index not in self._calls:
+            raise Malformed
+        return [ToolCallChunk(index=index, arguments=arguments)] if arguments else []
+
+    def _call_end(self, event: Event) -> list[Chunk]:
+        index = at(event, "index")
+        if index not in self._calls:
+            raise Malformed
+        self._calls.discard(index)
+        return [ToolCallChunk(index=index, is_complete=True)]
+
+    def _citation(self, event: Event) -> list[Chunk]:
+        citation = mapping(_message(event), "citations")
+        index, kind = optional_index(citation, "content_index"), optional_string(citation, "type")
+        index = self._text_index if index is None else index
+        if kind in _OF_TEXT and index is not None and index in self._texts:
+            self._citations.setdefault(index, []).append(citation)
+            self._cited.add(index)
+        else:
+            self._apart.append(citation)
+        return []
+
+    def _cite(self, index: int) -> list[Chunk]:
+        if index not in self._cited:
+            return []
+        self._cited.discard(index)
+        metadata = {"citations": list(self._citations[index])}
+        return [TextChunk(text="", content_index=index, metadata=metadata)]
+
+    def _message_end(self, event: Event) -> list[Chunk]:
+        named = self._message_start(event)
+        delta = event.get("delta")
+        delta = delta if isinstance(delta, Mapping) else {}
+        out = [*named, *(chunk for index in sorted(self._cited) for chunk in self._cite(index))]
+        if self._apart:
+            out.append(BlockChunk(block=RawBlock(data={"citations": self._apart})))
+            self._apart = []
+        out += _usage(delta.get("usage"))
+        if delta.get("error") is not None:
+            return [*out, ErrorChunk(raw=event)]
+        reason = delta.get("finish_reason")
+        return [*out, FinishChunk(reason=reason if isinstance(reason, str) else None)]
+
+    def _nothing(self, event: Event) -> list[Chunk]:
+        return []
+
+
+_EVENTS: Final[Mapping[str, Callable[[Adapter, Event], list[Chunk]]]] = {
+    "message-start": Adapter._message_start,
+    "content-start": Adapter._content_start,
+    "content-delta": Adapter._content_delta,
+    "content-end": Adapter._content_end,
+    "tool-plan-delta": Adapter._tool_plan,
+    "tool-call-start": Adapter._call_start,
+    "tool-call-delta": Adapter._call_delta,
+    "tool-call-end": Adapter._call_end,
+    "citation-start": Adapter._citation,
+    "citation-end": Adapter._nothing,
+    "message-end": Adapter._message_end,
+    "debug": Adapter._nothing,
+}
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as chunks."""
+    response = plain(body)
+    message = response.get("message") if isinstance(response, Mapping) else None
+    if not isinstance(message, Mapping):
+        raise WireError("cohere.chat: the response has no message")
+    if not isinstance(message.get("content"), list | str | None):
+        raise WireError("cohere.chat: the message's content is neither a list nor a string")
+    adapter = Adapter(contract)
+    return [chunk for event in _streamed(response, message) for chunk in adapter.parse_chunk(event)]
+
+
+def _streamed(response: Event, message: Event) -> Iterator[Event]:
+    """The events that would have said the same."""
+    yield {"type": "message-start", "id": response.get("id")}
+    if message.get("tool_plan"):
+        yield _event("tool-plan-delta", 0, {"tool_plan": message["tool_plan"]})
+    content = message.get("content")
+    items = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
+    for index, item in enumerate(items):
+        yield _event("content-start", index, {"content": item})
+        yield _event("content-end", index, {})
+    for index, call in enumerate(_items(message, "tool_calls")):
+        yield _event("tool-call-start", index, {"tool_calls": call})
+        yield _event("tool-call-end", index, {})
+    for citation in _items(message, "citations"):
+        yield _event("citation-start", 0, {"citations": citation})
+    delta = {name: response.get(name) for name in ("finish_reason", "usage")}
+    yield {"type": "message-end", "delta": delta}
+
+
+def _event(kind: str, index: int, message: Event) -> Event:
+    return {"type": kind, "index": index, "delta": {"message": message}}
+
+
+def _items(message: Event, name: str) -> list[Any]:
+    value = message.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _usage(reported: Any) -> list[Chunk]:
+    if not isinstance(reported, Mapping):
+        return []
+    tokens = reported.get("tokens")
+    if not isinstance(tokens, Mapping):
+        tokens = reported.get("billed_units")
+    tokens = tokens if isinstance(tokens, Mapping) else {}
+    usage = Usage(
+        input=whole_number(tokens.get("input_tokens")),
+        output=whole_number(tokens.get("output_tokens")),
+        cached=whole_number(reported.get("cached_tokens")),
+        raw=reported,
+    )
+    return [UsageChunk(usage=usage)]
+
+
+def _message(event: Event) -> Event:
+    return mapping(mapping(event, "delta"), "message")

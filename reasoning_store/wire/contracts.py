@@ -1,0 +1,266 @@
+"""What each provider demands or forbids: rows of data, dated, with their source.
+
+The rows stand in ``contracts.toml``; this module reads them once and finds the one that
+applies. It knows how a row is found, not what follows from it: ``ingress`` and ``egress``
+read the fields. How a model writes when its host hands the text on as it stands belongs to
+the model and not to the host; such a row, a template, is laid over the contract.
+
+A provider is looked up by id or alias, in lower case; an explicit ``api`` always wins over
+the provider's usual one. Within a provider's rows of that api the first whose ``models``
+matches is taken. An unknown host gets the api's own row, the one without a provider.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from reasoning_store.errors import UsageError
+
+Floor: TypeAlias = Literal["none", "open_calls", "all_calls", "open_turn_with_call", "all"]
+"""In which messages a provider demands reasoning back: DESIGN 7, ``required``."""
+
+APIS = (
+    "anthropic.messages",
+    "bedrock.converse",
+    "cohere.chat",
+    "gemini.generate_content",
+    "mistral.chat",
+    "ollama.chat",
+    "openai.chat",
+    "openai.responses",
+    "thinking_events",
+)
+DEFAULT_API = "openai.chat"
+
+CHAT_ALIASES = (
+    "reasoning_details",
+    "thinking_blocks",
+    "reasoning_items",
+    "reasoning",
+    "reasoning_content",
+    "thinking",
+    "reasoning_text",
+    "content.thinking",
+)
+"""Where some host of the Chat Completions family puts reasoning, sealed forms first: they
+hold all that the plain strings do, and what lets them go back."""
+
+_CHAT_FAMILY = frozenset({"openai.chat", "mistral.chat"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """One row: how one provider's api carries reasoning, for some of its models."""
+
+    api: str
+    provider: str | None = None
+    models: tuple[str, ...] = ("*",)
+    family: str | None = None
+    """Models that can read each other's opaque reasoning; by default all of the row."""
+
+    # Read by ingress.
+    fields: tuple[str, ...] = ()
+    """The fields that carry reasoning, best first; they mirror each other, so one is kept."""
+    tags: bool = True
+    """Whether the text may hold inline tags, i.e. what ``reasoning.tags=auto`` means."""
+    tag_names: tuple[str, ...] = ()
+    """Further tag names beside the usual ones."""
+    padded_tags: bool = False
+    """Whether a line end on either side of a thought, and one behind it, are the delimiter's."""
+    starts_inside: bool = False
+    """Whether the prompt's template has opened the thinking block."""
+    markers: tuple[str, ...] = ()
+    """Literal marker families in the text."""
+    reasoning_beside_output: bool = False
+    """Whether the reported output count leaves the reasoning out."""
+    cumulative: bool = False
+    """Whether each reasoning delta may repeat all that came before it."""
+    sealed_by: str | None = None
+    """The field whose ciphertext or signature belongs to the plain reasoning string, which is
+    then one block a message, whatever comes between its pieces."""
+
+    # Read by egress.
+    echo: str | None = None
+    """Where portable reasoning goes back: a field, ``think_tags``, or nowhere."""
+    opaque: bool = False
+    """Whether opaque reasoning has a place."""
+    signed: bool = False
+    """Whether unsigned reasoning is refused."""
+    floor: Floor = "none"
+    empty_field: bool = False
+    """Whether the field must be present, though empty, where the floor demands it."""
+
+    source: str = ""
+    checked: str = ""
+
+    def matches(self, model: str | None) -> bool:
+        return _named(model, self.models)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One provider: its names, its usual api and the addresses by which it is known."""
+
+    id: str
+    api: str
+    aliases: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    source: str = ""
+    checked: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """How a family of models delimits its thoughts in plain text, wherever it is served."""
+
+    models: tuple[str, ...]
+    tag_names: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
+    source: str = ""
+    checked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    hosts: Mapping[str, Host]
+    apis: Mapping[str, str]
+    contracts: tuple[Contract, ...]
+    templates: tuple[Template, ...]
+
+
+def resolve(
+    provider: str | None = None,
+    model: str | None = None,
+    api: str | None = None,
+    base_url: str | None = None,
+) -> Contract:
+    """Return the row that holds for a model of a provider, or its api's own row.
+
+    Where the text may hold delimiters, those of the model's own template are in it.
+    """
+    known = host(provider, base_url)
+    wanted = api_name(api) if api is not None else known.api if known else DEFAULT_API
+    fallback: Contract | None = None
+    for row in _tables().contracts:
+        if row.api != wanted:
+            continue
+        if row.provider is None:
+            fallback = row
+        elif known is not None and row.provider == known.id and row.matches(model):
+            return _with_template(row, model)
+    return _with_template(fallback if fallback is not None else Contract(api=wanted), model)
+
+
+def mirrors(contract: Contract) -> tuple[str, ...]:
+    """Return the fields that may carry one and the same thought, best first.
+
+    The contract's own come first, then every alias of its family: everything that arrives
+    is read, whatever the row says (BR-002).
+    """
+    aliases = CHAT_ALIASES if contract.api in _CHAT_FAMILY else ()
+    return tuple(dict.fromkeys((*contract.fields, *aliases)))
+
+
+def host(provider: str | None, base_url: str | None = None) -> Host | None:
+    """Return the provider of a name or an address, or ``None`` for an unknown one."""
+    hosts = _tables().hosts
+    if provider:
+        return hosts.get(provider.strip().lower())
+    if base_url:
+        address = (urlsplit(base_url).hostname or base_url).lower()
+        for candidate in hosts.values():
+            if any(fnmatchcase(address, pattern) for pattern in candidate.addresses):
+                return candidate
+    return None
+
+
+def provider_id(provider: str | None, base_url: str | None = None) -> str | None:
+    """Return a provider's own id: aliases resolved, unknown names in lower case as they are."""
+    known = host(provider, base_url)
+    if known is not None:
+        return known.id
+    return provider.strip().lower() if provider and provider.strip() else None
+
+
+def api_name(api: str) -> str:
+    """Return the api's own name, or refuse one that no protocol here speaks."""
+    name = _tables().apis.get(api.strip().lower())
+    if name is None:
+        raise UsageError(f"unknown api {api!r}", hint=f"one of: {', '.join(APIS)}")
+    return name
+
+
+def family(contract: Contract) -> str:
+    """Return which models can read each other's opaque reasoning under a contract."""
+    return contract.family or f"{contract.provider or ''}/{contract.api}"
+
+
+def rows() -> tuple[Contract, ...]:
+    return _tables().contracts
+
+
+def templates() -> tuple[Template, ...]:
+    return _tables().templates
+
+
+def hosts() -> tuple[Host, ...]:
+    return tuple({item.id: item for item in _tables().hosts.values()}.values())
+
+
+def _named(model: str | None, patterns: tuple[str, ...]) -> bool:
+    name = (model or "").lower()
+    bare = name.rsplit("/", 1)[-1]
+    return any(fnmatchcase(name, pattern) or fnmatchcase(bare, pattern) for pattern in patterns)
+
+
+def _with_template(contract: Contract, model: str | None) -> Contract:
+    if not contract.tags or not model:
+        return contract
+    for template in _tables().templates:
+        if _named(model, template.models):
+            return replace(
+                contract,
+                tag_names=contract.tag_names + template.tag_names,
+                markers=contract.markers + template.markers,
+            )
+    return contract
+
+
+@cache
+def _tables() -> _Tables:
+    text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
+    return _read(tomllib.loads(text))
+
+
+def _read(data: Mapping[str, Any]) -> _Tables:
+    hosts: dict[str, Host] = {}
+    for row in data["host"]:
+        item = Host(**_row(Host, row))
+        for name in (item.id, *item.aliases):
+            if hosts.setdefault(name, item) is not item:
+                raise ValueError(f"contracts.toml names the provider {name} twice")
+    apis = {name: name for name in APIS}
+    for name, aliases in data["api"].items():
+        apis.update(dict.fromkeys(aliases, name))
+    return _Tables(
+        hosts,
+        apis,
+        tuple(Contract(**_row(Contract, row)) for row in data["contract"]),
+        tuple(Template(**_row(Template, row)) for row in data.get("template", ())),
+    )
+
+
+def _row(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+    names = {item.name for item in fields(kind)}
+    if strange := set(row) - names:
+        raise ValueError(f"contracts.toml has an unknown key: {sorted(strange)}")
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
+    } | {"checked": str(row.get("checked", ""))}

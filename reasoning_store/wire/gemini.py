@@ -1,0 +1,180 @@
+"""Gemini's generateContent: responses of candidates, whole or chunk by chunk.
+
+A chunk is a response that holds the next parts of its candidates; ``gemini_parts`` reads
+those. Here is the rest: which response it is, what it used, how each candidate ended. The
+count of thought tokens stands beside the candidates' tokens, as the contract says.
+
+The Interactions API of the same provider is recognised by its form and read by
+``gemini_interactions``. This module must not know what a block becomes, nor any policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reasoning_store.blocks import Usage
+from reasoning_store.chunks import (
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    UnknownChunk,
+    UsageChunk,
+)
+from reasoning_store.errors import WireError
+from reasoning_store.wire import contracts, gemini_interactions, thinking_events
+from reasoning_store.wire.base import is_index, plain, unknown, whole_number
+from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.gemini_parts import Candidate, as_json, field, spellings, text_of
+from reasoning_store.wire.reading import Malformed
+
+_RESPONSE: Final = frozenset(
+    {
+        "candidates",
+        *spellings("promptFeedback"),
+        *spellings("usageMetadata"),
+        *spellings("modelVersion"),
+        *spellings("responseId"),
+        *spellings("createTime"),
+    }
+)
+"""Any of these makes an object a response, or a chunk of one."""
+_SOURCES: Final = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
+"""Where a candidate's text comes from; kept with the text."""
+
+
+class Adapter:
+    """The reader of one stream."""
+
+    id = "gemini.generate_content"
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        known = contracts.host(provider)
+        return known is not None and contracts.resolve(provider, model).api == self.id
+
+    def reset(self) -> None:
+        self._candidates: dict[int, Candidate] = {}
+        self._named: tuple[str | None, str | None] = (None, None)
+        self._interaction = gemini_interactions.Reader(self._contract)
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = plain(raw)
+        if not isinstance(event, Mapping):
+            return unknown(raw)
+        if gemini_interactions.is_event(event):
+            return self._interaction.read(event)
+        if not event.keys().isdisjoint(_RESPONSE):
+            return self._response(event)
+        if isinstance(event.get("error"), Mapping) and "type" not in event:
+            return [ErrorChunk(raw=as_json(event))]
+        return thinking_events.parse_event(event, self._provider)
+
+    def _response(self, event: Mapping[str, Any]) -> list[Chunk]:
+        candidates = event.get("candidates")
+        if not isinstance(candidates, list | None):
+            return unknown(event)
+        named = self._name(event)
+        out: list[Chunk] = []
+        finishes: list[Chunk] = []
+        all_good = True
+        for position, candidate in enumerate(candidates or ()):
+            # The first candidate's index is 0, which JSON of a protocol buffer leaves out.
+            number = candidate.get("index") if isinstance(candidate, Mapping) else None
+            number = position if number is None else number
+            if not isinstance(candidate, Mapping) or not is_index(number):
+                all_good = False
+                continue
+            chunks, good = self._candidate(candidate, number, named[0])
+            all_good = all_good and good
+            out += chunks
+            if reason := _reason(candidate):
+                finishes.append(FinishChunk(reason=reason, choice=number))
+        feedback = field(event, "promptFeedback")
+        if isinstance(feedback, Mapping) and (reason := text_of(field(feedback, "blockReason"))):
+            finishes.append(FinishChunk(reason=reason))
+        out += [*self._usage(event), *finishes]
+        if not all_good and not out:
+            return unknown(event)
+        if named != self._named:
+            self._named = named
+            out.insert(0, OriginChunk(response_id=named[0], model=named[1]))
+        return out if all_good else [*out, UnknownChunk(raw=event)]
+
+    def _candidate(
+        self, candidate: Mapping[str, Any], number: int, response_id: str | None
+    ) -> tuple[list[Chunk], bool]:
+        """Return a candidate's chunks, and whether all of it could be read."""
+        content = candidate.get("content")
+        parts = content.get("parts") if isinstance(content, Mapping) else content
+        given = field(candidate, "finishReason")
+        good = isinstance(parts, list | None) and (given is None or text_of(given) is not None)
+        state = self._candidates.get(number) or Candidate(number, self._provider)
+        out: list[Chunk] = []
+        for part in parts if isinstance(parts, list) else ():
+            try:
+                out += state.read(part, response_id)
+            except (Malformed, RecursionError):
+                good = False
+        if _reason(candidate):
+            out += state.end_call()
+        for name in _SOURCES:
+            if (value := field(candidate, name)) is not None:
+                out += state.about_text({name: as_json(value)})
+        if out:
+            self._candidates[number] = state
+        return out, good
+
+    def _name(self, event: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        """Return the response's id and model, as far as they are known with this event."""
+        response_id, model = self._named
+        return (
+            response_id or text_of(field(event, "responseId")),
+            model or text_of(field(event, "modelVersion")),
+        )
+
+    def _usage(self, event: Mapping[str, Any]) -> list[Chunk]:
+        reported = field(event, "usageMetadata")
+        if not isinstance(reported, Mapping):
+            return []
+        output = whole_number(field(reported, "candidatesTokenCount"))
+        reasoning = whole_number(field(reported, "thoughtsTokenCount"))
+        if reasoning is not None and self._contract.reasoning_beside_output:
+            output = (output or 0) + reasoning  # a count of zero is left out, like the index
+        usage = Usage(
+            input=whole_number(field(reported, "promptTokenCount")),
+            output=output,
+            reasoning=reasoning,
+            cached=whole_number(field(reported, "cachedContentTokenCount")),
+            raw=as_json(reported),
+        )
+        return [UsageChunk(usage=usage)]
+
+
+def _reason(candidate: Mapping[str, Any]) -> str | None:
+    reason = text_of(field(candidate, "finishReason"))
+    return None if reason is None or reason.endswith("_UNSPECIFIED") else reason
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as chunks; a list is the chunks of one, as sent without SSE."""
+    response = plain(body)
+    if isinstance(response, Mapping) and gemini_interactions.is_response(response):
+        return gemini_interactions.parse_response(response, contract)
+    adapter = Adapter(contract)
+    out: list[Chunk] = []
+    for item in response if isinstance(response, list) else [response]:
+        event = plain(item)
+        if not isinstance(event, Mapping):
+            raise WireError("gemini.generate_content: the response is not an object")
+        if event.keys().isdisjoint(_RESPONSE | {"error"}):
+            raise WireError("gemini.generate_content: the response has no candidates")
+        if not isinstance(event.get("candidates"), list | None):
+            raise WireError("gemini.generate_content: the response's candidates are not a list")
+        out += adapter.parse_chunk(event)
+    return out

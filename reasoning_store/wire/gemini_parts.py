@@ -1,0 +1,333 @@
+"""The parts of one Gemini candidate, in the order in which they come, as chunks.
+
+Here is decided what is one block. A part is a thought because it says ``thought``, never
+because it is signed. A signature may stand on any part and belongs to that part alone:
+consecutive unsigned parts of one kind are one block, a signed part is a block of its own;
+but a signature that comes alone, on empty text, seals the unsigned block just before it.
+
+Names come in camel case (the wire) or snake case (the SDK); signatures in base64 or bytes.
+This module knows parts. It must not know events, usage, or what a block becomes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, TypeAlias, get_args
+
+from reasoning_store.blocks import MediaBlock, MediaKind, RawBlock
+from reasoning_store.chunks import BlockChunk, Chunk, ReasoningChunk, TextChunk, ToolCallChunk
+from reasoning_store.wire import call_ids
+from reasoning_store.wire.base import as_base64
+from reasoning_store.wire.gemini_arguments import ArgumentPieces
+from reasoning_store.wire.reading import Malformed
+
+Part: TypeAlias = Mapping[str, Any]
+
+_THOUGHT: Final[Mapping[str, Any]] = {"sourceField": "thought"}
+_ABOUT: Final = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
+"""What a part says of itself beside its data."""
+_UNSTATED: Final = "application/octet-stream"
+
+
+@dataclass(slots=True)
+class _Run:
+    """The block of text or thought that the next part of its kind would continue."""
+
+    thought: bool
+    place: int
+    signed: bool
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A call whose arguments are still arriving."""
+
+    index: int
+    pieces: ArgumentPieces
+
+
+class Candidate:
+    """How far one candidate has come. A part that is refused leaves no trace in it."""
+
+    __slots__ = ("_blocks", "_call", "_calls", "_choice", "_provider", "_run", "_text")
+
+    def __init__(self, choice: int, provider: str) -> None:
+        self._choice = choice
+        self._provider = provider
+        self._blocks = 0
+        self._calls = 0
+        self._run: _Run | None = None
+        self._text: int | None = None
+        self._call: _OpenCall | None = None
+
+    def read(self, part: Any, response_id: str | None) -> list[Chunk]:
+        """Return what one part says, or raise ``Malformed``."""
+        if not isinstance(part, Mapping):
+            raise Malformed
+        text = part.get("text")
+        given = field(part, "thoughtSignature")
+        seal = as_base64(given)
+        if not isinstance(text, str | None) or (given is not None and seal is None):
+            raise Malformed
+        thought = part.get("thought") is True
+        data = next((name for name in _READERS if field(part, name) is not None), None)
+        if data is not None and not text and (data == "functionCall" or not thought):
+            return _READERS[data](self, part, seal, response_id)
+        # Several things in one part, a picture that was only thought (it is not of the answer),
+        # or data of a kind that we do not know: kept as it came.
+        if data is not None or (text is None and any(map(part.get, part.keys() - _ABOUT))):
+            return self._whole(RawBlock(data=as_json(part)))
+        if thought:
+            return self._think(text or "", seal)
+        return self._say(text or "", _metadata(part, seal))
+
+    def about_text(self, metadata: Mapping[str, Any]) -> list[Chunk]:
+        """Return what a candidate says of its text as a whole: it goes with the last of it."""
+        if self._text is None:
+            return [BlockChunk(block=RawBlock(data=metadata), choice=self._choice)]
+        return [
+            TextChunk(text="", content_index=self._text, metadata=metadata, choice=self._choice)
+        ]
+
+    def end_call(self) -> list[Chunk]:
+        """Complete the call whose arguments were arriving, if there is one."""
+        call, self._call = self._call, None
+        if call is None:
+            return []
+        return [
+            ToolCallChunk(
+                index=call.index,
+                parameters=call.pieces.value(),
+                is_complete=True,
+                choice=self._choice,
+            )
+        ]
+
+    def _think(self, text: str, seal: str | None) -> list[Chunk]:
+        if not text and not seal:
+            return []
+        out, run = self._continue(thought=True, alone=bool(text and seal))
+        run.signed = seal is not None
+        return [
+            *out,
+            ReasoningChunk(
+                provider=self._provider,
+                text=text,
+                content_index=run.place,
+                metadata={**_THOUGHT, "signature": seal} if seal else _THOUGHT,
+                choice=self._choice,
+            ),
+        ]
+
+    def _say(self, text: str, metadata: Mapping[str, Any] | None) -> list[Chunk]:
+        if not text and not metadata:
+            return []
+        signed = metadata is not None
+        out, run = self._continue(thought=False, alone=bool(text and signed))
+        run.signed = signed
+        self._text = run.place
+        return [
+            *out,
+            TextChunk(text=text, content_index=run.place, metadata=metadata, choice=self._choice),
+        ]
+
+    def _continue(self, *, thought: bool, alone: bool) -> tuple[list[Chunk], _Run]:
+        """Return the run that a part belongs to, and the end of the one before it."""
+        run = self._run
+        if run is not None and run.thought is thought and not run.signed and not alone:
+            return [], run
+        out = self._end_run()
+        run = self._run = _Run(thought=thought, place=self._blocks, signed=False)
+        self._blocks += 1
+        return out, run
+
+    def _end_run(self) -> list[Chunk]:
+        run, self._run = self._run, None
+        if run is None or not run.thought:
+            return []
+        return [
+            ReasoningChunk(
+                provider=self._provider,
+                phase="end",
+                content_index=run.place,
+                metadata=_THOUGHT,
+                choice=self._choice,
+            )
+        ]
+
+    def _whole(self, block: MediaBlock | RawBlock) -> list[Chunk]:
+        return [*self._end_run(), BlockChunk(block=block, choice=self._choice)]
+
+    def _tool_call(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
+        call = field(part, "functionCall")
+        if not isinstance(call, Mapping):
+            raise Malformed
+        name, call_id, arguments = call.get("name"), call.get("id"), call.get("args")
+        pieces = field(call, "partialArgs")
+        if (
+            not isinstance(name, str | None)
+            or not isinstance(call_id, str | None)
+            or not isinstance(arguments, Mapping | None)
+            or not isinstance(pieces, list | None)
+        ):
+            raise Malformed
+        unfinished = field(call, "willContinue") is True
+        if not name:
+            return self._more_of_call(pieces or [], unfinished)
+        arrived = ArgumentPieces()
+        arrived.add(pieces or [])
+        index = self._calls
+        call_id = call_id or self._call_id(response_id, index, name, arguments)
+        out = [*self.end_call(), *self._end_run()]
+        self._calls += 1
+        if unfinished:
+            self._call = _OpenCall(index=index, pieces=arrived)
+        out.append(
+            ToolCallChunk(
+                index=index,
+                id=call_id,
+                name=name,
+                parameters=None if unfinished else {**(arguments or {}), **arrived.value()},
+                is_complete=not unfinished,
+                metadata=_metadata(part, seal),
+                choice=self._choice,
+            )
+        )
+        return out
+
+    def _more_of_call(self, pieces: list[Any], unfinished: bool) -> list[Chunk]:
+        if self._call is None:
+            raise Malformed
+        self._call.pieces.add(pieces)
+        return [] if unfinished else self.end_call()
+
+    def _inline(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
+        blob = field(part, "inlineData")
+        data = as_base64(blob.get("data")) if isinstance(blob, Mapping) else None
+        if data is None:
+            raise Malformed
+        try:
+            return self._whole(_media(part, blob, seal, data=b64decode(data, validate=True)))
+        except ValueError as error:
+            raise Malformed from error
+
+    def _file(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
+        file = field(part, "fileData")
+        url = field(file, "fileUri") if isinstance(file, Mapping) else None
+        if not isinstance(url, str):
+            raise Malformed
+        return self._whole(_media(part, file, seal, url=url))
+
+    def _call_id(self, response_id: str | None, index: int, name: str, arguments: Any) -> str:
+        if response_id:
+            return call_ids.made(response_id, self._choice, index)
+        # Without a response to belong to, calls are told apart by what they ask for.
+        asked = json.dumps(arguments, sort_keys=True, default=str)
+        return call_ids.made(name, asked, self._choice, index)
+
+
+def _metadata(part: Part, seal: str | None) -> dict[str, Any] | None:
+    """Return what goes back with a part beside its data."""
+    found = {
+        name: as_json(part[name])
+        for name in part
+        if name not in _ABOUT and part[name] is not None and _CAMEL.get(name, name) not in _READERS
+    }
+    if seal:
+        found["thoughtSignature"] = seal
+    return found or None
+
+
+def _media(
+    part: Part,
+    about: Mapping[str, Any],
+    seal: str | None,
+    *,
+    data: bytes | None = None,
+    url: str | None = None,
+) -> MediaBlock:
+    mime = text_of(field(about, "mimeType")) or _UNSTATED
+    kind: Any = mime.partition("/")[0]
+    return MediaBlock(
+        kind=kind if kind in get_args(MediaKind) else "file",
+        mime_type=mime,
+        name=text_of(field(about, "displayName")),
+        data=data,
+        url=url,
+        provider_metadata=_metadata(part, seal),
+    )
+
+
+_READERS: Final[Mapping[str, Callable[[Candidate, Part, str | None, str | None], list[Chunk]]]] = {
+    "functionCall": Candidate._tool_call,
+    "inlineData": Candidate._inline,
+    "fileData": Candidate._file,
+}
+
+
+# The wire's names in both spellings, and its values as JSON
+
+
+_SNAKE: Final = {
+    name: re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)
+    for name in (
+        "blockReason",
+        "cachedContentTokenCount",
+        "candidatesTokenCount",
+        "citationMetadata",
+        "createTime",
+        "displayName",
+        "fileData",
+        "fileUri",
+        "finishReason",
+        "functionCall",
+        "groundingMetadata",
+        "inlineData",
+        "mimeType",
+        "modelVersion",
+        "partialArgs",
+        "promptFeedback",
+        "promptTokenCount",
+        "responseId",
+        "thoughtSignature",
+        "thoughtsTokenCount",
+        "urlContextMetadata",
+        "usageMetadata",
+        "willContinue",
+    )
+}
+_CAMEL: Final = {snake: camel for camel, snake in _SNAKE.items()}
+
+
+def spellings(name: str) -> tuple[str, str]:
+    return name, _SNAKE[name]
+
+
+def field(data: Mapping[str, Any], name: str) -> Any:
+    """Return a field by its name on the wire, also where the SDK's name stands."""
+    value = data.get(name)
+    return data.get(_SNAKE[name]) if value is None else value
+
+
+def text_of(value: Any) -> str | None:
+    """Return a string, also that of an SDK's enumeration; anything else is none."""
+    value = value.value if isinstance(value, Enum) else value
+    return value if isinstance(value, str) and value else None
+
+
+def as_json(value: Any) -> Any:
+    """Return as JSON again what an SDK made of it."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {name: as_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, bytes | bytearray):
+        return as_base64(value)
+    return value if isinstance(value, str | int | float | None) else str(value)

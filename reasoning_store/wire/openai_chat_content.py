@@ -1,0 +1,228 @@
+"""What Chat Completions says beside reasoning and calls: text, its parts, pictures, sound.
+
+Theory. Content is a string, or a list of parts; some hosts change from one to the other in
+mid-stream. Mistral, and gateways in front of Anthropic, put thoughts among the parts. Such
+a thought is over when its signature came, when a part of another kind comes, or, in a whole
+message, at once. A part of a type that is not known here, or that lacks what its type needs,
+is kept as it came.
+
+Knows the fields of a message that hold what is said. It must not know events, hosts, or the
+aliases of reasoning beside the content.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from reasoning_store.blocks import MediaBlock, Metadata, RawBlock
+from reasoning_store.chunks import BlockChunk, Chunk, Phase, ReasoningChunk, TextChunk
+from reasoning_store.wire.base import plain, without
+
+THINKING: Final = "content.thinking"
+"""``sourceField`` of a thought that is a part of the content."""
+
+_SOURCE: Final = {"sourceField": THINKING}
+_REFUSAL, _TRANSCRIPT = range(2)
+"""Numbers of the texts that stand apart from the content."""
+_MOST_ANNOTATIONS: Final = 256
+_BASE64: Final = ";base64"
+
+
+class Content:
+    """What one choice says. ``whole`` says that it does not come in pieces."""
+
+    __slots__ = ("_annotations", "_audio", "_choice", "_provider", "_sound", "_whole")
+
+    def __init__(self, provider: str, choice: int, *, whole: bool) -> None:
+        self._provider = provider
+        self._choice = choice
+        self._whole = whole
+        self._annotations: list[Any] = []
+        self._audio: dict[str, Any] = {}
+        self._sound: list[bytes] = []
+
+    def read(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        """``content``: a string, or a list of parts."""
+        if isinstance(value, str):
+            out.append(TextChunk(text=value, choice=self._choice))
+            return
+        for raw in value if isinstance(value, list) else [value]:
+            part = plain(raw)
+            if isinstance(part, str):
+                self._text({"text": part}, out)
+            elif isinstance(part, dict):
+                self._part(part, out)
+            else:
+                bad.append({name: raw})
+
+    def refusal(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        if not self._refusal({name: value}, out):
+            bad.append({name: value})
+
+    def images(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        for raw in value if isinstance(value, list) else [value]:
+            part = plain(raw)
+            if isinstance(part, dict):
+                self._part({"type": "image_url", **part}, out)
+            else:
+                bad.append({name: raw})
+
+    def audio(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        """Sound comes in pieces of base64 and becomes one block; what it says is text."""
+        item = plain(value)
+        sound = _decoded(item.get("data")) if isinstance(item, dict) else None
+        if sound is None or not isinstance(said := item.get("transcript"), str | None):
+            bad.append({name: value})
+            return
+        self._audio |= without(item, ("data", "transcript"))
+        if sound:
+            self._sound.append(sound)
+        if said:
+            about = {name: {"id": item["id"]}} if item.get("id") else None
+            self._say(said, out, about, place=_TRANSCRIPT)
+
+    def annotations(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        """Citations and the like, with the text that they are about."""
+        if not isinstance(value, list):
+            bad.append({name: value})
+        elif len(self._annotations) < _MOST_ANNOTATIONS:
+            self._annotations = [*self._annotations, *map(plain, value)][:_MOST_ANNOTATIONS]
+            self._say("", out, {name: self._annotations})
+
+    def extra(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        """Google's signature on the text of a message; the rest of the field only marks."""
+        extra = plain(value)
+        google = extra.get("google") if isinstance(extra, dict) else None
+        if isinstance(google, dict) and google.get("thought_signature"):
+            self._say("", out, {name: extra})
+
+    def about(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        """A field that belongs to the text as a whole and is kept with it."""
+        self._say("", out, {name: value})
+
+    def rest(self, out: list[Chunk]) -> None:
+        """Add what is one block and came in pieces: the sound."""
+        if self._sound:
+            block = MediaBlock(
+                kind="audio",
+                mime_type="audio/*",
+                data=b"".join(self._sound),
+                provider_metadata=self._audio or None,
+            )
+            self._sound = []
+            out.append(BlockChunk(block=block, choice=self._choice))
+
+    # --- parts --------------------------------------------------------------------------
+
+    def _part(self, part: Metadata, out: list[Chunk]) -> None:
+        read = _PARTS.get(str(part.get("type")))
+        if read is None or not read(self, part, out):
+            out.append(BlockChunk(block=RawBlock(data=part), choice=self._choice))
+
+    def _text(self, part: Metadata, out: list[Chunk]) -> bool:
+        text = part.get("text")
+        if not isinstance(text, str):
+            return False
+        about = {name: value for name, value in without(part, ("type", "text")).items() if value}
+        if text or about:
+            self._say(text, out, about or None)
+        return True
+
+    def _refusal(self, part: Metadata, out: list[Chunk]) -> bool:
+        text = part.get("refusal")
+        if not isinstance(text, str):
+            return False
+        self._say(text, out, {"refusal": True}, place=_REFUSAL)
+        return True
+
+    def _image(self, part: Metadata, out: list[Chunk]) -> bool:
+        address = part.get("image_url")
+        url = address.get("url") if isinstance(address, dict) else address
+        block = _picture(url) if isinstance(url, str) else None
+        if block is not None:
+            out.append(BlockChunk(block=block, choice=self._choice))
+        return block is not None
+
+    def _thinking(self, part: Metadata, out: list[Chunk]) -> bool:
+        """Mistral's thinking is a list, in which references stand between the texts."""
+        value, signature = part.get("thinking"), part.get("signature")
+        pieces = value if isinstance(value, list) else [value or ""]
+        texts = [readable(piece) for piece in pieces]
+        if not isinstance(signature, str | None) or (pieces is not value and None in texts):
+            return False
+        text = "".join(piece for piece in texts if piece)
+        about: dict[str, Any] = {**_SOURCE}
+        if others := [piece for piece, read in zip(pieces, texts, strict=True) if read is None]:
+            about["providerMetadata"] = {"references": others}
+        if signature:
+            about["signature"] = signature
+        if text or len(about) > 1:
+            out.append(self._thought(about, text, "end" if self._whole else "delta"))
+        if signature and not self._whole:
+            out.append(self._thought(_SOURCE, "", "end"))
+        return True
+
+    def _redacted(self, part: Metadata, out: list[Chunk]) -> bool:
+        data = part.get("data")
+        if not isinstance(data, str):
+            return False
+        # An unsigned thought before it is over now: this is another block.
+        out.append(self._thought(_SOURCE, "", "end"))
+        out.append(self._thought({**_SOURCE, "encrypted": data, "redacted": True}, "", "end"))
+        return True
+
+    def _thought(self, about: Metadata, text: str, phase: Phase) -> ReasoningChunk:
+        return ReasoningChunk(
+            provider=self._provider,
+            phase=phase,
+            text=text,
+            is_complete=phase == "end",
+            metadata=about,
+            choice=self._choice,
+        )
+
+    def _say(
+        self, text: str, out: list[Chunk], about: Metadata | None, *, place: int | None = None
+    ) -> None:
+        out.append(TextChunk(text=text, content_index=place, metadata=about, choice=self._choice))
+
+
+_PARTS: Final[Mapping[str, Callable[[Content, Metadata, list[Chunk]], bool]]] = {
+    "text": Content._text,
+    "output_text": Content._text,
+    "thinking": Content._thinking,
+    "redacted_thinking": Content._redacted,
+    "image_url": Content._image,
+    "refusal": Content._refusal,
+}
+
+
+def readable(piece: Any) -> str | None:
+    """Return the text of a string, or of a part that is nothing but text."""
+    if isinstance(piece, dict) and piece.get("type", "text") == "text":
+        piece = piece.get("text")
+    return piece if isinstance(piece, str) else None
+
+
+def _decoded(value: Any) -> bytes | None:
+    """Return the bytes of base64, none where there is no value, ``None`` for anything else."""
+    if value is None:
+        return b""
+    try:
+        return b64decode(value, validate=True) if isinstance(value, str) else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _picture(url: str) -> MediaBlock | None:
+    """Return a picture at an address, or in one; ``None`` where its data cannot be read."""
+    if not url.startswith("data:"):
+        return MediaBlock(kind="image", mime_type="image/*", url=url)
+    about, _, text = url.removeprefix("data:").partition(",")
+    data = _decoded(text) if about.endswith(_BASE64) else None
+    return (
+        MediaBlock(kind="image", mime_type=about.removesuffix(_BASE64), data=data) if data else None
+    )

@@ -1,0 +1,384 @@
+"""Reasoning that comes as entries of an array: what each holds, and which fragments are one.
+
+Theory. Some hosts of the Chat Completions family send an array beside the plain string:
+``reasoning_details``, ``thinking_blocks``, ``reasoning_items``. An entry has a type, and a
+type says where the readable text is, the signature, the ciphertext (``_ALIASES``). What an
+entry holds beside these is its ``detail``: it rides along in ``providerMetadata``, so that
+``entry`` can write the same entry again. The array goes back whole and in its order, which
+is why its blocks are a group.
+
+Streamed, an entry comes in fragments. Those of one type and index are one entry, for an
+index alone is shared by a summary and its ciphertext. A signature seals what came before
+it, so text after it begins another entry. Text and ciphertext are appended, everything
+else is replaced.
+
+This module knows the entries of these arrays. It must not know the events they came in,
+which alias counts, or what is done with a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reasoning_store import codec
+from reasoning_store.blocks import ThinkingBlock
+from reasoning_store.chunks import Chunk, ReasoningChunk
+from reasoning_store.errors import ReasoningStoreError
+from reasoning_store.wire.base import is_index, plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Where an entry of one type keeps what a thinking block has fields for."""
+
+    text: str | None = None
+    parts: str | None = None
+    """The type of the parts, where the text is a list of them; a blank line stands between."""
+    signature: str | None = None
+    data: str | None = None
+    redacted: bool = False
+    whole: bool = False
+    """Whether such an entry always comes in one piece."""
+
+    @property
+    def payload(self) -> frozenset[str]:
+        return frozenset(name for name in (self.text, self.signature, self.data) if name)
+
+
+_ALIASES: Final[Mapping[str, Mapping[str, Shape]]] = {
+    "reasoning_details": {
+        "reasoning.text": Shape(text="text", signature="signature"),
+        "reasoning.summary": Shape(text="summary"),
+        "reasoning.encrypted": Shape(data="data"),
+    },
+    "thinking_blocks": {
+        "thinking": Shape(text="thinking", signature="signature"),
+        "redacted_thinking": Shape(data="data", redacted=True, whole=True),
+    },
+    "reasoning_items": {
+        "reasoning": Shape(
+            text="summary", parts="summary_text", data="encrypted_content", whole=True
+        ),
+    },
+}
+ALIASES: Final = frozenset(_ALIASES)
+"""The arrays that this module reads."""
+
+_PAYLOADS: Final = {
+    alias: {kind: shape.payload for kind, shape in shapes.items()}
+    for alias, shapes in _ALIASES.items()
+}
+_PLAIN: Final[Mapping[str, dict[str, Any]]] = {
+    alias: {"sourceField": alias, "group": alias} for alias in _ALIASES
+}
+_COMMON: Final = frozenset({"type", "id", "format", "index"})
+_BETWEEN_PARTS: Final = "\n\n"
+_TELLING: Final = 8
+"""From this length on, a piece that repeats the one before it is a snapshot, not chance."""
+
+
+class Snapshots:
+    """One text of a host that may send it as growing snapshots, or as plain fragments.
+
+    While each piece repeats the one before it and more, both are possible. Short pieces
+    do so by chance ("a", "and"), so they wait until a longer one tells, or until the text
+    is over. Nothing is held once it is told which of the two it is.
+    """
+
+    __slots__ = ("_held", "_last", "_mode", "_said")
+
+    def __init__(self) -> None:
+        self._mode = "unknown"
+        self._last = ""
+        self._said = 0
+        self._held: list[str] = []
+
+    def new(self, piece: str) -> str:
+        """Return what of this piece was not said before, as far as that is told."""
+        if self._mode == "fragments":
+            return piece
+        if self._mode == "snapshots":
+            return self._snapshot(piece)
+        if not self._last:
+            self._last, self._said = piece, len(piece)
+            return piece
+        if not piece.startswith(self._last):
+            return self.rest() + piece
+        told = len(piece) >= _TELLING and len(piece) > len(self._last) and self._last.strip()
+        if not told:
+            self._held.append(piece)
+            self._last = piece
+            return ""
+        self._mode, self._last = "snapshots", piece
+        self._held.clear()
+        return piece[self._said :]
+
+    def rest(self) -> str:
+        """Return what was waiting: the text is over, or its pieces are plain fragments."""
+        held = "".join(self._held)
+        if self._mode == "unknown":
+            self._mode, self._last = "fragments", ""
+            self._held.clear()
+        return held
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._held)
+
+    def _snapshot(self, piece: str) -> str:
+        if piece.startswith(self._last):
+            said, self._last = len(self._last), piece
+            return piece[said:]
+        if self._last.startswith(piece):
+            return ""  # an older snapshot once more
+        self._last = piece
+        return piece
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What is known of one entry between its fragments."""
+
+    number: int
+    id: str | None = None
+    signature: str | None = None
+    known: dict[str, Any] = field(default_factory=dict)
+    untold: dict[str, Any] = field(default_factory=dict)
+    snapshots: Snapshots | None = None
+    spoke: bool = False
+    ciphertext: list[str] = field(default_factory=list)
+    size: int = 0
+    told: int = 0
+
+
+class Entries:
+    """The arrays of one choice. ``whole`` says that they do not come in fragments."""
+
+    __slots__ = (
+        "_choice",
+        "_cumulative",
+        "_entries",
+        "_last",
+        "_numbers",
+        "_provider",
+        "_whole",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        numbers: Iterator[int],
+        *,
+        provider: str,
+        choice: int,
+        whole: bool = False,
+        cumulative: bool = False,
+    ) -> None:
+        self._numbers = numbers
+        self._provider = provider
+        self._choice = choice
+        self._whole = whole
+        self._cumulative = cumulative and not whole
+        self._entries: dict[tuple[str, str, int | None], _Entry] = {}
+        self._last: _Entry | None = None
+        self.waiting: dict[int, tuple[str, _Entry]] = {}
+        """Entries with something that is not told yet."""
+
+    def read(self, alias: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+        """Add the chunks of one alias's value, and to ``bad`` the entries without their form."""
+        for raw in value if isinstance(value, list) else [value]:
+            item = plain(raw)
+            if not (isinstance(item, dict) and self._read(alias, item, out)):
+                bad.append({alias: raw})
+
+    def rest(self, out: list[Chunk]) -> None:
+        """Add what waited for more: pieces that could not be told, the end of ciphertexts."""
+        for alias, entry in self.waiting.values():
+            if entry.snapshots is not None and entry.snapshots.waiting:
+                out.append(self._chunk(alias, entry, entry.snapshots.rest(), {}))
+            if entry.told < entry.size:
+                entry.told = entry.size
+                out.append(self._chunk(alias, entry, "", {"encrypted": "".join(entry.ciphertext)}))
+        self.waiting.clear()
+
+    def _read(self, alias: str, item: dict[str, Any], out: list[Chunk]) -> bool:
+        kind = item.get("type")
+        if kind is None:
+            kind = _guessed(alias, item)
+        if not isinstance(kind, str):
+            return False
+        shape = _ALIASES[alias].get(kind)
+        if shape is None:
+            return self._keep(alias, item, out)
+        text = _text(item, shape)
+        signature, data = _string(item, shape.signature), _string(item, shape.data)
+        if text is None or signature is None or data is None:
+            return False
+        entry = self._entry(alias, kind, shape, item, bool(text), signature)
+        self._learn(entry, alias, kind, item)
+        if shape.parts and not _is_plain(item, shape, text):
+            entry.untold[shape.text or ""] = item[shape.text or ""]
+        seals: dict[str, Any] = {}
+        if signature:
+            seals["signature"] = entry.signature = signature
+        if data and (ciphertext := self._grown(entry, data)) is not None:
+            seals["encrypted"] = ciphertext
+        if shape.redacted and data:
+            seals["redacted"] = True
+        if self._cumulative and text:
+            entry.snapshots = entry.snapshots or Snapshots()
+            text = entry.snapshots.new(text)
+        if entry.told < entry.size or (entry.snapshots and entry.snapshots.waiting):
+            self.waiting[entry.number] = (alias, entry)
+        if text and "encrypted" in seals:
+            # The text may be a copy of another field's; the ciphertext is nobody's.
+            out.append(self._chunk(alias, entry, text, None))
+            text = ""
+        # What an entry holds beside its payload is told with it: alone it is no thought.
+        if text or seals or (entry.untold and entry.spoke):
+            out.append(self._chunk(alias, entry, text, seals))
+        return True
+
+    def _entry(
+        self,
+        alias: str,
+        kind: str,
+        shape: Shape,
+        item: Mapping[str, Any],
+        has_text: bool,
+        signature: str,
+    ) -> _Entry:
+        """Return the entry that a fragment belongs to, a new one where it begins one."""
+        if self._whole or shape.whole:
+            return _Entry(next(self._numbers))
+        index = item.get("index")
+        key = (alias, kind, index if is_index(index) else None)
+        entry = self._entries.get(key)
+        name = item.get("id")
+        name = name if isinstance(name, str) else None
+        if (
+            entry is None
+            or (name and entry.id and name != entry.id)
+            or (has_text and entry.signature and entry.signature != signature)
+            or (key[2] is None and entry is not self._last)
+        ):
+            entry = self._entries[key] = _Entry(next(self._numbers))
+        entry.id = entry.id or name
+        self._last = entry
+        return entry
+
+    def _learn(self, entry: _Entry, alias: str, kind: str, item: Mapping[str, Any]) -> None:
+        """Note what the entry holds beside its payload, for ``entry`` to write it again."""
+        payload = _PAYLOADS[alias][kind]
+        known = entry.known
+        for name, value in item.items():
+            if name in payload:
+                continue
+            if name not in known or (value is not None and known[name] != value):
+                known[name] = entry.untold[name] = value
+
+    def _grown(self, entry: _Entry, data: str) -> str | None:
+        """Return the ciphertext so far, or nothing yet: to tell each growth would be quadratic."""
+        entry.ciphertext.append(data)
+        entry.size += len(data)
+        if entry.size < 2 * entry.told:
+            return None
+        entry.told = entry.size
+        return "".join(entry.ciphertext)
+
+    def _keep(self, alias: str, item: Mapping[str, Any], out: list[Chunk]) -> bool:
+        """An entry of a type that we have no shape for: its payload is opaque to us."""
+        payload = {name: value for name, value in item.items() if name not in _COMMON}
+        try:
+            encrypted = codec.dumps(payload)
+        except ReasoningStoreError:
+            return False
+        entry = _Entry(next(self._numbers))
+        entry.untold = {name: value for name, value in item.items() if name in _COMMON}
+        out.append(self._chunk(alias, entry, "", {"encrypted": encrypted}))
+        return True
+
+    def _chunk(
+        self, alias: str, entry: _Entry, text: str, seals: Mapping[str, Any] | None
+    ) -> ReasoningChunk:
+        """One piece of an entry; where there are no ``seals`` at all, the text and no more."""
+        entry.spoke = True
+        metadata: dict[str, Any] = _PLAIN[alias]
+        if seals is not None and (seals or entry.untold):
+            metadata = {**metadata, **seals}
+            if entry.untold:
+                metadata["providerMetadata"] = {"detail": entry.untold}
+                entry.untold = {}
+        return ReasoningChunk(
+            provider=self._provider,
+            text=text,
+            content_index=entry.number,
+            metadata=metadata,
+            choice=self._choice,
+        )
+
+
+def entry(block: ThinkingBlock) -> dict[str, Any] | None:
+    """Return the entry that a block was read from, or ``None`` for a block from elsewhere."""
+    shapes = _ALIASES.get(block.source_field or "")
+    if shapes is None:
+        return None
+    detail = (block.provider_metadata or {}).get("detail")
+    item = dict(detail) if isinstance(detail, Mapping) else {}
+    kind = item.setdefault("type", _usual(shapes, block))
+    shape = shapes.get(kind)
+    if shape is None:
+        return {**item, **codec.loads(block.encrypted or "{}")}
+    if shape.parts:
+        thought = [{"type": shape.parts, "text": block.thought}] if block.thought else []
+        item.setdefault("summary", thought)
+    elif shape.text:
+        item[shape.text] = block.thought
+    if shape.signature and block.signature:
+        item[shape.signature] = block.signature
+    if shape.data and block.encrypted:
+        item[shape.data] = block.encrypted
+    return item
+
+
+def _usual(shapes: Mapping[str, Shape], block: ThinkingBlock) -> str:
+    """The type of an entry that came without one: of text, or of ciphertext alone."""
+    sealed = not block.thought and block.encrypted is not None
+    return next(
+        kind for kind, shape in shapes.items() if (shape.data if sealed else shape.text) is not None
+    )
+
+
+def _guessed(alias: str, item: Mapping[str, Any]) -> str | None:
+    """The type of an entry that names none, by what it holds."""
+    for kind, shape in _ALIASES[alias].items():
+        if isinstance(item.get(shape.text or shape.data or ""), str):
+            return kind
+    return None
+
+
+def _text(item: Mapping[str, Any], shape: Shape) -> str | None:
+    """Return an entry's text, empty where it has none, ``None`` where it has a wrong type."""
+    value = item.get(shape.text) if shape.text else None
+    if shape.parts and isinstance(value, list):
+        texts = [plain(part) for part in value]
+        return _BETWEEN_PARTS.join(
+            part["text"]
+            for part in texts
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
+    return "" if value is None else value if isinstance(value, str) else None
+
+
+def _is_plain(item: Mapping[str, Any], shape: Shape, text: str) -> bool:
+    """Whether the parts of a text can be told from the text alone."""
+    parts = item.get(shape.text or "")
+    return not parts or parts == [{"type": shape.parts, "text": text}]
+
+
+def _string(item: Mapping[str, Any], name: str | None) -> str | None:
+    """Return a field that is a string or absent, ``None`` where it is anything else."""
+    value = item.get(name) if name else None
+    return "" if value is None else value if isinstance(value, str) else None

@@ -1,0 +1,299 @@
+"""Streams that a host has normalised already: its events say thinking, text, tool call.
+
+Two vocabularies, told apart by their spelling: seed 002's ``thinking_start``,
+``thinking_delta``, ``thinking_end`` with the same three for ``text`` and ``toolcall``, which
+are read here; and the AI SDK's ``reasoning-start`` and its kin, which ``ui_messages`` reads.
+
+A seed event may carry ``partial``, a snapshot of the message so far. It repeats what was
+said, so only the entry that the event is about is looked at, for its id, name and seal.
+
+Every protocol's adapter hands such events to ``parse_event``, whatever its own protocol is,
+so an event means the same wherever it stands. This module knows these vocabularies; it must
+not know what a block becomes, nor any provider's own wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from reasoning_store.chunks import (
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    Phase,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UnknownChunk,
+)
+from reasoning_store.errors import WireError
+from reasoning_store.wire import contracts, ui_messages
+from reasoning_store.wire.base import is_index, plain, unknown
+from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.reading import Malformed
+from reasoning_store.wire.ui_messages import (
+    Event,
+    PartReader,
+    Reader,
+    call_metadata,
+    kept,
+    key,
+    nothing,
+    origin,
+    string,
+    thought,
+    tool_part,
+    usage,
+)
+
+_FIELD_NAMES: Final = frozenset({"reasoning_content", "reasoning", "reasoning_text", "thinking"})
+"""What stands in ``thinkingSignature`` where a thought has no seal: the field it came in."""
+
+_STEP: Final = 1 << 48
+"""More than any number made from an id: ids are only unique within one step of a message."""
+
+
+class Adapter:
+    """The reader of a stream that holds nothing but such events."""
+
+    id = "thinking_events"
+
+    def __init__(self, contract: Contract) -> None:
+        self._provider = contract.provider or ""
+        self._steps = 0
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        known = contracts.host(provider)
+        return known is not None and contracts.resolve(provider, model).api == self.id
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = plain(raw)
+        chunks = parse_event(event, self._provider)
+        if isinstance(event, Mapping) and event.get("type") == "start-step":
+            self._steps += 1
+        return [self._in_step(chunk) for chunk in chunks] if self._steps > 1 else chunks
+
+    def reset(self) -> None:
+        self._steps = 0
+
+    def _in_step(self, chunk: Chunk) -> Chunk:
+        if isinstance(chunk, ReasoningChunk | TextChunk) and chunk.content_index is not None:
+            return replace(chunk, content_index=chunk.content_index + self._steps * _STEP)
+        return chunk
+
+
+def parse_event(raw: Any, provider: str) -> list[Chunk]:
+    """Return what one normalised event says; one that is none is one ``UnknownChunk``."""
+    event = plain(raw)
+    kind = event.get("type") if isinstance(event, Mapping) else None
+    if not isinstance(kind, str):
+        return unknown(raw)
+    read = _READERS.get(kind) or (kept if kind.startswith("data-") else None)
+    if read is None:
+        return unknown(raw)
+    try:
+        return read(event, provider)
+    except Malformed:
+        return unknown(raw)
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole message as chunks: a UI message (``parts``) or a ``content`` list."""
+    message = plain(body)
+    if not isinstance(message, Mapping):
+        raise WireError("thinking_events: the message is not an object")
+    parts = message.get("parts", message.get("content"))
+    if not isinstance(parts, list):
+        raise WireError("thinking_events: the message has neither parts nor a content list")
+    if message.get("role", "assistant") != "assistant":
+        raise WireError("thinking_events: the message's role is not assistant")
+    reason = message.get("stopReason")
+    return [
+        *origin(message.get("responseId", message.get("id")), message.get("model")),
+        *(chunk for place, part in enumerate(parts) for chunk in _part(part, place, contract)),
+        *usage(message.get("usage")),
+        FinishChunk(reason=reason if isinstance(reason, str) else None),
+    ]
+
+
+# Events
+
+
+def _place(event: Event) -> int | None:
+    value = event.get("contentIndex", event.get("content_index"))
+    if value is not None and not is_index(value):
+        raise Malformed
+    return value
+
+
+def _own_entry(event: Event) -> Event:
+    """Return the entry of the snapshot that the event is about."""
+    partial = plain(event.get("partial"))
+    content = partial.get("content") if isinstance(partial, Mapping) else None
+    place = _place(event)
+    if isinstance(content, list) and place is not None and place < len(content):
+        entry = plain(content[place])
+        if isinstance(entry, Mapping):
+            return entry
+    return {}
+
+
+def _thinking_metadata(entry: Event) -> dict[str, Any]:
+    found: dict[str, Any] = {"sourceField": "thinking"}
+    seal = string(entry, "thinkingSignature", "signature", default="")
+    if entry.get("redacted") is True:
+        found["redacted"] = True
+        if seal:
+            found["encrypted"] = seal
+    elif seal and seal not in _FIELD_NAMES:
+        found["signature"] = seal
+    return found
+
+
+def _thinking(phase: Phase) -> Reader:
+    def read(event: Event, provider: str) -> list[Chunk]:
+        text = ""
+        if phase == "delta":
+            text = string(event, "delta", "text")
+        elif phase == "end":
+            # The end repeats the whole thought; ingress takes from it what deltas lacked.
+            text = string(event, "content", "text", default="")
+        metadata = _thinking_metadata(event)
+        if phase == "end":
+            metadata |= _thinking_metadata(_own_entry(event))
+        if phase == "delta" and not text and len(metadata) == 1:
+            return []
+        chunk = ReasoningChunk(
+            provider=provider,
+            phase=phase,
+            # A redacted block's text is the host's placeholder, not a thought.
+            text="" if metadata.get("redacted") else text,
+            content_index=_place(event),
+            is_complete=phase == "end",
+            metadata=metadata,
+        )
+        return [chunk]
+
+    return read
+
+
+def _text_delta(event: Event, provider: str) -> list[Chunk]:
+    text = string(event, "delta", "text")
+    return [TextChunk(text=text, content_index=_place(event))] if text else []
+
+
+def _text_end(event: Event, provider: str) -> list[Chunk]:
+    """The end repeats the text; only a seal can be new."""
+    seal = string(_own_entry(event), "textSignature", default="")
+    place = _place(event)
+    if not seal:
+        return []
+    return [TextChunk(text="", content_index=place, metadata={"textSignature": seal})]
+
+
+def _toolcall(event: Event, provider: str) -> list[Chunk]:
+    named = plain(event.get("toolCall"))
+    if named is not None and not isinstance(named, Mapping):
+        raise Malformed
+    call: Event = named if named is not None else _own_entry(event)
+    call_id = string(call, "id", default="") or None
+    index = _place(event)
+    if index is None:
+        if call_id is None:
+            raise Malformed
+        index = key("call", call_id)
+    ended = event["type"] == "toolcall_end"
+    if ended and not call:
+        raise Malformed
+    if not ended and call_id is None and not event.get("delta"):
+        return []
+    chunk = ToolCallChunk(
+        index=index,
+        id=call_id,
+        name=string(call, "name", default="") or None,
+        arguments=string(event, "delta", default=""),
+        parameters=call.get("arguments") if ended else None,
+        is_complete=ended,
+        metadata=call_metadata(call) if ended else None,
+    )
+    return [chunk]
+
+
+def _start(event: Event, provider: str) -> list[Chunk]:
+    partial = plain(event.get("partial"))
+    if isinstance(partial, Mapping):
+        return origin(partial.get("responseId"), partial.get("model"))
+    return ui_messages.EVENTS["start"](event, provider)
+
+
+def _done(event: Event, provider: str) -> list[Chunk]:
+    reason = string(event, "reason", default="") or None
+    message = plain(event.get("message"))
+    if not isinstance(message, Mapping):
+        message = {}
+    return [
+        *origin(message.get("responseId"), message.get("model")),
+        *usage(message.get("usage")),
+        FinishChunk(reason=reason),
+    ]
+
+
+def _failed(event: Event, provider: str) -> list[Chunk]:
+    """The error without the message that it repeats; what it used up is still counted."""
+    message = plain(event.get("error"))
+    if not (isinstance(message, Mapping) and "content" in message):
+        return [ErrorChunk(raw={name: event[name] for name in event if name != "partial"})]
+    raw = {name: event.get(name) for name in ("type", "reason")}
+    raw["errorMessage"] = message.get("errorMessage")
+    return [*usage(message.get("usage")), ErrorChunk(raw=raw)]
+
+
+_READERS: Final[Mapping[str, Reader]] = {
+    **ui_messages.EVENTS,
+    "start": _start,
+    "thinking_start": _thinking("start"),
+    "thinking_delta": _thinking("delta"),
+    "thinking_end": _thinking("end"),
+    "text_start": nothing,
+    "text_delta": _text_delta,
+    "text_end": _text_end,
+    "toolcall_start": _toolcall,
+    "toolcall_delta": _toolcall,
+    "toolcall_end": _toolcall,
+    "done": _done,
+    "error": _failed,
+}
+EVENTS: Final = frozenset(_READERS)
+"""The types of both vocabularies; beside them every type that begins with ``data-``."""
+
+
+# Whole messages
+
+
+def _part(raw: Any, place: int, contract: Contract) -> list[Chunk]:
+    part = plain(raw)
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(kind, str):
+        return [UnknownChunk(raw=raw)]
+    read = _PARTS.get(kind, tool_part if kind.startswith("tool-") else _kept_part)
+    try:
+        return read(part, place, contract.provider or "")
+    except Malformed:
+        return [UnknownChunk(raw=raw)]
+
+
+def _kept_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    return kept(part, provider)
+
+
+def _thinking_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    return [thought(string(part, "thinking"), place, provider, _thinking_metadata(part))]
+
+
+_PARTS: Final[Mapping[str, PartReader]] = {
+    **ui_messages.PARTS,
+    "thinking": _thinking_part,
+    "toolCall": ui_messages.PARTS["tool-call"],
+}

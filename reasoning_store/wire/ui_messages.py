@@ -1,0 +1,385 @@
+"""The AI SDK's UI messages: the events that stream one, and the parts of a whole one.
+
+Events name what they belong to by ``id``; a number is made from it without remembering it,
+so one event means the same wherever it stands. A part of a message says what its events
+say together. What only ever was on show (transient data, preliminary results) is not kept.
+
+This module knows that vocabulary and its older spellings. ``thinking_events`` offers it,
+beside the seed's own. It must not know what a block becomes, nor any provider's own wire.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any, Final, TypeAlias, get_args
+
+from reasoning_store.blocks import MediaBlock, MediaKind, RawBlock, Usage
+from reasoning_store.chunks import (
+    BlockChunk,
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    Phase,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UnknownChunk,
+    UsageChunk,
+)
+from reasoning_store.wire.base import whole_number
+from reasoning_store.wire.reading import Malformed
+
+Event: TypeAlias = Mapping[str, Any]
+Reader: TypeAlias = Callable[[Event, str], list[Chunk]]
+PartReader: TypeAlias = Callable[[Event, int, str], list[Chunk]]
+
+_ENVELOPE: Final = "vercel"
+"""The key of ``providerMetadata`` that says who put it in this form."""
+
+_SEALS: Final[Mapping[str, tuple[str, ...]]] = {
+    "signature": ("signature",),
+    "thoughtSignature": ("signature",),
+    "redactedData": ("encrypted", "redacted"),
+    "reasoningEncryptedContent": ("encrypted",),
+}
+"""What a key in a provider's metadata is to a thinking block."""
+
+_USAGE: Final[Mapping[str, tuple[str, ...]]] = {
+    "input": ("inputTokens", "promptTokens", "input"),
+    "output": ("outputTokens", "completionTokens", "output"),
+    "reasoning": ("reasoningTokens", "reasoning"),
+    "cached": ("cachedInputTokens", "cacheRead"),
+}
+_CALL_DATA: Final = ("providerMetadata", "callProviderMetadata", "providerOptions")
+_CALL_FLAGS: Final = ("thoughtSignature", "providerExecuted", "dynamic")
+_UNFINISHED: Final = frozenset({"input-streaming", "partial-call"})
+
+
+# What both vocabularies share
+
+
+def string(event: Event, *names: str, default: str | None = None) -> str:
+    """Return the first of ``names`` that is there; it must be a string."""
+    for name in names:
+        value = event.get(name)
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            raise Malformed
+    if default is None:
+        raise Malformed
+    return default
+
+
+def key(kind: str, name: str) -> int:
+    """Return a number for an id: always the same one, so no table of ids is needed."""
+    digest = blake2b(f"{kind}:{name}".encode("utf-8", "surrogatepass"), digest_size=6)
+    return int.from_bytes(digest.digest(), "big")
+
+
+def usage(value: Any) -> list[Chunk]:
+    if not isinstance(value, Mapping):
+        return []
+    counts = {
+        field: next(
+            (count for name in names if (count := whole_number(value.get(name))) is not None), None
+        )
+        for field, names in _USAGE.items()
+    }
+    return [UsageChunk(usage=Usage(**counts, raw=value))]
+
+
+def origin(response_id: Any, model: Any = None) -> list[Chunk]:
+    response_id = response_id if isinstance(response_id, str) and response_id else None
+    model = model if isinstance(model, str) and model else None
+    return [OriginChunk(response_id=response_id, model=model)] if response_id or model else []
+
+
+def call_metadata(event: Event) -> dict[str, Any] | None:
+    found = _metadata(event, *_CALL_DATA)
+    found |= {name: event[name] for name in _CALL_FLAGS if event.get(name)}
+    return found or None
+
+
+def thought(text: str, place: int | None, provider: str, metadata: dict[str, Any]) -> Chunk:
+    """Return a whole thought; the text of a redacted one is a placeholder, not a thought."""
+    text = "" if metadata.get("redacted") else text
+    return ReasoningChunk(provider=provider, text=text, content_index=place, metadata=metadata)
+
+
+def nothing(event: Event, provider: str) -> list[Chunk]:
+    return []
+
+
+def kept(event: Event, provider: str) -> list[Chunk]:
+    """A part that no block of ours stands for."""
+    if event.get("transient") is True or event.get("preliminary") is True:
+        return []
+    return [BlockChunk(block=RawBlock(data=event))]
+
+
+def media(event: Event, provider: str) -> list[Chunk]:
+    mime = string(event, "mediaType", "mimeType")
+    kind: Any = mime.partition("/")[0]
+    url = string(event, "url", default="")
+    try:
+        data = None if url else b64decode(string(event, "data"), validate=True)
+    except ValueError as error:
+        raise Malformed from error
+    block = MediaBlock(
+        kind=kind if kind in get_args(MediaKind) else "file",
+        mime_type=mime,
+        name=string(event, "filename", default="") or None,
+        url=url or None,
+        data=data,
+        provider_metadata=_metadata(event) or None,
+    )
+    return [BlockChunk(block=block)]
+
+
+# Events
+
+
+def _id_key(event: Event, kind: str) -> int | None:
+    name = string(event, "id", default="")
+    return key(kind, name) if name else None
+
+
+def _metadata(event: Event, *names: str) -> dict[str, Any]:
+    for name in names or ("providerMetadata", "providerOptions"):
+        value = event.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, Mapping):
+            raise Malformed
+        if value:
+            return {_ENVELOPE: dict(value)}
+    return {}
+
+
+def _thinking_metadata(event: Event) -> dict[str, Any]:
+    found: dict[str, Any] = {"sourceField": "reasoning"}
+    providers = _metadata(event)
+    for data in providers.get(_ENVELOPE, {}).values():
+        for name, meanings in _SEALS.items():
+            seal = data.get(name) if isinstance(data, Mapping) else None
+            if isinstance(seal, str) and seal:
+                found |= {meaning: seal for meaning in meanings}
+    if "redacted" in found:
+        found["redacted"] = True
+    if providers:
+        found["providerMetadata"] = providers
+    return found
+
+
+def _reasoning(phase: Phase) -> Reader:
+    def read(event: Event, provider: str) -> list[Chunk]:
+        text = string(event, "delta", "text") if phase == "delta" else ""
+        metadata = _thinking_metadata(event)
+        if phase == "delta" and not text and len(metadata) == 1:
+            return []
+        chunk = ReasoningChunk(
+            provider=provider,
+            phase=phase,
+            text=text,
+            content_index=_id_key(event, "reasoning"),
+            is_complete=phase == "end",
+            metadata=metadata,
+        )
+        return [chunk]
+
+    return read
+
+
+def _text(event: Event, provider: str) -> list[Chunk]:
+    text = string(event, "delta", "text") if event["type"] == "text-delta" else ""
+    metadata = _metadata(event) or None
+    if not text and metadata is None:
+        return []
+    return [TextChunk(text=text, content_index=_id_key(event, "text"), metadata=metadata)]
+
+
+def _input_start(event: Event, provider: str) -> list[Chunk]:
+    call_id = string(event, "toolCallId", "id")
+    return [
+        ToolCallChunk(
+            index=key("call", call_id),
+            id=call_id,
+            name=string(event, "toolName"),
+            metadata=call_metadata(event),
+        )
+    ]
+
+
+def _input_delta(event: Event, provider: str) -> list[Chunk]:
+    call_id = string(event, "toolCallId", "id")
+    piece = string(event, "inputTextDelta", "delta")
+    return [ToolCallChunk(index=key("call", call_id), id=call_id, arguments=piece)] if piece else []
+
+
+def _input_whole(event: Event, provider: str) -> list[Chunk]:
+    call_id = string(event, "toolCallId")
+    call = ToolCallChunk(
+        index=key("call", call_id),
+        id=call_id,
+        name=string(event, "toolName"),
+        parameters=event.get("input", event.get("args")),
+        is_complete=True,
+        metadata=call_metadata(event),
+    )
+    return [call, *kept(event, provider)] if event["type"] == "tool-input-error" else [call]
+
+
+def _start(event: Event, provider: str) -> list[Chunk]:
+    return origin(string(event, "messageId", default=""))
+
+
+def _finish(event: Event, provider: str) -> list[Chunk]:
+    reason = event.get("finishReason")
+    if isinstance(reason, Mapping):
+        reason = reason.get("raw", reason.get("unified"))
+    if reason is not None and not isinstance(reason, str):
+        raise Malformed
+    reported = usage(event.get("totalUsage", event.get("usage")))
+    return [*reported, FinishChunk(reason=reason)]
+
+
+def _failed(event: Event, provider: str) -> list[Chunk]:
+    return [ErrorChunk(raw=event)]
+
+
+EVENTS: Final[Mapping[str, Reader]] = {
+    "start": _start,
+    "start-step": nothing,
+    "reasoning-start": _reasoning("start"),
+    "reasoning-delta": _reasoning("delta"),
+    "reasoning-end": _reasoning("end"),
+    "reasoning-file": kept,
+    "text-start": _text,
+    "text-delta": _text,
+    "text-end": _text,
+    "tool-input-start": _input_start,
+    "tool-input-delta": _input_delta,
+    "tool-input-end": nothing,
+    "tool-input-available": _input_whole,
+    "tool-input-error": _input_whole,
+    "tool-call": _input_whole,
+    "tool-output-available": kept,
+    "tool-output-error": kept,
+    "tool-output-denied": kept,
+    "tool-approval-request": kept,
+    "tool-result": kept,
+    "source": kept,
+    "source-url": kept,
+    "source-document": kept,
+    "file": media,
+    "message-metadata": nothing,
+    "finish-step": nothing,
+    "finish": _finish,
+    "error": _failed,
+    "abort": _failed,
+}
+
+
+# Parts of a whole message
+
+
+def _step_start(part: Event, place: int, provider: str) -> list[Chunk]:
+    return []
+
+
+def _reasoning_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    details = part.get("details")
+    if isinstance(details, list) and details:
+        return [_detail(item, key(f"{place}", f"{n}"), provider) for n, item in enumerate(details)]
+    text = string(part, "text", "reasoning", default="")
+    return [thought(text, place, provider, _thinking_metadata(part))]
+
+
+def _detail(detail: Any, place: int, provider: str) -> Chunk:
+    """One entry of version 4's ``details``: a block of its own, with a seal of its own."""
+    kind = detail.get("type") if isinstance(detail, Mapping) else None
+    metadata: dict[str, Any] = {"sourceField": "reasoning"}
+    try:
+        if kind == "redacted":
+            metadata |= {"encrypted": string(detail, "data"), "redacted": True}
+            return thought("", place, provider, metadata)
+        if kind == "text":
+            if signature := string(detail, "signature", default=""):
+                metadata["signature"] = signature
+            return thought(string(detail, "text"), place, provider, metadata)
+    except Malformed:
+        pass  # one bad entry leaves the others as they are
+    return UnknownChunk(raw=detail)
+
+
+def _text_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    metadata = _metadata(part)
+    if seal := string(part, "textSignature", default=""):
+        metadata["textSignature"] = seal
+    return [TextChunk(text=string(part, "text"), content_index=place, metadata=metadata or None)]
+
+
+def _call_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    call = ToolCallChunk(
+        index=place,
+        id=string(part, "toolCallId", "id"),
+        name=string(part, "toolName", "name"),
+        parameters=part.get("input", part.get("arguments", part.get("args"))),
+        is_complete=True,
+        metadata=call_metadata(part),
+    )
+    return [call]
+
+
+def tool_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    """A call and, where the host ran it, what came of it: as its stream says the two."""
+    call_id = string(part, "toolCallId")
+    call = ToolCallChunk(
+        index=place,
+        id=call_id,
+        name=string(part, "toolName", default=string(part, "type").removeprefix("tool-")),
+        parameters=part.get("input", part.get("args", part.get("rawInput"))),
+        is_complete=part.get("state") not in _UNFINISHED,
+        metadata=call_metadata(part),
+    )
+    outcome: dict[str, Any] = {"toolCallId": call_id}
+    if part.get("errorText") is not None:
+        outcome |= {"type": "tool-output-error", "errorText": part["errorText"]}
+    elif "output" in part or "result" in part:
+        value = part.get("output", part.get("result"))
+        outcome |= {"type": "tool-output-available", "output": value}
+    else:
+        return [call]
+    return [call] if part.get("preliminary") is True else [call, *kept(outcome, provider)]
+
+
+def _invocation_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    call = part.get("toolInvocation")
+    if not isinstance(call, Mapping):
+        raise Malformed
+    return tool_part({**call, "type": "tool-invocation"}, place, provider)
+
+
+def _kept_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    return kept(part, provider)
+
+
+def _media_part(part: Event, place: int, provider: str) -> list[Chunk]:
+    return media(part, provider)
+
+
+PARTS: Final[Mapping[str, PartReader]] = {
+    "step-start": _step_start,
+    "reasoning": _reasoning_part,
+    "text": _text_part,
+    "tool-call": _call_part,
+    "tool-result": _kept_part,
+    "tool-invocation": _invocation_part,
+    "dynamic-tool": tool_part,
+    "file": _media_part,
+    "image": _media_part,
+}

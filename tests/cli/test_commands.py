@@ -1,0 +1,254 @@
+"""The command line as its users meet it: what it prints, what it refuses, how it exits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import reasoning_store as rs
+from tests.egress.histories import TWO_TURNS
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("REASONING_STORE")}
+        home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "COLUMNS": "80"}
+        return subprocess.run(
+            [sys.executable, "-m", "reasoning_store", *arguments],
+            cwd=tmp_path,
+            env={**clean, **home, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> str:
+    """A database with one conversation, by its URL."""
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    with rs.Store(url) as store:
+        store.session("chat-42", create=True, title="Weather").append(list(TWO_TURNS))
+    return url
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_demo_shows_answer_thinking_request_and_usage(run: Run, tmp_path: Path) -> None:
+    """With no key and no network it shows the main job, and leaves nothing behind."""
+    ran = run("demo")
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "No. 91 = 7 x 13, so it is not prime." in ran.stdout
+    assert "7 divides it: 7 * 13 = 91." in " ".join(ran.stdout.split())
+    assert "/212000" in ran.stdout
+    assert "store.session(" in ran.stdout
+    assert snapshot(tmp_path) == {}
+
+
+def test_the_demo_fits_eighty_columns_and_has_no_colour_in_a_pipe(run: Run) -> None:
+    """Readable where nobody's terminal is."""
+    lines = run("demo").stdout.splitlines()
+
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if "\x1b" in line] == []
+
+
+def test_the_clean_answer_of_the_demo_holds_no_delimiter(run: Run) -> None:
+    """Seed 000, as a newcomer sees it."""
+    (answer, *_) = [line for line in run("demo").stdout.splitlines() if line.startswith("answer")]
+
+    assert "think" not in answer
+
+
+def test_sessions_are_listed(run: Run, chat: str) -> None:
+    """The latest first, with their titles."""
+    ran = run("--db", chat, "sessions")
+
+    assert ran.returncode == 0
+    assert ran.stdout.split()[2:] == ["chat-42", "Weather"]
+
+
+def test_a_conversation_is_shown_with_its_thinking_beside(run: Run, chat: str) -> None:
+    """Thinking stands apart from the answers, or not at all."""
+    full = run("--db", chat, "show", "chat-42").stdout
+    none = run("--db", chat, "show", "chat-42", "--thinking", "none").stdout
+
+    assert "  | Bergen is wetter." in full
+    assert "Bergen is wetter." not in none
+    assert "  Wet." in none
+
+
+def test_usage_is_one_line(run: Run, chat: str) -> None:
+    """effective/limit, as the seed writes it."""
+    ran = run("--db", chat, "usage", "chat-42", "--limit", "212000")
+
+    assert ran.stdout.strip().endswith("/212000")
+
+
+def test_a_setting_moves_the_number(run: Run, chat: str) -> None:
+    """BR-008 without a line of Python."""
+    before = int(run("--db", chat, "usage", "chat-42").stdout)
+    changed = run("--db", chat, "set", "reasoning.includeInContext", "true", "--session", "chat-42")
+    after = int(run("--db", chat, "usage", "chat-42").stdout)
+    run("--db", chat, "unset", "reasoning.includeInContext", "--session", "chat-42")
+
+    assert changed.returncode == 0
+    assert after > before
+    assert int(run("--db", chat, "usage", "chat-42").stdout) == before
+
+
+def test_the_context_is_the_next_request(run: Run, chat: str) -> None:
+    """Exactly what would be sent, and why."""
+    body = run("--db", chat, "context", "chat-42", "--provider", "deepseek").stdout
+    why = run("--db", chat, "context", "chat-42", "--provider", "deepseek", "--explain").stdout
+
+    assert '"reasoning_content": "Need the weather tool."' in body
+    assert "kept (required): the provider demands it back" in why
+    assert "reasoning.includeInContext = false  [default]" in why
+
+
+def test_the_schema_can_be_made_and_named(run: Run, tmp_path: Path) -> None:
+    """upgrade makes an SQLite file; current names its revision."""
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+
+    assert run("--db", url, "upgrade").stdout == run("--db", url, "current").stdout
+    assert (tmp_path / "new.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_database_may_come_from_the_environment(run: Run, chat: str) -> None:
+    """REASONING_STORE_URL stands for --db."""
+    assert "chat-42" in run("sessions", REASONING_STORE_URL=chat).stdout
+
+
+def make_foreign(folder: Path) -> str:
+    import sqlite3
+
+    with sqlite3.connect(folder / "foreign.db") as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    return f"sqlite:///{folder / 'foreign.db'}"
+
+
+def make_text(folder: Path) -> str:
+    (folder / "notes.txt").write_text("dear diary, " * 1000)
+    return f"sqlite:///{folder / 'notes.txt'}"
+
+
+def make_empty(folder: Path) -> str:
+    (folder / "empty.db").touch()
+    return f"sqlite:///{folder / 'empty.db'}"
+
+
+def missing(folder: Path) -> str:
+    return f"sqlite:///{folder / 'nowhere.db'}"
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        pytest.param(make_foreign, 3, id="another program's database"),
+        pytest.param(make_text, 3, id="a text file"),
+        pytest.param(make_empty, 3, id="an empty file"),
+        pytest.param(missing, 5, id="no file"),
+        pytest.param(lambda _: "mysql://localhost/chat", 2, id="an unsupported engine"),
+        pytest.param(lambda _: "chat.db", 2, id="not a URL"),
+        pytest.param(lambda _: "sqlite:////proc/nowhere/chat.db", 5, id="a folder that is not"),
+    ],
+)
+def test_a_database_that_is_not_ours_is_refused_in_one_line(
+    run: Run, tmp_path: Path, make: Callable[[Path], str], code: int
+) -> None:
+    """One clear line, an exit status that is not zero, and nothing changed."""
+    url = make(tmp_path)
+    before = snapshot(tmp_path)
+    ran = run("--db", url, "sessions")
+
+    assert ran.returncode == code, ran.stderr
+    assert ran.stderr.startswith("error: ")
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stdout == ""
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["set", "reasoning.format", "xml", "--session", "chat-42"], "one of: field, native"),
+        (
+            ["set", "reasoning.effrt", "high", "--session", "chat-42"],
+            "did you mean reasoning.effort",
+        ),
+        (["set", "reasoning.budgetTokens", "-1", "--session", "chat-42"], "0 or more"),
+    ],
+)
+def test_err_001_a_setting_that_is_not_allowed_is_refused_in_one_line(
+    run: Run, chat: str, arguments: list[str], says: str
+) -> None:
+    """ERR-001: what is allowed is named, and the settings are as before."""
+    before = run("--db", chat, "context", "chat-42", "--explain").stdout
+    ran = run("--db", chat, *arguments)
+
+    assert ran.returncode == 2
+    assert says in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert run("--db", chat, "context", "chat-42", "--explain").stdout == before
+
+
+def test_an_unknown_session_is_not_found(run: Run, chat: str) -> None:
+    """One line and the exit code for what is not there."""
+    ran = run("--db", chat, "usage", "chat-43")
+
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (5, 1)
+
+
+def test_what_a_terminal_would_obey_is_written_out(run: Run, tmp_path: Path) -> None:
+    """Stored text is shown, never executed."""
+    url = f"sqlite:///{tmp_path / 'evil.db'}"
+    with rs.Store(url) as store:
+        store.session("s", create=True).append(rs.user("\x1b[2J\x07gone"))
+
+    assert "\\x1b[2J\\x07gone" in run("--db", url, "show", "s").stdout
+
+
+def test_a_closed_pipe_is_quiet(chat: str) -> None:
+    """A reader that leaves is not an error."""
+    command = f"{sys.executable} -m reasoning_store --db {chat} show chat-42 | head -n 1"
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
+    """A wrong word exits with 2."""
+    ran = run("frobnicate")
+
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: ")
+
+
+def test_help_lists_the_commands(run: Run) -> None:
+    """Every command can be found, and says what it does."""
+    ran = run("--help")
+
+    assert ran.returncode == 0
+    for command in ("demo", "sessions", "usage", "context", "set"):
+        assert f"\n  {command} " in ran.stdout

@@ -1,0 +1,174 @@
+"""What holds the house: who may import whom, what is promised, what an import costs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import reasoning_store as rs
+
+CHECKOUT = Path(__file__).parent.parent
+PACKAGE = CHECKOUT / "reasoning_store"
+
+VALUES = {"blocks", "chunks", "errors"}
+FACES = {"store", "session", "recorder", "aio"}
+ROOMS: dict[str, set[str]] = {
+    "blocks": set(),
+    "errors": set(),
+    "chunks": {"blocks"},
+    "codec": VALUES,
+    "settings": VALUES,
+    "tokenizers": VALUES,
+    "wire": VALUES | {"codec"},
+    "ledger": VALUES | {"codec"},
+    "ingress": VALUES | {"codec", "wire"},
+    "egress": VALUES | {"codec", "wire", "settings", "tokenizers"},
+    "testing": VALUES | {"codec", "wire"},
+}
+PURE = ("blocks", "chunks", "codec", "wire", "ingress", "egress")
+IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}
+
+
+def modules() -> list[Path]:
+    return sorted(
+        path
+        for path in PACKAGE.rglob("*.py")
+        if "_migrations" not in path.relative_to(PACKAGE).parts
+    )
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports name the whole path"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own(name: str) -> str | None:
+    parts = name.split(".")
+    return parts[1] if parts[0] == "reasoning_store" and len(parts) > 1 else None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if room(path) in ROOMS],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_a_room_imports_only_the_rooms_before_it(path: Path) -> None:
+    """DESIGN 2: nothing flows back."""
+    here = room(path)
+    reached = {name for full in imports(path) if (name := own(full)) is not None} - {here}
+
+    assert reached <= ROOMS[here]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if room(path) not in FACES | {"cli", "__init__", "__main__"}],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_only_the_command_line_imports_the_faces(path: Path) -> None:
+    """Nothing below a face knows it."""
+    assert not {own(name) for name in imports(path)} & (FACES | {"cli"})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if room(path) in PURE],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_a_pure_room_has_no_clock_no_environment_and_no_io(path: Path) -> None:
+    """The pure rooms give the same answer for the same values, always."""
+    assert not {name.split(".")[0] for name in imports(path)} & IMPURE_MODULES
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_opens_by_saying_what_it_knows(path: Path) -> None:
+    """A reader learns from the first lines what belongs here."""
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_source_is_ascii(path: Path) -> None:
+    """What looks alike is alike."""
+    assert path.read_text("utf-8").isascii()
+
+
+def test_the_promise_is_sorted_and_kept() -> None:
+    """Every promised name exists, and the list reads in order."""
+    assert rs.__all__ == sorted(rs.__all__)
+    assert [name for name in rs.__all__ if getattr(rs, name, None) is None] == []
+
+
+def test_the_promise_is_this() -> None:
+    """A change of the public names is a visible change of this list."""
+    assert rs.__all__ == PROMISE
+
+
+def test_a_name_that_is_not_promised_is_an_attribute_error() -> None:
+    """Loading names late does not change what an unknown one says."""
+    with pytest.raises(AttributeError, match="no attribute 'Stoer'"):
+        rs.Stoer  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing_that_is_slow() -> None:
+    """Neither SQL nor a vocabulary nor the command line is paid for by an import."""
+    code = (
+        "import sys, reasoning_store; print(sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = ast.literal_eval(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+    )
+
+    assert not set(loaded) & {"sqlalchemy", "alembic", "tiktoken", "click", "rich", "pydantic"}
+
+
+def test_asking_for_the_version_loads_no_sql_and_no_vocabulary() -> None:
+    """``--version`` answers at once."""
+    code = (
+        "import sys; from reasoning_store.cli import main; main(['--version']);"
+        "print(sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ran.stdout == f"reasoning-store, version {rs.__version__}\n"
+    assert not set(ast.literal_eval(ran.stderr)) & {"sqlalchemy", "alembic", "tiktoken", "rich"}
+
+
+def test_the_code_map_names_only_what_exists() -> None:
+    """Each path in "to change X, open Y" can be opened."""
+    page = CHECKOUT / "docs" / "code-map.md"
+    targets = re.findall(r"\]\(([^)]+)\)", page.read_text("utf-8"))
+
+    assert len(targets) > 20
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_module_of_a_room_is_typed() -> None:
+    """The marker that tells type checkers so is part of the package."""
+    assert (PACKAGE / "py.typed").exists()
+
+
+PROMISE = """
+Block BlockChunk Chunk Conflict ContextUsage CorruptRow ErrorChunk FinishChunk MediaBlock
+Message MissingExtra NotFound Origin OriginChunk RawBlock ReasoningChunk ReasoningSettings
+ReasoningStoreError Request SchemaError SecretMasker Selection SettingError Store StoreBusy
+StoreFull Stored StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock TokenCount
+ToolCallBlock ToolCallChunk ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict
+Warning WireError assistant build_request effective_tokens normalize_response select
+split_reasoning system tool user visible_parts
+""".split()

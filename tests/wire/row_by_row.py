@@ -1,0 +1,370 @@
+"""Every row of contracts.toml that ingress reads is held by something that an application sees.
+
+``broken(tables)`` says which expectations do not hold with these tables. With all rows it is
+none; with one row deleted it has to be at least one, or the row could be wrong and nobody
+would know. Run as a script it deletes row by row:
+
+    python -m tests.wire.row_by_row
+
+A row that leaves ingress as it is, because only egress reads it, is not asked for here.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from reasoning_store.chunks import ReasoningChunk, UsageChunk
+from reasoning_store.errors import UsageError
+from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
+from reasoning_store.wire import contracts
+
+Tables = dict[str, Any]
+
+ALIASES = {
+    "anthropic": "claude",
+    "aws": "bedrock amazon-bedrock",
+    "alibaba": "qwen dashscope",
+    "azure": "azure-openai azure_openai",
+    "cerebras": "",
+    "cloudflare": "workers-ai",
+    "cohere": "",
+    "deepseek": "",
+    "fireworks": "fireworks_ai",
+    "github-copilot": "copilot github_copilot",
+    "google": "gemini",
+    "groq": "",
+    "litellm": "litellm_proxy",
+    "llama.cpp": "llamacpp llama-cpp",
+    "lmstudio": "lm-studio lm_studio",
+    "minimax": "",
+    "mistral": "mistralai",
+    "moonshot": "moonshotai kimi",
+    "novita": "novita-ai",
+    "ollama": "",
+    "openai": "",
+    "openrouter": "",
+    "sglang": "",
+    "snowflake": "cortex",
+    "tencent": "tokenhub",
+    "together": "together_ai",
+    "vercel": "ai-gateway",
+    "vercel-ai-sdk": "ai-sdk",
+    "vertex": "vertexai vertex_ai",
+    "vllm": "hosted_vllm",
+    "xai": "x.ai grok",
+    "zai": "glm z.ai zhipu",
+}
+"""A provider's own name, and names under which applications know it."""
+
+OWN_API = {
+    "anthropic": "anthropic.messages",
+    "aws": "bedrock.converse",
+    "cohere": "cohere.chat",
+    "google": "gemini.generate_content",
+    "mistral": "mistral.chat",
+    "ollama": "ollama.chat",
+    "vercel-ai-sdk": "thinking_events",
+    "vertex": "gemini.generate_content",
+}
+"""The providers whose usual protocol is not Chat Completions."""
+
+ADDRESSES = {
+    "https://api.deepseek.com/v1": "deepseek",
+    "https://dashscope-intl.aliyuncs.com/compatible-mode/v1": "alibaba",
+    "https://my-resource.openai.azure.com/openai/v1": "azure",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com": "aws",
+    "https://europe-west4-aiplatform.googleapis.com/v1": "vertex",
+    "https://openrouter.ai/api/v1": "openrouter",
+    "https://api.business.githubcopilot.com": "github-copilot",
+    "https://example.org/v1": None,
+}
+
+APIS = {
+    "messages": "anthropic.messages",
+    "converse": "bedrock.converse",
+    "bedrock-runtime converse": "bedrock.converse",
+    "v2/chat": "cohere.chat",
+    "generateContent": "gemini.generate_content",
+    "interactions": "gemini.generate_content",
+    "/api/chat": "ollama.chat",
+    "chat.completions": "openai.chat",
+    "Responses": "openai.responses",
+    "UIMessage v5+/SSE UI message stream": "thinking_events",
+}
+
+FIRST_FIELD: dict[tuple[str | None, str | None], str] = {
+    (None, None): "reasoning_details",
+    ("alibaba", None): "reasoning_content",
+    ("alibaba", "qwen4-max"): "reasoning_content",
+    ("cerebras", None): "reasoning",
+    ("cloudflare", None): "reasoning",
+    ("deepseek", None): "reasoning_content",
+    ("fireworks", None): "reasoning_content",
+    ("github-copilot", None): "reasoning_text",
+    ("groq", None): "reasoning",
+    ("litellm", None): "thinking_blocks",
+    ("llama.cpp", None): "reasoning_content",
+    ("lmstudio", None): "reasoning_content",
+    ("lmstudio", "openai/gpt-oss-20b"): "reasoning",
+    ("minimax", None): "reasoning_details",
+    ("moonshot", None): "reasoning_content",
+    ("novita", None): "reasoning_details",
+    ("ollama", None): "reasoning",
+    ("openai", None): "reasoning_details",
+    ("openrouter", None): "reasoning_details",
+    ("sglang", None): "reasoning_content",
+    ("snowflake", None): "reasoning_details",
+    ("tencent", None): "reasoning_content",
+    ("together", None): "reasoning",
+    ("together", "zai-org/GLM-5.3"): "reasoning_content",
+    ("vercel", None): "reasoning_details",
+    ("vllm", None): "reasoning",
+    ("xai", None): "reasoning_content",
+    ("zai", None): "reasoning_content",
+}
+"""Which of all the fields of Chat Completions is stored where a host fills every one."""
+
+NAMED = {
+    "openai.chat": "azure google mistral openai vertex",
+    "openai.responses": "azure mistral openai openrouter vllm xai",
+}
+"""Providers that chunks of these protocols name."""
+
+KEPT_IN_TEXT = (
+    "anthropic.messages",
+    "bedrock.converse",
+    "gemini.generate_content",
+    "openai.responses",
+)
+"""The protocols whose text holds no delimiters: what looks like one was said."""
+
+DELIMITED = {
+    "cohere/command-a-reasoning-08-2025": "<|START_THINKING|>{}<|END_THINKING|>",
+    "baidu/ernie-4.5-21b-a3b-thinking": "<think>{}</think><response>",
+    "google/gemma-4-27b-it": "<|channel>thought\n{}<channel|>",
+    "google/medgemma-27b-it": "<unused94>thought{}<unused95>",
+    "ibm-granite/granite-3.3-8b-instruct": "<think>{}</think><response>",
+    "openai/gpt-oss-120b": "<|channel|>analysis<|message|>{}<|end|>",
+    "tencent/Hunyuan-A13B-Instruct": "<think>{}</think><answer>",
+    "moonshotai/Kimi-VL-A3B-Thinking": "\u25c1think\u25b7{}\u25c1/think\u25b7",
+    "moonshotai/kimi-k3": "<|open|>think<|sep|>{}<|close|>think<|sep|>",
+    "MiniMaxAI/MiniMax-M3": "<mm:think>{}</mm:think>",
+    "mistralai/Magistral-Small-2509": "[THINK]{}[/THINK]",
+    "ByteDance-Seed/Seed-OSS-36B-Instruct": "<seed:think>{}</seed:think>",
+}
+"""What models write around a thought where their host hands the text on."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    name: str
+    observe: Callable[[], Any]
+    expected: Any
+
+
+def usual_api(name: str) -> tuple[str | None, str]:
+    return contracts.provider_id(name), contracts.resolve(name).api
+
+
+def known_api(alias: str) -> str | None:
+    try:
+        return contracts.api_name(alias)
+    except UsageError:
+        return None
+
+
+def first_field(provider: str | None, model: str | None) -> str | None:
+    """Every field says another thought; the message keeps the one that counts."""
+    body = {
+        "reasoning_details": [{"type": "reasoning.text", "text": "1", "index": 0}],
+        "thinking_blocks": [{"type": "thinking", "thinking": "2"}],
+        "reasoning_items": [{"type": "reasoning", "summary": [{"text": "3"}]}],
+        "reasoning": "4",
+        "reasoning_content": "5",
+        "thinking": "6",
+        "reasoning_text": "7",
+        "content": [{"type": "thinking", "thinking": "8"}],
+    }
+    message = normalize_response(
+        {"choices": [{"message": body}]}, provider=provider, model=model, api="openai.chat"
+    )
+    return message.thinking[0].source_field
+
+
+def names_its_provider(provider: str, api: str | None) -> bool:
+    """What a chunk of reasoning says of where it came from."""
+    normalizer = StreamNormalizer(provider, api=api)
+    shown = normalizer.feed({"type": "thinking_delta", "delta": "x", "contentIndex": 0})
+    return any(isinstance(chunk, ReasoningChunk) and chunk.provider == provider for chunk in shown)
+
+
+def visible(provider: str | None, model: str | None, api: str | None, text: str) -> str:
+    return normalize_response(text, provider=provider, model=model, api=api).text.strip()
+
+
+def output(provider: str | None, api: str, event: dict[str, Any]) -> int | None:
+    shown = StreamNormalizer(provider, api=api).feed(event)
+    return next((chunk.usage.output for chunk in shown if isinstance(chunk, UsageChunk)), None)
+
+
+def snapshots(provider: str) -> str:
+    normalizer = StreamNormalizer(provider, api="openai.chat")
+    for text in ("Think of", "Think of it."):
+        normalizer.feed({"choices": [{"delta": {"reasoning_content": text}}]})
+    return normalizer.finish().thinking[0].thought
+
+
+def sealed(provider: str, model: str | None, field: str, seal: str) -> list[str]:
+    """The seal comes behind the text, and is on the thought all the same."""
+    normalizer = StreamNormalizer(provider, model, "openai.chat")
+    for fields in ({field: "Think."}, {"content": "Say."}, {seal: "c2VhbA=="}):
+        normalizer.feed({"choices": [{"delta": fields}]})
+    return [block.thought for block in normalizer.finish().thinking if block.opaque]
+
+
+CHAT_USAGE = {
+    "choices": [],
+    "usage": {"completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 18}},
+}
+GEMINI_USAGE = {"usageMetadata": {"candidatesTokenCount": 12, "thoughtsTokenCount": 18}}
+
+
+def expectations() -> Iterator[Expectation]:
+    for provider, aliases in ALIASES.items():
+        api = OWN_API.get(provider, "openai.chat")
+        for name in (provider, *aliases.split(), provider.upper()):
+            yield Expectation(f"host {name}", partial(usual_api, name), (provider, api))
+        named = partial(names_its_provider, provider, None)
+        yield Expectation(f"chunks name {provider}", named, True)
+    for address, found in ADDRESSES.items():
+        observe = partial(contracts.provider_id, None, address)
+        yield Expectation(f"address {address}", observe, found)
+    for alias, api in APIS.items():
+        yield Expectation(f"api {alias}", partial(known_api, alias), api)
+    for (host, model), field in FIRST_FIELD.items():
+        observe_field = partial(first_field, host, model)
+        yield Expectation(f"field of {host} {model}", observe_field, field)
+    for api, providers in NAMED.items():
+        for provider in providers.split():
+            named = partial(names_its_provider, provider, api)
+            yield Expectation(f"{api} chunks name {provider}", named, True)
+    for host in (None, "anthropic", "aws", "google", "vertex"):
+        for api in KEPT_IN_TEXT:
+            if host is None or OWN_API[host] == api:
+                keeps = partial(visible, host, None, api, "<think>x</think>y")
+                yield Expectation(f"text of {host} {api}", keeps, "<think>x</think>y")
+    for model, form in DELIMITED.items():
+        for host in ("vllm", None):
+            shows = partial(visible, host, model, None, form.format("secret") + "shown")
+            yield Expectation(f"delimiters of {model} at {host}", shows, "shown")
+    for host, expected in (("xai", 48), ("deepseek", 30), (None, 30)):
+        counts = partial(output, host, "openai.chat", CHAT_USAGE)
+        yield Expectation(f"output of {host}", counts, expected)
+    for host in ("google", "vertex", None):
+        counts = partial(output, host, "gemini.generate_content", GEMINI_USAGE)
+        yield Expectation(f"output of {host} by Gemini's own api", counts, 30)
+    yield Expectation("snapshots", partial(snapshots, "minimax"), "Think of it.")
+    for provider, model, field, seal in (
+        ("alibaba", "qwen4-max", "reasoning_content", "encrypted_content"),
+        ("xai", None, "reasoning_content", "encrypted_content"),
+        ("github-copilot", None, "reasoning_text", "reasoning_opaque"),
+    ):
+        whose = partial(sealed, provider, model, field, seal)
+        yield Expectation(f"seal of {provider} {model}", whose, ["Think."])
+
+
+EXPECTATIONS = tuple(expectations())
+
+
+def read() -> Tables:
+    text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def rows(tables: Tables) -> list[tuple[str, Any]]:
+    """Every row as its table and its key there."""
+    return [("api", name) for name, aliases in tables["api"].items() if aliases] + [
+        (table, place)
+        for table in ("host", "contract", "template")
+        for place in range(len(tables[table]))
+    ]
+
+
+def without(tables: Tables, row: tuple[str, Any]) -> Tables:
+    """The same tables with one row less; an api keeps its own name and loses its others."""
+    table, key = row
+    if table == "api":
+        return {**tables, "api": {**tables["api"], key: []}}
+    return {**tables, table: [item for place, item in enumerate(tables[table]) if place != key]}
+
+
+@contextmanager
+def in_force(tables: Tables) -> Iterator[None]:
+    """Read these tables in place of the file."""
+    usual, made = contracts._tables, contracts._read(tables)
+    contracts._tables = lambda: made  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        contracts._tables = usual
+
+
+def broken(tables: Tables) -> list[str]:
+    """The expectations that these tables do not meet."""
+    with in_force(tables):
+        return [item.name for item in EXPECTATIONS if item.observe() != item.expected]
+
+
+_EGRESS = ("models", "family", "echo", "opaque", "signed", "floor", "empty_field")
+_ABOUT = ("source", "checked")
+
+
+def is_read_by_ingress(tables: Tables, row: tuple[str, Any]) -> bool:
+    """Whether ingress is told anything else where the row is gone."""
+    table, key = row
+    if table != "contract":
+        return True
+    item = tables[table][key]
+    models = [pattern.replace("*", "") for pattern in item.get("models", ["*"])]
+
+    def told() -> list[Mapping[str, Any]]:
+        found = [contracts.resolve(item.get("provider"), model, item["api"]) for model in models]
+        names = [name for name in contracts.Contract.__slots__ if name not in _EGRESS + _ABOUT]
+        return [{name: getattr(contract, name) for name in names} for contract in found]
+
+    with in_force(tables):
+        before = told()
+    with in_force(without(tables, row)):
+        return told() != before
+
+
+def label(tables: Tables, row: tuple[str, Any]) -> str:
+    table, key = row
+    if table == "api":
+        return f"api {key}"
+    item = tables[table][key]
+    parts = (item.get("id"), item.get("provider"), item.get("api"), *item.get("models", ()))
+    return " ".join([table, *(part for part in parts if part)])
+
+
+def main() -> int:
+    tables = read()
+    loose = [
+        label(tables, row)
+        for row in rows(tables)
+        if is_read_by_ingress(tables, row) and not broken(without(tables, row))
+    ]
+    for name in [f"unmet: {item}" for item in broken(tables)] + [f"loose: {row}" for row in loose]:
+        print(name)
+    return 1 if loose or broken(tables) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Every provider's recorded shapes become the blocks that their cases state.
+
+Whole, streamed, and as the bytes of an event stream cut anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import reasoning_store as rs
+from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
+from tests.wire.cases import Case, bound, expected, expected_usage, params, reports_usage, usage_of
+
+
+def streamed(case: Case, events: list[Any] | None = None) -> rs.Message:
+    normalizer = case.normalizer()
+    for event in case.variant["stream"] if events is None else events:
+        normalizer.feed(event)
+    return normalizer.finish()
+
+
+def framed(case: Case) -> bytes:
+    """Return a case's stream as the bytes that its API sends."""
+    lines = [json.dumps(event) for event in case.variant["stream"]]
+    if case.provider == "ollama":
+        return "".join(line + "\n" for line in lines).encode()
+    return "".join(f"data: {line}\r\n\r\n" for line in [*lines, "[DONE]"]).encode()
+
+
+def decoder(case: Case) -> JSONEvents | NDJSONDecoder:
+    return NDJSONDecoder() if case.provider == "ollama" else JSONEvents()
+
+
+@pytest.mark.parametrize("case", params("nonstream"))
+def test_a_whole_response_gives_the_blocks_of_its_case(case: Case) -> None:
+    """Number, order, kind and binding fields, as cases/README states them."""
+    message = case.whole()
+
+    assert bound(message) == expected(case)
+    assert message.metadata is None or "unknownChunks" not in message.metadata
+
+
+@pytest.mark.parametrize("case", params("nonstream"))
+def test_a_whole_response_gives_the_usage_of_its_case(case: Case) -> None:
+    """Output always includes reasoning; what is not reported is absent, not zero."""
+    stated = expected_usage(case)
+    reported = usage_of(case.whole())
+
+    assert reported == stated or (stated is None and reported is None)
+
+
+@pytest.mark.parametrize("case", params("stream"))
+def test_a_stream_gives_the_blocks_of_its_case(case: Case) -> None:
+    """The same blocks as the whole response, event by event."""
+    message = streamed(case)
+
+    assert bound(message) == expected(case)
+    assert message.metadata is None or "unknownChunks" not in message.metadata
+
+
+@pytest.mark.parametrize(
+    "case", [item for item in params("stream") if reports_usage(item.values[0])]
+)
+def test_a_stream_gives_the_usage_of_its_case(case: Case) -> None:
+    """Usage is taken from wherever in the stream it stands."""
+    assert usage_of(streamed(case)) == expected_usage(case)
+
+
+@pytest.mark.parametrize("case", params("stream"))
+@hypothesis_settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_the_bytes_of_a_stream_may_be_cut_anywhere(case: Case, seed: int) -> None:
+    """Network packets know no events, no lines and no characters."""
+    data = framed(case)
+    cutter = random.Random(seed)
+    cuts = sorted(cutter.randrange(len(data) + 1) for _ in range(cutter.randrange(1, 60)))
+    read = decoder(case)
+    events = [
+        event
+        for first, last in zip([0, *cuts], [*cuts, len(data)], strict=True)
+        for event in read.feed(data[first:last])
+    ]
+
+    assert bound(streamed(case, [*events, *read.finish()])) == expected(case)
+
+
+@pytest.mark.parametrize("case", params("stream"))
+def test_the_chunks_of_a_stream_are_well_formed(case: Case) -> None:
+    """One start before its deltas, one end, nothing after the finish."""
+    normalizer = case.normalizer()
+    chunks = [chunk for event in case.variant["stream"] for chunk in normalizer.feed(event)]
+    chunks += normalizer.close()
+
+    assert_well_formed(chunks)
+
+
+def assert_well_formed(chunks: list[rs.Chunk]) -> None:
+    phases: dict[tuple[int, int | None], str] = {}
+    finished: set[int] = set()
+    for chunk in chunks:
+        if isinstance(chunk, rs.UsageChunk | rs.OriginChunk | rs.ErrorChunk):
+            continue
+        assert chunk.choice not in finished, f"{chunk} follows the finish"
+        if isinstance(chunk, rs.FinishChunk):
+            finished.add(chunk.choice)
+        elif isinstance(chunk, rs.ReasoningChunk):
+            key = (chunk.choice, chunk.content_index)
+            before = phases.get(key)
+            allowed = {"start": (None,), "delta": ("start", "delta"), "end": ("start", "delta")}
+            assert before in allowed[chunk.phase], f"{chunk.phase} after {before}"
+            phases[key] = chunk.phase
+    assert set(phases.values()) <= {"end"}, "a block was never ended"
+
+
+junk = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=6)
+    | st.sampled_from(["choices", "delta", "index", "content_block_delta", "error"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "choices", "delta", "index", "content", "message", "event", "zz", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("case", params("stream"))
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(bad=st.lists(st.tuples(st.integers(0, 12), junk), max_size=6))
+def test_bad_events_never_raise_and_never_change_the_good_ones(
+    case: Case, bad: list[tuple[int, Any]]
+) -> None:
+    """An event that is not the protocol's is counted, and the rest is as without it."""
+    strays = [(place, {"nobody": event}) for place, event in bad]
+    events: list[Any] = list(case.variant["stream"])
+    for place, event in sorted(strays, key=lambda item: item[0], reverse=True):
+        events.insert(min(place, len(events)), event)
+    message = streamed(case, events)
+
+    assert bound(message) == expected(case)
+    counted = (message.metadata or {}).get("unknownChunks", 0)
+    assert counted == len(strays)
+
+
+@pytest.mark.parametrize("case", params("stream"))
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(events=st.lists(junk, max_size=8))
+def test_no_event_at_all_raises(case: Case, events: list[Any]) -> None:
+    """Whatever JSON a stream holds, reading it ends with a message."""
+    normalizer = case.normalizer()
+    chunks = [chunk for event in events for chunk in normalizer.feed(event)]
+    chunks += normalizer.close()
+
+    assert_well_formed(chunks)
+    assert isinstance(normalizer.finish(), rs.Message)

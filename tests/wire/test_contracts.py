@@ -1,0 +1,170 @@
+"""What is promised of contracts.toml: facts with their source, found by name, each of use."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from reasoning_store.errors import UsageError
+from reasoning_store.ingress.markers import FAMILIES
+from reasoning_store.wire import contracts
+from tests.wire import row_by_row
+from tests.wire.cases import all_cases
+from tests.wire.row_by_row import EXPECTATIONS, Expectation, is_read_by_ingress, label
+
+TABLES = row_by_row.read()
+ROWS = row_by_row.rows(TABLES)
+ITEMS = [pytest.param(TABLES[t][k], id=label(TABLES, (t, k))) for t, k in ROWS if t != "api"]
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_every_row_has_a_source_and_a_date(item: dict[str, Any]) -> None:
+    """A fact without either cannot be checked again."""
+    assert item["source"].strip()
+    assert isinstance(item["checked"], date)
+    assert date(2025, 1, 1) <= item["checked"]
+
+
+@pytest.mark.parametrize("expectation", EXPECTATIONS, ids=lambda item: item.name)
+def test_a_host_behaves_as_its_row_says(expectation: Expectation) -> None:
+    """Seen from outside: names, fields, delimiters, counts."""
+    assert expectation.observe() == expectation.expected
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: label(TABLES, row))
+def test_no_row_can_go_unnoticed(row: tuple[str, Any]) -> None:
+    """Without a row that ingress reads, some host is read wrongly."""
+    if not is_read_by_ingress(TABLES, row):
+        pytest.skip("only egress reads it")
+
+    assert row_by_row.broken(row_by_row.without(TABLES, row))
+
+
+def test_a_name_belongs_to_one_provider() -> None:
+    """Ids and aliases are lower case and unique."""
+    names = [name for host in contracts.hosts() for name in (host.id, *host.aliases)]
+
+    assert len(names) == len(set(names))
+    assert all(name == name.strip().lower() for name in names)
+
+
+def test_a_name_that_is_given_twice_is_refused() -> None:
+    """The file cannot say two things of one name."""
+    host = {"id": "x", "api": "openai.chat", "aliases": ["deepseek"]}
+
+    with pytest.raises(ValueError, match="deepseek twice"):
+        contracts._read({**TABLES, "host": [*TABLES["host"], host]})
+
+
+def test_an_api_has_one_meaning_for_each_of_its_names() -> None:
+    """No alias stands for two protocols, nor for another's own name."""
+    aliases = [alias for names in TABLES["api"].values() for alias in names]
+
+    assert len(aliases) == len(set(aliases))
+    assert set(aliases).isdisjoint(contracts.APIS)
+    assert set(TABLES["api"]) == set(contracts.APIS)
+
+
+def test_a_row_names_what_exists() -> None:
+    """Providers, apis and marker families are those that there are."""
+    providers = {host.id for host in contracts.hosts()}
+
+    for row in contracts.rows():
+        assert row.api in contracts.APIS
+        assert row.provider is None or row.provider in providers
+        assert set(row.markers) <= FAMILIES.keys()
+    for template in contracts.templates():
+        assert set(template.markers) <= FAMILIES.keys()
+    for host in contracts.hosts():
+        assert host.api in contracts.APIS
+
+
+def test_every_marker_family_is_some_models() -> None:
+    """A family that no template names would never be looked for."""
+    assert {name for item in contracts.templates() for name in item.markers} == FAMILIES.keys()
+
+
+def test_every_host_has_a_row_for_its_own_api() -> None:
+    """Otherwise its chunks would not say where they came from."""
+    for host in contracts.hosts():
+        assert contracts.resolve(host.id).provider == host.id
+
+
+def test_the_more_particular_row_stands_first() -> None:
+    """The first match wins, so a row for all models hides every row behind it."""
+    seen: set[tuple[str | None, str]] = set()
+    for row in contracts.rows():
+        assert (row.provider, row.api) not in seen
+        if "*" in row.models:
+            seen.add((row.provider, row.api))
+
+
+@pytest.mark.parametrize("key", ["sauce", "Fields"])
+def test_a_row_with_an_unknown_key_is_refused(key: str) -> None:
+    """A misspelt fact is no fact."""
+    row = {"api": "openai.chat", key: []}
+
+    with pytest.raises(ValueError, match=key):
+        contracts._read({**TABLES, "contract": [row]})
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.provider} {case.api}")
+def test_every_provider_and_api_of_the_cases_is_known_as_it_stands(case: Any) -> None:
+    """Nobody has to translate the names of the recorded shapes."""
+    contract = contracts.resolve(case.provider, api=case.api)
+
+    assert contract.provider == contracts.provider_id(case.provider)
+
+
+def test_an_unknown_host_gets_the_row_of_its_api() -> None:
+    """Chat Completions, with tags, and every alias in the order in which they carry most."""
+    contract = contracts.resolve("nobody-knows", "some-model")
+
+    assert (contract.api, contract.provider, contract.tags) == ("openai.chat", None, True)
+    assert contract.fields == contracts.CHAT_ALIASES == contracts.mirrors(contract)
+    assert contracts.provider_id(" Nobody-Knows ") == "nobody-knows"
+
+
+def test_an_unknown_api_is_refused_with_the_ones_that_there_are() -> None:
+    """The hint names them."""
+    with pytest.raises(UsageError) as caught:
+        contracts.resolve(api="telepathy")
+
+    assert "openai.chat" in str(caught.value.hint)
+
+
+def test_an_explicit_api_wins_over_the_hosts_own() -> None:
+    """Many hosts speak several protocols."""
+    assert contracts.resolve("anthropic", api="openai.chat").api == "openai.chat"
+    assert contracts.resolve("deepseek", api="messages").api == "anthropic.messages"
+
+
+def test_mirrors_are_a_contracts_fields_and_then_the_rest_of_its_family() -> None:
+    """What arrives is read whatever the row says; other protocols have no such aliases."""
+    assert contracts.mirrors(contracts.resolve("xai"))[0] == "reasoning_content"
+    assert set(contracts.mirrors(contracts.resolve("xai"))) == set(contracts.CHAT_ALIASES)
+    assert set(contracts.mirrors(contracts.resolve("mistral"))) == set(contracts.CHAT_ALIASES)
+    assert contracts.mirrors(contracts.resolve("anthropic")) == ()
+    assert contracts.mirrors(contracts.resolve("ollama")) == ("thinking",)
+
+
+def test_a_models_delimiters_are_looked_for_wherever_the_text_may_hold_them() -> None:
+    """They belong to the model; a protocol that keeps reasoning out of the text has none."""
+    assert contracts.resolve("vllm", "gpt-oss:20b").markers == ("harmony",)
+    assert contracts.resolve("ollama", "gpt-oss:20b").markers == ("harmony",)
+    assert contracts.resolve("openai", "gpt-oss-120b", "openai.responses").markers == ()
+    assert contracts.resolve("vllm", None).markers == ()
+
+
+def test_no_row_supposes_that_a_prompt_opened_the_block() -> None:
+    """A wrong guess hides an answer, so only an application can say so."""
+    assert not any(row.starts_inside for row in contracts.rows())
+
+
+@pytest.mark.parametrize("name", ["", "  ", None])
+def test_no_name_is_no_provider(name: str | None) -> None:
+    """An empty name is not an unknown provider."""
+    assert contracts.provider_id(name) is None
+    assert contracts.host(name) is None

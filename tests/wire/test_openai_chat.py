@@ -1,0 +1,911 @@
+"""What is promised of Chat Completions and its kin: fields, arrays, calls, usage, bad input."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from reasoning_store.blocks import (
+    MediaBlock,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.chunks import (
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UnknownChunk,
+    UsageChunk,
+)
+from reasoning_store.errors import WireError
+from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
+from reasoning_store.wire import call_ids, contracts, openai_chat
+from tests.wire.cases import Case, params
+from tests.wire.chat_events import (
+    ARRAY,
+    adapter,
+    call,
+    chunks,
+    delta,
+    response,
+    streamed,
+    thoughts,
+    whole,
+)
+
+OPENAI_SHAPED = "openai_chat deepseek_chat moonshot_kimi minimax_chat openrouter_chat vllm_chat"
+SCENE = [item for item in params("stream") if item.values[0].file in OPENAI_SHAPED.split()]
+
+
+# --- the official SDK --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", SCENE)
+def test_the_sdk_accepts_the_stream_and_its_objects_give_the_same_message(case: Case) -> None:
+    """Attributes and extra fields of the SDK's chunks are read like the JSON they came from."""
+    from_dicts, from_objects = case.normalizer(), case.normalizer()
+    for event in case.variant["stream"]:
+        from_dicts.feed(event)
+        from_objects.feed(ChatCompletionChunk.model_validate(event))
+
+    assert from_objects.finish() == from_dicts.finish()
+
+
+@pytest.mark.parametrize("case", SCENE)
+def test_the_sdk_accepts_the_response_and_its_object_gives_the_same_message(case: Case) -> None:
+    """A whole response may be the SDK's ChatCompletion."""
+    body = ChatCompletion.model_validate(case.variant["nonstream"])
+
+    assert normalize_response(body, provider=case.provider, api=case.api) == case.whole()
+
+
+def test_the_sdk_object_of_a_malformed_event_is_one_unknown_chunk() -> None:
+    """The SDK builds objects of anything; a wrong type in one is still a wrong type."""
+    event = ChatCompletionChunk.construct(choices=[{"index": 0, "delta": {"content": 5}}])
+
+    assert [type(chunk) for chunk in chunks(event)] == [UnknownChunk]
+
+
+# --- aliases -----------------------------------------------------------------------------
+
+
+def test_every_alias_is_told_best_first_under_its_own_name() -> None:
+    """Which one counts is decided by ingress, so nothing that arrives is left out."""
+    names = contracts.mirrors(contracts.resolve("deepseek"))
+    values: dict[str, Any] = {
+        "thinking_blocks": [{"type": "thinking", "thinking": "t"}],
+        "reasoning_details": [{"type": "reasoning.text", "text": "t", "index": 0}],
+        "reasoning_items": [{"type": "reasoning", "id": "rs", "encrypted_content": "e"}],
+        "content": [{"type": "thinking", "thinking": "t"}],
+    }
+    flat: dict[str, Any] = {name: "t" for name in names if name not in values and "." not in name}
+
+    found = chunks(delta(**values, **flat), provider="deepseek")
+
+    assert [chunk.metadata["sourceField"] for chunk in found if chunk.type == "reasoning"] == [
+        *names
+    ]
+    assert names[0] == "reasoning_content"
+
+
+@pytest.mark.parametrize(
+    ("provider", "first"),
+    [("deepseek", "reasoning_content"), ("groq", "reasoning"), (None, "reasoning")],
+)
+def test_the_first_alias_of_the_contract_counts_and_its_copies_are_not_stored_twice(
+    provider: str | None, first: str
+) -> None:
+    """Hosts that send the thought in two fields send the same thought."""
+    both = delta(reasoning="Think.", reasoning_content="Think.")
+
+    assert thoughts(streamed(both, delta(content="Say."), provider=provider)) == [("Think.", first)]
+
+
+def test_reasoning_stands_before_the_text_and_the_calls_of_the_same_event() -> None:
+    """The event in which a model changes over holds the last thought and the first word."""
+    call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
+    event = delta(tool_calls=[call], content="Say.", reasoning_content="Think.")
+
+    assert [chunk.type for chunk in chunks(event)] == ["reasoning", "text", "tool_call"]
+
+
+def test_reasoning_that_comes_again_behind_text_is_another_block() -> None:
+    """The order in which things happened is kept."""
+    message = streamed(
+        delta(reasoning="A"), delta(content="B"), delta(reasoning="C"), delta(content="D")
+    )
+
+    assert [block.type for block in message.blocks] == ["thinking", "text"] * 2
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        {"role": "assistant", "content": ""},
+        {"content": None, "reasoning_content": None, "tool_calls": None, "refusal": None},
+        {"reasoning_content": "", "reasoning_details": [], "tool_calls": []},
+        {},
+    ],
+)
+def test_an_empty_delta_says_nothing(empty: dict[str, Any]) -> None:
+    """Role-only events and empty fields switch no channel and are not unknown."""
+    assert chunks(delta(**empty)) == []
+
+
+def test_a_list_of_text_in_place_of_a_reasoning_string_is_read() -> None:
+    """Some gateways send parts where the others send a string."""
+    event = delta(reasoning_content=[{"type": "text", "text": "Thi"}, "nk."])
+
+    assert thoughts(streamed(event)) == [("Think.", "reasoning_content")]
+
+
+def test_the_thought_that_a_cipher_seals_is_one_block_whatever_comes_between() -> None:
+    """GitHub Copilot's seal comes in an event of its own, behind the text it belongs to."""
+    message = streamed(
+        delta(reasoning_text="Thi"),
+        delta(reasoning_text="nk."),
+        delta(content="Say."),
+        delta(reasoning_opaque="b3BhcXVl"),
+        delta(finish="stop"),
+        provider="github-copilot",
+    )
+
+    assert message == whole(
+        response(content="Say.", reasoning_text="Think.", reasoning_opaque="b3BhcXVl"),
+        provider="copilot",
+    )
+    assert thoughts(message) == [("Think.", "reasoning_text")]
+    assert message.thinking[0].signature == "b3BhcXVl"
+
+
+def test_a_summary_with_ciphertext_is_opaque() -> None:
+    """Qwen4-Max sends a summary as reasoning_content; alone it is not what was thought."""
+    message = streamed(
+        delta(encrypted_content="gAAA"),
+        delta(reasoning_content="Summ"),
+        delta(content="Say."),
+        delta(reasoning_content="ary."),
+        delta(finish="stop"),
+        provider="qwen",
+        model="qwen4-max-2026-11-01",
+    )
+
+    assert [(block.thought, block.encrypted) for block in message.thinking] == [
+        ("Summary.", "gAAA")
+    ]
+    assert message.thinking[0].opaque
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_cipher_of_an_unknown_host_is_never_lost(late: bool) -> None:
+    """Without a row for the host it seals the open thought, or stands alone."""
+    events = [delta(reasoning_content="T"), delta(encrypted_content="gAAA"), delta(content="S")]
+    message = streamed(*(reversed(events) if late else events))
+
+    assert [block.encrypted for block in message.thinking if block.encrypted] == ["gAAA"]
+    assert "".join(block.thought for block in message.thinking) == "T"
+
+
+# --- content -----------------------------------------------------------------------------
+
+
+def test_a_list_of_parts_gives_text_pictures_and_what_nobody_knows() -> None:
+    """Parts keep their order, and a part of an unknown type is kept as it came."""
+    png = b64encode(b"png").decode()
+    strange = {"type": "hologram", "data": [1]}
+    broken = {"type": "image_url", "image_url": {"url": "data:image/png;base64,!!"}}
+    message = whole(
+        response(
+            content=[
+                {"type": "text", "text": "See "},
+                "this:",
+                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png}"}},
+                {"type": "image_url", "image_url": "https://example.org/a.png"},
+                strange,
+                broken,
+                {"type": "text", "text": "Done.", "annotations": [{"n": 1}]},
+            ]
+        )
+    )
+
+    assert message.blocks == (
+        TextBlock(text="See this:"),
+        MediaBlock(kind="image", mime_type="image/png", data=b"png"),
+        MediaBlock(kind="image", mime_type="image/*", url="https://example.org/a.png"),
+        RawBlock(data=strange),
+        RawBlock(data=broken),
+        TextBlock(text="Done.", provider_metadata={"annotations": [{"n": 1}]}),
+    )
+
+
+def test_thoughts_among_the_parts_of_anthropic_are_read() -> None:
+    """Gateways in front of Anthropic pass its content list on."""
+    parts = [
+        {"type": "thinking", "thinking": "A", "signature": "cw=="},
+        {"type": "thinking", "thinking": "B"},
+        {"type": "redacted_thinking", "data": "ZGF0YQ=="},
+        {"type": "text", "text": "Say."},
+    ]
+    message = whole(response(content=parts))
+
+    assert message.blocks == (
+        ThinkingBlock(thought="A", source_field="content.thinking", signature="cw=="),
+        ThinkingBlock(thought="B", source_field="content.thinking"),
+        ThinkingBlock(
+            source_field="content.thinking", encrypted="ZGF0YQ==", redacted=True, is_hidden=True
+        ),
+        TextBlock(text="Say."),
+    )
+    assert streamed(*(delta(content=[part]) for part in parts)).blocks == message.blocks
+
+
+def test_a_refusal_is_visible_text_and_marked() -> None:
+    """A user has to see it, and it goes back to its own field."""
+    message = streamed(delta(refusal="I can"), delta(refusal="not."), delta(finish="stop"))
+
+    assert message.blocks == (TextBlock(text="I cannot.", provider_metadata={"refusal": True}),)
+    assert message.blocks == whole(response(content=None, refusal="I cannot.")).blocks
+
+
+def test_sound_in_pieces_is_one_block_and_its_words_are_text() -> None:
+    """Every piece of base64 stands for itself."""
+    pieces = [b64encode(data).decode() for data in (b"so", b"und")]
+    message = streamed(
+        delta(audio={"id": "audio_1", "transcript": "He"}),
+        delta(audio={"transcript": "llo", "data": pieces[0]}),
+        delta(audio={"data": pieces[1], "expires_at": 9}),
+        delta(finish="stop"),
+    )
+    spoken = {"id": "audio_1", "expires_at": 9}
+    data = b64encode(b"sound").decode()
+
+    assert message.blocks == (
+        TextBlock(text="Hello", provider_metadata={"audio": {"id": "audio_1"}}),
+        MediaBlock(kind="audio", mime_type="audio/*", data=b"sound", provider_metadata=spoken),
+    )
+    assert (
+        message.blocks
+        == whole(response(audio={**spoken, "transcript": "Hello", "data": data})).blocks
+    )
+
+
+def test_pictures_beside_the_content_are_blocks() -> None:
+    """OpenRouter's models that draw put them into a field of their own."""
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    message = streamed(delta(content="Look:"), delta(images=[picture]))
+
+    assert [block.type for block in message.blocks] == ["text", "media"]
+
+
+def test_annotations_stay_with_the_text_they_are_about() -> None:
+    """They are collected, however many events they come in."""
+    message = streamed(
+        delta(content="Say."), delta(annotations=[{"n": 1}]), delta(annotations=[{"n": 2}])
+    )
+
+    assert message.blocks == (
+        TextBlock(text="Say.", provider_metadata={"annotations": [{"n": 1}, {"n": 2}]}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("extra_content", {"google": {"thought_signature": "c2ln"}}),
+        ("provider_specific_fields", {"thought_signatures": ["c2ln"]}),
+    ],
+)
+def test_a_signature_on_the_text_of_a_message_survives(field: str, value: Any) -> None:
+    """Gemini seals answers too, and its compatible endpoints say so in fields of their own."""
+    message = streamed(delta(content="Say."), delta(**{field: value}), delta(finish="stop"))
+
+    assert message.blocks == (TextBlock(text="Say.", provider_metadata={field: value}),)
+
+
+def test_a_mark_without_a_signature_is_not_kept() -> None:
+    """Google marks thought text in the same field; that mark makes no block."""
+    assert chunks(delta(extra_content={"google": {"thought": True}})) == []
+
+
+def test_log_probabilities_and_other_fields_say_nothing() -> None:
+    """A field that nobody knows changes nothing."""
+    event = delta(content="Say.", token_ids=[1], obfuscation="x")
+    event["choices"][0]["logprobs"] = {"content": [{"token": "Say"}]}
+
+    assert chunks(event) == [TextChunk(text="Say.")]
+
+
+# --- tool calls --------------------------------------------------------------------------
+
+
+def calls(*events: Any, provider: str | None = None) -> list[tuple[str, str, str | None]]:
+    message = streamed(*events, delta(finish="tool_calls"), provider=provider)
+    return [(item.id, item.name, item.arguments) for item in message.tool_calls]
+
+
+BOTH = [("c1", "f", '{"a":1}'), ("c2", "g", "{}")]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(
+            [
+                delta(tool_calls=[call(0, id="c1", type="function", name="f", arguments="")]),
+                delta(tool_calls=[call(0, arguments='{"a"')]),
+                delta(tool_calls=[call(0, arguments=":1}")]),
+                delta(tool_calls=[call(1, id="c2", name="g", arguments="{}")]),
+            ],
+            id="one after the other",
+        ),
+        pytest.param(
+            [
+                delta(
+                    tool_calls=[
+                        call(0, id="c1", name="f", arguments='{"a"'),
+                        call(1, id="c2", name="g", arguments="{"),
+                    ]
+                ),
+                delta(tool_calls=[call(1, arguments="}"), call(0, arguments=":1}")]),
+            ],
+            id="both at once",
+        ),
+        pytest.param(
+            [
+                delta(tool_calls=[call(None, id="c1", name="f", arguments='{"a"')]),
+                delta(tool_calls=[call(None, arguments=":1}")]),
+                delta(tool_calls=[call(None, id="c2", name="g", arguments="{}")]),
+            ],
+            id="no index",
+        ),
+        pytest.param(
+            [
+                delta(tool_calls=[call(None, id="c1", name="f", arguments='{"a"')]),
+                delta(tool_calls=[call(None, id="c2", name="g", arguments="{")]),
+                delta(tool_calls=[call(None, id="c1", arguments=":1}")]),
+                delta(tool_calls=[call(None, id="c2", arguments="}")]),
+            ],
+            id="ids in place of an index",
+        ),
+        pytest.param(
+            [
+                delta(tool_calls=[call(0, id="c1", name="f", arguments='{"a":1}')]),
+                delta(tool_calls=[call(0, id="c2", name="g", arguments="{}")]),
+            ],
+            id="one index for all",
+        ),
+        pytest.param(
+            [
+                delta(tool_calls=[call(0, id="c1", name="f", arguments='{"a"')]),
+                delta(tool_calls=[call(0, id="random-7", arguments=":1}")]),
+                delta(tool_calls=[call(1, id="c2", name="g", arguments="{}")]),
+            ],
+            id="an id of its own in each fragment",
+        ),
+        pytest.param(
+            [
+                delta(tool_calls=[call(0, id="c1", name="f", arguments='{"a"')]),
+                delta(tool_calls=[call(0, id="c1", name="f", arguments=":1}")]),
+                delta(tool_calls=[call(1, id="c2", name="g", arguments="{}")]),
+            ],
+            id="id and name again and again",
+        ),
+    ],
+)
+def test_calls_are_told_apart_however_a_host_numbers_them(events: list[Any]) -> None:
+    """An index, an id, both, or only the order in which they come."""
+    assert calls(*events) == BOTH
+
+
+def test_whole_calls_are_as_many_as_there_are() -> None:
+    """In a message every entry is a call, with the same index or with none."""
+    items = [call(0, id="c1", name="f", arguments='{"a":1}'), call(0, id="c2", name="g")]
+    message = whole(response(tool_calls=items))
+
+    assert [(item.id, item.parameters) for item in message.tool_calls] == [
+        ("c1", {"a": 1}),
+        ("c2", {}),
+    ]
+
+
+def test_a_call_without_an_id_gets_the_same_one_whole_or_streamed() -> None:
+    """It can be answered, and told from an id of the provider's."""
+    item = call(0, name="f", arguments="{}")
+    one = streamed(delta(tool_calls=[item])).tool_calls[0]
+
+    assert one == whole(response(tool_calls=[{**item, "id": "null"}])).tool_calls[0]
+    assert call_ids.is_made(one.id)
+
+
+def test_an_object_in_place_of_the_argument_string_is_the_parameters() -> None:
+    """Some local servers parse it themselves."""
+    message = streamed(delta(tool_calls=[call(0, id="c1", name="f", arguments={"a": 1})]))
+
+    assert [(item.parameters, item.arguments) for item in message.tool_calls] == [({"a": 1}, None)]
+
+
+def test_a_custom_tools_input_is_kept_as_the_string_it_is() -> None:
+    """It is no JSON, and its type tells how it goes back."""
+    item = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls "}}
+    message = streamed(delta(tool_calls=[item]), delta(tool_calls=[{**item, "id": None}]))
+    found = message.tool_calls[0]
+
+    assert (found.name, found.arguments) == ("sh", "ls ls ")
+    assert found.provider_metadata == {"type": "custom"}
+
+
+def test_the_legacy_function_call_is_a_call() -> None:
+    """Name first, arguments in pieces, no id."""
+    events = [
+        delta(function_call={"name": "f", "arguments": ""}),
+        delta(function_call={"arguments": "{}"}),
+    ]
+    body = response(content=None, function_call={"name": "f", "arguments": "{}"})
+
+    assert calls(*events) == [(item.id, "f", "{}") for item in whole(body).tool_calls]
+
+
+def test_a_signature_on_a_call_survives() -> None:
+    """Gemini's compatible endpoint and LiteLLM put it there; without it the next request fails."""
+    extra = {"google": {"thought_signature": "c2ln"}}
+    first = call(0, id="c1", name="f", arguments="{", extra_content=extra)
+    message = streamed(delta(tool_calls=[first]), delta(tool_calls=[call(0, arguments="}")]))
+    nested = {"thought_signature": "c2ln"}
+    body = response(tool_calls=[call(0, id="c1", name="f", provider_specific_fields=nested)])
+
+    assert message.tool_calls[0].provider_metadata == {"extra_content": extra}
+    assert whole(body).tool_calls[0].provider_metadata == {"provider_specific_fields": nested}
+
+
+# --- choices, origin, finish -------------------------------------------------------------
+
+
+def test_choices_are_kept_apart() -> None:
+    """Each has its own fields, calls and end, and knows which response it belongs to."""
+    normalizer = StreamNormalizer("deepseek", api="openai.chat")
+    for event in (
+        delta(0, reasoning_content="A"),
+        delta(1, reasoning_content="B"),
+        delta(1, content="b", finish="length"),
+        delta(0, content="a", finish="stop"),
+    ):
+        normalizer.feed(event)
+    first = normalizer.finish()
+    second = normalizer.others[0]
+
+    assert [(m.thinking[0].thought, m.text, m.finish_reason) for m in (first, second)] == [
+        ("A", "a", "stop"),
+        ("B", "b", "length"),
+    ]
+    assert {m.origin and m.origin.response_id for m in (first, second)} == {"r-1"}
+
+
+def test_choices_without_a_number_are_told_by_their_place() -> None:
+    """A host that leaves the index out sends them in order."""
+    event = {"choices": [{"delta": {"content": "a"}}, {"delta": {"content": "b"}}]}
+
+    assert [(chunk.text, chunk.choice) for chunk in chunks(event) if chunk.type == "text"] == [
+        ("a", 0),
+        ("b", 1),
+    ]
+
+
+def test_the_origin_is_told_once_and_completed_when_more_is_known() -> None:
+    """Azure's first event names nothing."""
+    reader = adapter()
+    unnamed = {**delta(role="assistant"), "id": "", "model": ""}
+    found = [
+        chunk
+        for event in (unnamed, {**delta(content="a"), "model": ""}, delta(content="b"), delta())
+        for chunk in reader.parse_chunk(event)
+        if isinstance(chunk, OriginChunk)
+    ]
+
+    assert [(chunk.response_id, chunk.model) for chunk in found] == [("r-1", None), ("r-1", "m")]
+
+
+def test_azure_choices_without_a_delta_say_nothing() -> None:
+    """Content filter results come in events and choices of their own."""
+    filtered: dict[str, Any] = {"index": 0, "finish_reason": None, "content_filter_results": {}}
+
+    assert chunks({"choices": [], "prompt_filter_results": []}, {"choices": [filtered]}) == []
+
+
+def test_a_message_in_place_of_a_delta_is_read() -> None:
+    """Some hosts name it so in their streams."""
+    events = [
+        {"choices": [{"index": 0, "message": {"reasoning_content": "T"}}]},
+        {"choices": [{"index": 0, "message": {"content": "S"}, "finish_reason": "stop"}]},
+    ]
+
+    assert [block.type for block in streamed(*events).blocks] == ["thinking", "text"]
+
+
+def test_a_message_behind_the_deltas_repeats_them() -> None:
+    """Beside a delta or after the last one it is the whole text once more."""
+    beside = delta(content="Say")
+    beside["choices"][0]["message"] = {"content": "Say"}
+    after = {"choices": [{"index": 0, "message": {"content": "Say."}, "finish_reason": "stop"}]}
+    message = streamed(beside, delta(content="."), after)
+
+    assert (message.text, message.finish_reason) == ("Say.", "stop")
+
+
+def test_an_empty_finish_reason_ends_nothing() -> None:
+    """Some hosts send an empty string in every event."""
+    message = streamed(delta(content="a", finish=""), delta(content="b", finish="stop"))
+
+    assert (message.text, message.finish_reason) == ("ab", "stop")
+
+
+@pytest.mark.parametrize("provider", ["deepseek", "qwen", "openai", "vllm", "kimi", "glm"])
+def test_the_adapter_handles_the_hosts_that_speak_its_protocol(provider: str) -> None:
+    """Known providers only; an unknown one is the fallback's."""
+    assert adapter().can_handle(None, provider)
+    assert not adapter().can_handle(None, "nobody-knows")
+    assert not adapter().can_handle(None, "anthropic")
+
+
+def test_a_reset_reader_is_as_new() -> None:
+    """Nothing of the first stream is left: no call, no entry, no origin."""
+    detail = {"type": "reasoning.text", "text": "T", "signature": "cw==", "index": 0}
+    events = [
+        delta(reasoning_details=[detail], tool_calls=[call(0, id="c1", name="f")]),
+        delta(content="S"),
+    ]
+    reader = adapter("minimax")
+    first = [reader.parse_chunk(event) for event in events]
+    reader.reset()
+
+    assert [reader.parse_chunk(event) for event in events] == first
+
+
+# --- usage -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("report", "counts"),
+    [
+        ({"prompt_tokens": 20, "completion_tokens": 30, "total_tokens": 50}, (20, 30, None, None)),
+        (
+            {
+                "prompt_tokens": 20,
+                "completion_tokens": 30,
+                "completion_tokens_details": {"reasoning_tokens": 18},
+                "prompt_tokens_details": {"cached_tokens": 5},
+            },
+            (20, 30, 18, 5),
+        ),
+        ({"prompt_tokens": 20, "prompt_cache_hit_tokens": 0}, (20, None, None, 0)),
+        ({"prompt_tokens": 20, "cached_tokens": 4}, (20, None, None, 4)),
+        (
+            {
+                "input_tokens": 20,
+                "output_tokens": 30,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "input_tokens_details": {"cached_tokens": 3},
+            },
+            (20, 30, 0, 3),
+        ),
+        ({"completion_tokens": 30, "reasoning_tokens": 18}, (None, 30, 18, None)),
+        ({"prompt_tokens": "20", "completion_tokens": float("nan")}, None),
+        ({"prompt_tokens": -1, "completion_tokens": 30.0}, (None, 30, None, None)),
+        ({"completion_tokens": 30, "completion_tokens_details": None}, (None, 30, None, None)),
+        ({}, None),
+    ],
+)
+def test_usage_is_read_in_every_shape_and_absent_is_not_zero(
+    report: dict[str, Any], counts: tuple[int | None, ...] | None
+) -> None:
+    """Counts are where hosts put them; the report is kept as it came."""
+    found = chunks({"id": "r-1", "choices": [], "usage": report})
+    named = (
+        []
+        if counts is None
+        else [
+            Usage(
+                **dict(zip(("input", "output", "reasoning", "cached"), counts, strict=True)),
+                raw=report,
+            )
+        ]
+    )
+
+    assert [chunk.usage for chunk in found if isinstance(chunk, UsageChunk)] == named
+    assert len(found) == len(named)
+
+
+@pytest.mark.parametrize(
+    ("provider", "total", "output"),
+    [
+        ("xai", None, 48),
+        ("xai", 68, 48),
+        ("xai", 50, 30),
+        ("deepseek", None, 30),
+        ("deepseek", 50, 30),
+        (None, 68, 48),
+        (None, 7, 30),
+    ],
+)
+def test_reasoning_beside_the_output_is_added_to_it(
+    provider: str | None, total: int | None, output: int
+) -> None:
+    """The contract says which hosts count so; a total that tells is believed before it."""
+    report = {
+        "prompt_tokens": 20,
+        "completion_tokens": 30,
+        "total_tokens": total,
+        "completion_tokens_details": {"reasoning_tokens": 18},
+    }
+    found = chunks({"choices": [], "usage": report}, provider=provider)
+
+    assert [chunk.usage.output for chunk in found if isinstance(chunk, UsageChunk)] == [output]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"choices": [], "usage": {"completion_tokens": 3}},
+        {"usage": {"completion_tokens": 3}},
+        {**delta(content="."), "x_groq": {"id": "q", "usage": {"completion_tokens": 3}}},
+        {"choices": [{"index": 0, "delta": {}, "usage": {"completion_tokens": 3}}]},
+        {**delta(content="."), "usage": {"completion_tokens": 3}},
+    ],
+)
+def test_usage_is_found_wherever_a_host_puts_it(event: dict[str, Any]) -> None:
+    """An event of its own, Groq's corner, Moonshot's choice, or beside a delta."""
+    usage = streamed(delta(content="Say"), event).usage
+
+    assert usage is not None
+    assert (usage.output, usage.reasoning) == (3, None)
+
+
+# --- errors and bad input ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "raw"),
+    [
+        ({"error": {"message": "overloaded", "code": 529}}, {"message": "overloaded", "code": 529}),
+        ({"error": "overloaded"}, "overloaded"),
+        ({**delta(content=""), "error": {"code": 502}}, {"code": 502}),
+        ({"choices": [{"index": 0, "delta": {}, "error": {"code": 1}}]}, {"code": 1}),
+        ({"x_groq": {"error": "busy"}, "choices": []}, "busy"),
+        (
+            {"object": "error", "message": "m", "code": 400},
+            {"object": "error", "message": "m", "code": 400},
+        ),
+    ],
+)
+def test_an_error_inside_a_stream_interrupts_what_arrived(event: Any, raw: Any) -> None:
+    """What came before it is kept."""
+    assert [chunk.raw for chunk in chunks(event) if isinstance(chunk, ErrorChunk)] == [raw]
+    message = streamed(delta(content="Sa"), event)
+    assert (message.text, message.status) == ("Sa", "interrupted")
+
+
+def test_the_finish_that_comes_with_an_error_is_told_too() -> None:
+    """OpenRouter ends a choice in the same event."""
+    event = {**delta(content="", finish="error"), "error": {"code": 502}}
+
+    assert [type(chunk) for chunk in chunks(event)] == [FinishChunk, ErrorChunk]
+
+
+MALFORMED: list[Any] = [
+    None,
+    5,
+    "text",
+    b"bytes",
+    [],
+    {},
+    {"id": "x"},
+    {"choices": 5},
+    {"choices": None},
+    {"choices": [5]},
+    {"choices": [None]},
+    {"choices": [{}]},
+    {"choices": [{"index": 0, "delta": None}]},
+    {"choices": [{"index": 0, "delta": 5}]},
+    {"choices": [{"index": 0, "delta": []}]},
+    {"choices": [{"index": float("nan"), "delta": {"content": "x"}}]},
+    {"choices": [{"index": -1, "delta": {"content": "x"}}]},
+    {"choices": [{"index": True, "delta": {"content": "x"}}]},
+    {"choices": [{"index": "0", "delta": {"content": "x"}}]},
+    {"choices": [{"index": 0, "message": 5}]},
+    {"choices": [{"index": 0, "delta": {"content": 5}}]},
+    {"choices": [5, {"index": 0, "delta": {"tool_calls": 1, "refusal": 1}}]},
+    {"choices": [{"index": 0, "delta": {"content": [5, None]}}]},
+    {"choices": [{"index": 0, "delta": {"reasoning_content": 5}}]},
+    {"choices": [{"index": 0, "delta": {"reasoning_content": [{"type": "text"}]}}]},
+    {"choices": [{"index": 0, "delta": {"reasoning": {"text": "x"}}}]},
+    {"choices": [{"index": 0, "delta": {"reasoning_details": "x"}}]},
+    {"choices": [{"index": 0, "delta": {"reasoning_details": [5, {"type": 5}, {}]}}]},
+    {
+        "choices": [
+            {"index": 0, "delta": {"reasoning_details": [{"type": "reasoning.text", "text": 5}]}}
+        ]
+    },
+    {
+        "choices": [
+            {"index": 0, "delta": {"thinking_blocks": [{"type": "thinking", "signature": 5}]}}
+        ]
+    },
+    {"choices": [{"index": 0, "delta": {"reasoning_details": [{"type": "new", "x": object()}]}}]},
+    {"choices": [{"index": 0, "delta": {"encrypted_content": 5}}]},
+    {"choices": [{"index": 0, "delta": {"provider_specific_fields": 5}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": 5}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": [5]}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": "0", "id": "c"}]}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": {}}]}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": 5}]}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"name": 5}}]}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"arguments": 5}}]}}]},
+    {"choices": [{"index": 0, "delta": {"function_call": 5}}]},
+    {"choices": [{"index": 0, "delta": {"refusal": 5}}]},
+    {"choices": [{"index": 0, "delta": {"audio": 5}}]},
+    {"choices": [{"index": 0, "delta": {"audio": {"data": "!"}}}]},
+    {"choices": [{"index": 0, "delta": {"audio": {"transcript": 5}}}]},
+    {"choices": [{"index": 0, "delta": {"images": 5}}]},
+    {"choices": [{"index": 0, "delta": {"annotations": 5}}]},
+    {"choices": [{"index": 0, "delta": {}, "finish_reason": 5}]},
+    {"choices": [], "usage": 5},
+    {"choices": [], "usage": [1]},
+    {"choices": [], "error": 5},
+    {"type": "never.heard.of"},
+    {"object": "chat.completion.chunk"},
+]
+
+
+def around(event: Any) -> list[Any]:
+    """A good stream with another event in the middle of everything."""
+    return [
+        delta(reasoning_content="Thi"),
+        *event,
+        delta(reasoning_content="nk."),
+        *event,
+        delta(tool_calls=[call(0, id="c1", name="f", arguments="{")]),
+        *event,
+        delta(tool_calls=[call(0, arguments="}")]),
+        delta(finish="tool_calls"),
+    ]
+
+
+@pytest.mark.parametrize("event", MALFORMED, ids=repr)
+def test_a_bad_event_is_one_unknown_chunk_and_leaves_no_trace(event: Any) -> None:
+    """However much of it is bad, it is counted once, and the good ones give what they give."""
+    assert [type(chunk) for chunk in chunks(event)] == [UnknownChunk]
+    good, both = streamed(*around([])), streamed(*around([event]))
+    assert both.blocks == good.blocks
+    assert both.origin == good.origin
+    assert both.metadata is not None
+    assert both.metadata["unknownChunks"] == 3
+
+
+def test_a_bad_part_of_a_good_event_is_counted_and_the_rest_is_read() -> None:
+    """What is kept of it is the bad part, not a second copy of the good ones."""
+    event = delta(content="Say.", reasoning_content=5, tool_calls=[7], finish="stop")
+    found = chunks(event)
+
+    assert [type(chunk) for chunk in found] == [TextChunk, FinishChunk, UnknownChunk]
+    assert found[-1] == UnknownChunk(raw=[{"reasoning_content": 5}, {"tool_calls": 7}])
+
+
+def test_bad_events_do_not_take_the_place_of_choices() -> None:
+    """There is room for as many choices as the API gives, and a bad one takes none."""
+    reader = adapter()
+    bad = [reader.parse_chunk(delta(index + 1_000, content=5)) for index in range(500)]
+    good = [reader.parse_chunk(delta(index, content="x")) for index in range(200)]
+
+    assert all(isinstance(found[-1], UnknownChunk) for found in bad)
+    assert sum(isinstance(found[-1], TextChunk) for found in good) == 128
+    assert [type(chunk) for chunk in good[-1]] == [UnknownChunk]
+
+
+@pytest.mark.parametrize("raw", ["[DONE]", {"choices": []}])
+def test_what_ends_a_stream_or_says_nothing_is_not_unknown(raw: Any) -> None:
+    """The mark of an event stream's end may reach the reader."""
+    assert chunks(raw) == []
+
+
+def test_events_that_a_host_normalised_are_read() -> None:
+    """The seed's vocabulary has no choices and is told by its type."""
+    found = chunks(
+        {"type": "thinking_delta", "delta": "Think.", "contentIndex": 0},
+        {"type": "text_delta", "delta": "Say.", "contentIndex": 1},
+        provider="deepseek",
+    )
+
+    assert [(chunk.type, getattr(chunk, "text", None)) for chunk in found] == [
+        ("reasoning", "Think."),
+        ("text", "Say."),
+    ]
+    assert isinstance(found[0], ReasoningChunk)
+    assert found[0].provider == "deepseek"
+
+
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        (None, "not an object"),
+        ([], "not an object"),
+        ({}, "no choices"),
+        ({"choices": []}, "no choices"),
+        ({"choices": 5}, "no choices"),
+        ({"error": {"message": "secret"}}, "is an error"),
+        ({"choices": [5]}, r"choices\[0\] has no message"),
+        ({"choices": [{"index": 0, "delta": {}}]}, r"choices\[0\] has no message"),
+        (
+            {"choices": [{"message": {"content": "secret"}}, {"message": "secret"}]},
+            r"choices\[1\] has no message",
+        ),
+    ],
+)
+def test_a_body_without_the_protocols_form_is_refused_by_name(body: Any, missing: str) -> None:
+    """The error names what is missing and holds nothing of the message."""
+    with pytest.raises(WireError, match=missing) as caught:
+        openai_chat.parse_response(body, contracts.resolve("openai"))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_whole_response_with_a_bad_part_gives_the_rest() -> None:
+    """As a stream would."""
+    body = {**response(content="Say.", reasoning=5), "usage": {"completion_tokens": 1}}
+    found = openai_chat.parse_response(body, contracts.resolve("openrouter"))
+
+    assert [type(chunk) for chunk in found] == [
+        OriginChunk,
+        TextChunk,
+        FinishChunk,
+        UsageChunk,
+        UnknownChunk,
+    ]
+
+
+def test_a_whole_response_keeps_its_choices_apart() -> None:
+    """Each message is a choice, with or without a number."""
+    body = {"choices": [{"message": {"content": "a"}}, {"index": 1, "message": {"content": "b"}}]}
+    found = openai_chat.parse_response(body, contracts.resolve("openai"))
+
+    assert [(chunk.text, chunk.choice) for chunk in found if chunk.type == "text"] == [
+        ("a", 0),
+        ("b", 1),
+    ]
+
+
+def test_everything_read_survives_as_json() -> None:
+    """What is kept of a provider's own must be storable."""
+    message = whole(
+        response(
+            content=[{"type": "hologram"}, {"type": "text", "text": "x", "annotations": [1]}],
+            reasoning_details=ARRAY,
+            tool_calls=[call(0, id="c", name="f", extra_content={"google": {}})],
+        )
+    )
+
+    assert all(
+        isinstance(block, ToolCallBlock | RawBlock | TextBlock | ThinkingBlock)
+        for block in message.blocks
+    )
+    json.dumps([block.provider_metadata for block in message.blocks])
+
+
+def test_a_call_chunk_names_its_call_once() -> None:
+    """Later fragments carry arguments alone, so that an application can append them."""
+    found = chunks(
+        delta(tool_calls=[call(0, id="c1", name="f", arguments="")]),
+        delta(tool_calls=[call(0, id="c1", name="f", arguments="{}")]),
+    )
+
+    assert found == [
+        ToolCallChunk(index=0, id="c1", name="f"),
+        ToolCallChunk(index=0, arguments="{}"),
+    ]

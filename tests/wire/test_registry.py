@@ -1,0 +1,335 @@
+"""What the registry of readers promises: seed 002's rules, and the rows it needs beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasoning_store.blocks import Message, TextBlock, ThinkingBlock
+from reasoning_store.chunks import ReasoningChunk
+from reasoning_store.errors import UsageError
+from reasoning_store.ingress.normalizer import StreamNormalizer
+from reasoning_store.wire import anthropic, contracts, gemini, openai_chat, registry
+from reasoning_store.wire.registry import (
+    AnthropicAdapter,
+    DeepSeekAdapter,
+    OpenAIAdapter,
+    TagFallbackAdapter,
+)
+
+SEED_ADAPTERS = {
+    "openai": ("openai", "o3-mini"),
+    "anthropic": ("anthropic", "claude-opus-4-6"),
+    "deepseek": ("deepseek", "deepseek-reasoner"),
+    "tag-fallback": ("nobody-knows", "some-model"),
+}
+
+LIFECYCLE: list[dict[str, Any]] = [
+    {"type": "thinking_start", "contentIndex": 0, "partial": {}},
+    {"type": "thinking_delta", "contentIndex": 0, "delta": "Need the ", "partial": {}},
+    {"type": "thinking_delta", "contentIndex": 0, "delta": "", "partial": {}},
+    {"type": "thinking_delta", "contentIndex": 0, "delta": "tool.", "partial": {}},
+    {"type": "thinking_end", "contentIndex": 0, "content": "Need the tool.", "partial": {}},
+]
+
+
+def adapters() -> list[Any]:
+    contract = contracts.resolve()
+    return [
+        OpenAIAdapter(contract),
+        AnthropicAdapter(contract),
+        DeepSeekAdapter(contract),
+        TagFallbackAdapter(contract),
+    ]
+
+
+def fallback(*pieces: str) -> Message:
+    """What the tag fallback makes of text deltas."""
+    normalizer = StreamNormalizer()
+    for piece in pieces:
+        normalizer.feed({"type": "text_delta", "contentIndex": 0, "delta": piece, "partial": {}})
+    return normalizer.finish()
+
+
+# can_handle
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "expected"),
+    [
+        ("o1", "openai", True),
+        ("o1-preview", "openai", True),
+        ("o3-mini", "openai", True),
+        ("o4-mini", "OpenAI", True),
+        ("O3", "openai", True),
+        ("gpt-4o", "openai", False),
+        ("gpt-5.6", "openai", False),
+        ("not-o1", "openai", False),
+        ("o3-mini", "openrouter", False),
+        ("o3-mini", None, False),
+    ],
+)
+def test_openai_handles_its_reasoning_models(
+    model: str, provider: str | None, expected: bool
+) -> None:
+    """Models that start with o1, o3 or o4, of the provider openai."""
+    assert OpenAIAdapter(contracts.resolve()).can_handle(model, provider) is expected
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "expected"),
+    [
+        ("claude-opus-4-6", "anthropic", True),
+        ("", "anthropic", True),
+        (None, "ANTHROPIC", True),
+        ("claude-opus-4-6", "aws", False),
+        ("claude-opus-4-6", None, False),
+    ],
+)
+def test_anthropic_handles_its_provider(
+    model: str | None, provider: str | None, expected: bool
+) -> None:
+    """Whatever the model."""
+    assert AnthropicAdapter(contracts.resolve()).can_handle(model, provider) is expected
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "expected"),
+    [
+        ("deepseek-reasoner", "deepseek", True),
+        ("deepseek-r1", "deepseek", True),
+        ("DeepSeek-R1-0528", "deepseek", True),
+        ("r1", "deepseek", True),
+        ("deepseek-chat", "deepseek", False),
+        ("", "deepseek", False),
+        ("deepseek/deepseek-r1", "openrouter", True),
+        ("deepseek-ai/DeepSeek-R1", "together", True),
+        ("deepseek-r1", "my-own-gateway", True),
+        ("command-r1", "openrouter", False),
+        ("us.deepseek.r1-v1:0", "bedrock", False),
+        ("deepseek-r1:8b", "ollama", False),
+    ],
+)
+def test_deepseek_handles_its_reasoning_models(model: str, provider: str, expected: bool) -> None:
+    """Of its own API, and through gateways that speak the same protocol."""
+    assert DeepSeekAdapter(contracts.resolve()).can_handle(model, provider) is expected
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "", None])
+@pytest.mark.parametrize("provider", ["openai", "nobody", "", "   ", None])
+def test_fallback_handles_everything(model: str | None, provider: str | None) -> None:
+    """It is the last, and always true."""
+    assert TagFallbackAdapter(contracts.resolve()).can_handle(model, provider) is True
+
+
+@pytest.mark.parametrize("adapter", adapters(), ids=lambda adapter: adapter.id)
+@pytest.mark.parametrize("name", ["", " ", None, "\ud800", "x" * 100_000])
+def test_can_handle_never_raises(adapter: Any, name: str | None) -> None:
+    """Empty, missing or absurd names are just not handled."""
+    assert isinstance(adapter.can_handle(name, name), bool)
+
+
+# resolve
+
+
+@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
+def test_seed_adapters_are_found(provider: str, model: str, request: pytest.FixtureRequest) -> None:
+    """OpenAI, Anthropic, DeepSeek, then the fallback: the first that can handle it."""
+    adapter = registry.resolve(model=model, provider=provider)
+
+    assert adapter.id == request.node.callspec.id
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "expected"),
+    [
+        ("openai", "gpt-5.6", "openai.chat"),
+        ("deepseek", "deepseek-chat", "openai.chat"),
+        ("google", "gemini-3.8-flash", "gemini.generate_content"),
+        ("gemini", None, "gemini.generate_content"),
+        ("aws", "anthropic.claude-opus-4-6", "bedrock.converse"),
+        ("bedrock", "us.deepseek.r1-v1:0", "bedrock.converse"),
+        ("mistral", "magistral-medium", "mistral.chat"),
+        ("ollama", "deepseek-r1:8b", "ollama.chat"),
+        ("cohere", "command-a-reasoning", "cohere.chat"),
+        ("vercel-ai-sdk", None, "thinking_events"),
+        ("", "", "tag-fallback"),
+        (None, None, "tag-fallback"),
+        (None, "o3-mini", "tag-fallback"),
+        ("unheard-of", "claude-opus-4-6", "tag-fallback"),
+    ],
+)
+def test_known_providers_get_their_protocol(
+    provider: str | None, model: str | None, expected: str
+) -> None:
+    """Behind the seed's adapters stands each known provider's own; the fallback is last."""
+    assert registry.resolve(model=model, provider=provider).id == expected
+
+
+def test_address_names_the_provider() -> None:
+    """A base URL is as good as a name."""
+    adapter = registry.resolve(model="claude-opus-4-6", base_url="https://api.anthropic.com/v1")
+
+    assert adapter.id == "anthropic"
+
+
+@pytest.mark.parametrize("api", contracts.APIS)
+@pytest.mark.parametrize("provider", [None, "openai", "anthropic", "google"])
+def test_explicit_api_always_wins(api: str, provider: str | None) -> None:
+    """Whatever provider and model say, the named protocol is read."""
+    assert registry.resolve(model="o3-mini", provider=provider, api=api).id == api
+
+
+def test_api_may_be_named_by_an_alias() -> None:
+    """Other names of an api are its names."""
+    assert isinstance(registry.resolve(api="gemini.interactions"), gemini.Adapter)
+
+
+def test_unknown_api_is_refused() -> None:
+    """A name that no protocol has is a mistake of the caller, and says what is allowed."""
+    with pytest.raises(UsageError) as raised:
+        registry.resolve(api="smoke.signals")
+
+    assert "openai.chat" in str(raised.value.hint)
+
+
+def test_every_stream_gets_an_instance_of_its_own() -> None:
+    """Two streams never share state."""
+    for provider, model in SEED_ADAPTERS.values():
+        first, second = (registry.resolve(model=model, provider=provider) for _ in range(2))
+        assert first is not second
+
+
+@pytest.mark.parametrize("api", contracts.APIS)
+def test_every_api_has_a_reader_and_a_parser(api: str) -> None:
+    """The tables are complete."""
+    assert registry.resolve(api=api).id == api
+    assert callable(registry.parser(api))
+
+
+def test_parser_is_found_by_alias() -> None:
+    """A parser is looked up like a reader."""
+    assert registry.parser("messages") is anthropic.parse_response
+    assert registry.parser("chat") is openai_chat.parse_response
+
+
+# The seed's events through the seed's adapters
+
+
+@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
+def test_seed_lifecycle_is_read_by_every_adapter(provider: str, model: str) -> None:
+    """Start, deltas, end; an empty delta says nothing; the end is complete."""
+    adapter = registry.resolve(model=model, provider=provider)
+    chunks = [chunk for event in LIFECYCLE for chunk in adapter.parse_chunk(event)]
+    thoughts = [chunk for chunk in chunks if isinstance(chunk, ReasoningChunk)]
+
+    assert len(thoughts) == len(chunks)
+    assert [(chunk.phase, chunk.text, chunk.is_complete) for chunk in thoughts] == [
+        ("start", "", False),
+        ("delta", "Need the ", False),
+        ("delta", "tool.", False),
+        ("end", "Need the tool.", True),
+    ]
+
+
+@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
+def test_seed_lifecycle_is_one_block(provider: str, model: str) -> None:
+    """The end that repeats the text does not double it, whatever the provider."""
+    normalizer = StreamNormalizer(provider=provider, model=model)
+    for event in (*LIFECYCLE, {"type": "text_delta", "contentIndex": 1, "delta": "Yes."}):
+        normalizer.feed(event)
+
+    assert normalizer.finish().blocks == (
+        ThinkingBlock(thought="Need the tool.", source_field="thinking"),
+        TextBlock(text="Yes."),
+    )
+
+
+@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
+def test_reset_makes_an_adapter_as_new(provider: str, model: str) -> None:
+    """Between messages all state is cleared."""
+    adapter = registry.resolve(model=model, provider=provider)
+    first = [chunk for event in LIFECYCLE for chunk in adapter.parse_chunk(event)]
+    adapter.parse_chunk(LIFECYCLE[0])
+    adapter.reset()
+
+    assert [chunk for event in LIFECYCLE for chunk in adapter.parse_chunk(event)] == first
+
+
+# The tag fallback, with the seed's text deltas
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("<think>why</think>so",),
+        ("<thi", "nk>why</think>so"),
+        ("<think>why</thi", "nk>so"),
+        tuple("<think>why</think>so"),
+        ("<think>", "w", "hy", "</think>", "s", "o"),
+    ],
+)
+def test_fallback_finds_tags_across_deltas(pieces: tuple[str, ...]) -> None:
+    """A delimiter cut in two is a delimiter."""
+    assert fallback(*pieces).blocks == (
+        ThinkingBlock(thought="why", source_field="think_tags"),
+        TextBlock(text="so"),
+    )
+
+
+def test_fallback_without_tags_is_text() -> None:
+    """Nothing is held back and nothing is lost."""
+    assert fallback("no ", "thoughts", " here").blocks == (TextBlock(text="no thoughts here"),)
+
+
+def test_fallback_keeps_blocks_of_one_delta_apart() -> None:
+    """A tag that closes and opens again in one delta is two thoughts."""
+    message = fallback("<think>a</think>x<think>b</think>y")
+
+    assert [block.thought for block in message.thinking] == ["a", "b"]
+    assert message.text == "xy"
+
+
+def test_fallback_does_not_nest() -> None:
+    """An open inside a thought is its text, and the first close ends it; none leaks."""
+    message = fallback("<think>a<think>b</think>c</think>d")
+
+    assert message.text == "cd"
+    assert [block.thought for block in message.thinking] == ["a<think>b"]
+
+
+def test_fallback_releases_a_partial_tag_at_the_end() -> None:
+    """What only looked like a delimiter is given out."""
+    assert fallback("is a <", "th").text == "is a <th"
+
+
+def test_fallback_keeps_a_thought_that_never_closed() -> None:
+    """It is not visible, not lost, and said to be interrupted."""
+    message = fallback("<think>half a tho", "ught")
+
+    assert message.text == ""
+    assert message.thinking == (
+        ThinkingBlock(thought="half a thought", source_field="think_tags", interrupted=True),
+    )
+
+
+def test_fallback_takes_native_thoughts_first() -> None:
+    """Native events count; a tagged copy is taken out of the text and not added (seed 000)."""
+    normalizer = StreamNormalizer()
+    copy = {"type": "text_delta", "contentIndex": 1, "delta": "<think>Need the tool.</think>Yes."}
+    for event in (*LIFECYCLE, copy):
+        normalizer.feed(event)
+    message = normalizer.finish()
+
+    assert message.text == "Yes."
+    assert [block.thought for block in message.thinking] == ["Need the tool."]
+
+
+def test_fallback_reads_the_usual_chat_protocol_too() -> None:
+    """An unknown host most likely speaks it."""
+    normalizer = StreamNormalizer(provider="nobody-knows")
+    for delta in ({"reasoning_content": "why"}, {"content": "so"}):
+        normalizer.feed({"choices": [{"index": 0, "delta": delta}]})
+
+    assert [block.type for block in normalizer.finish().blocks] == ["thinking", "text"]
