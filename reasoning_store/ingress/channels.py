@@ -62,6 +62,7 @@ class Channels:
         "_call_at",
         "_calls",
         "_choice",
+        "_ended",
         "_extracted",
         "_filter",
         "_finished",
@@ -101,6 +102,7 @@ class Channels:
         self._last_alias: int | None = None
         self._loose: _Unit | None = None
         self._units: dict[int, _Unit] = {}
+        self._ended: dict[int, int] = {}
         self._text: int | None = None
         self._text_key: int | None = None
         self._texts: dict[int, int] = {}
@@ -167,8 +169,13 @@ class Channels:
         if chunk.phase == "end":
             self._protocol_end(unit, chunk, out)
             return
-        if not chunk.text and chunk.phase == "delta" and not _says(metadata):
-            return
+        if not chunk.text and chunk.phase == "delta":
+            if not _says(metadata):
+                return
+            if unit is None and key is not None and key in self._ended:
+                # A seal that comes after its block's end is that block's still.
+                self.late.append(self._piece("delta", self._ended[key], "", metadata))
+                return
         if chunk.text or _says(metadata):
             self._native = True
         if unit is None:
@@ -236,6 +243,8 @@ class Channels:
     def _delta(self, unit: _Unit, text: str, metadata: Mapping[str, Any], out: list[Chunk]) -> None:
         if text:
             unit.said.append(text)
+        if metadata.get("sourceField") != unit.metadata.get("sourceField"):
+            unit.metadata = metadata  # the first field to speak was not the one it began with
         out.append(self._piece("delta", unit.number, text, metadata))
 
     def _end(self, unit: _Unit, out: list[Chunk], *, interrupted: bool = False) -> None:
@@ -245,6 +254,7 @@ class Channels:
             self._tagged = None
         elif unit.key is not None and self._units.get(unit.key) is unit:
             del self._units[unit.key]
+            self._ended[unit.key] = unit.number
         out.append(
             self._piece("end", unit.number, "", _still(unit.metadata), complete=not interrupted)
         )

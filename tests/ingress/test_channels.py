@@ -1,0 +1,322 @@
+"""Two channels, well-formed lifecycles, native first: the hard orders by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.ingress.channels import Channels
+from tests.wire.test_cases import assert_well_formed
+
+
+def delta(**fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields}]}
+
+
+def read(*deltas: dict[str, Any], **options: Any) -> rs.Message:
+    normalizer = rs.StreamNormalizer(api="openai.chat", **options)
+    chunks = [chunk for event in deltas for chunk in normalizer.feed(event)]
+    assert_well_formed([*chunks, *normalizer.close()])
+    return normalizer.finish()
+
+
+def thoughts(message: rs.Message) -> list[tuple[str | None, str]]:
+    return [(block.source_field, block.thought) for block in message.thinking]
+
+
+def counters(message: rs.Message) -> dict[str, Any]:
+    return dict(message.metadata or {})
+
+
+def test_aliases_mirrored_in_two_fields_are_stored_once() -> None:
+    """The first that speaks wins; the other is its copy."""
+    message = read(
+        delta(reasoning="Plan", reasoning_content="Plan"),
+        delta(reasoning=" B.", reasoning_content=" B."),
+    )
+
+    assert thoughts(message) == [("reasoning", "Plan B.")]
+    assert counters(message) == {"suppressedDuplicates": 1}
+
+
+def test_an_alias_that_speaks_later_is_a_copy_too() -> None:
+    """A gateway may mirror only part of the stream."""
+    message = read(
+        delta(reasoning_content="Plan"), delta(reasoning="Plan B", reasoning_content=" B")
+    )
+
+    assert thoughts(message) == [("reasoning_content", "Plan B")]
+
+
+def test_details_win_over_the_flat_text_beside_them() -> None:
+    """They carry what the flat string lacks, and the string is a copy."""
+    detail = {"type": "reasoning.text", "text": "Plan", "signature": "c2ln", "index": 0}
+    message = read(delta(reasoning="Plan", reasoning_details=[detail]))
+
+    assert thoughts(message) == [("reasoning_details", "Plan")]
+    assert message.thinking[0].signature == "c2ln"
+
+
+def test_a_seal_on_a_suppressed_copy_is_not_lost() -> None:
+    """Flat text first, details later: the text is a copy, the signature is news."""
+    detail = {"type": "reasoning.text", "text": "Plan", "signature": "c2ln", "index": 0}
+    message = read(delta(reasoning="Plan"), delta(reasoning_details=[detail]))
+
+    assert thoughts(message) == [("reasoning", "Plan")]
+    assert message.thinking[0].signature == "c2ln"
+
+
+def test_tags_and_native_in_one_chunk_give_the_native_thought() -> None:
+    """Seed 000, precedence: the native field is authoritative."""
+    message = read(delta(reasoning_content="Plan", content="<think>Plan</think>Answer"))
+
+    assert thoughts(message) == [("reasoning_content", "Plan")]
+    assert message.text == "Answer"
+
+
+def test_native_in_one_chunk_and_tagged_copies_many_chunks_later() -> None:
+    """Once native reasoning spoke, no tag adds to it, however late."""
+    message = read(
+        delta(reasoning_content="Plan"),
+        *(
+            delta(content=word)
+            for word in ("So", " ", "then: ", "<th", "ink>Pl", "an</think>", "42")
+        ),
+    )
+
+    assert thoughts(message) == [("reasoning_content", "Plan")]
+    assert message.text == "So then: 42"
+    assert counters(message)["suppressedDuplicates"] == 1
+
+
+def test_tags_before_the_first_native_delta_are_not_stored_twice() -> None:
+    """What was shown cannot be unsent; the message holds the thought once."""
+    message = read(
+        delta(content="<think>Plan"),
+        delta(content=" B</think>"),
+        delta(reasoning_content="Plan B"),
+        delta(content="42"),
+    )
+
+    assert thoughts(message) == [("reasoning_content", "Plan B")]
+    assert message.text == "42"
+
+
+def test_a_tagged_thought_that_native_reasoning_does_not_repeat_stays() -> None:
+    """Only a copy is dropped: another thought that came first is kept."""
+    message = read(delta(content="<think>One.</think>"), delta(reasoning_content="Two."))
+
+    assert [thought for _, thought in thoughts(message)] == ["One.", "Two."]
+
+
+def test_merge_keeps_tagged_thoughts_beside_native_ones() -> None:
+    """For who wants both; an equal one is still stored once."""
+    deltas = (
+        delta(reasoning_content="One."),
+        delta(content="<think>Two.</think><think>One.</think>x"),
+    )
+
+    assert [thought for _, thought in thoughts(read(*deltas, merge=True))] == ["One.", "Two."]
+    assert [thought for _, thought in thoughts(read(*deltas))] == ["One."]
+
+
+def test_ec_003_reasoning_and_text_may_take_turns() -> None:
+    """EC-003: interleaved deltas are blocks of their own, in order."""
+    message = read(
+        delta(reasoning_content="a"),
+        delta(content="b"),
+        delta(reasoning_content="c"),
+        delta(content="d"),
+    )
+
+    assert [type(block).__name__ for block in message.blocks] == [
+        "ThinkingBlock",
+        "TextBlock",
+        "ThinkingBlock",
+        "TextBlock",
+    ]
+
+
+def test_ec_006_reasoning_stands_before_its_call() -> None:
+    """EC-006: a call without an answer keeps the reasoning that led to it, in front."""
+    function = {"name": "f", "arguments": "{}"}
+    message = read(
+        delta(reasoning_content="Plan", tool_calls=[{"index": 0, "id": "c", "function": function}])
+    )
+
+    assert [type(block).__name__ for block in message.blocks] == ["ThinkingBlock", "ToolCallBlock"]
+
+
+def test_ec_002_empty_reasoning_is_no_block() -> None:
+    """EC-002: empty strings in a reasoning field say nothing."""
+    assert read(delta(reasoning_content=""), delta(content="x")).thinking == ()
+
+
+def test_whitespace_is_text_like_any_other() -> None:
+    """A thought of a line end is what the model wrote."""
+    assert thoughts(read(delta(reasoning_content="\n"), delta(content="x"))) == [
+        ("reasoning_content", "\n")
+    ]
+
+
+def test_empty_text_between_reasoning_deltas_ends_nothing() -> None:
+    """Many hosts send an empty content beside every reasoning delta."""
+    message = read(
+        delta(reasoning_content="a", content=""), delta(reasoning_content="b", content="")
+    )
+
+    assert thoughts(message) == [("reasoning_content", "ab")]
+
+
+def test_an_end_that_repeats_the_whole_text_does_not_double_it() -> None:
+    """Seed 002: thinking_end brings the text once more."""
+    normalizer = rs.StreamNormalizer(api="thinking_events")
+    for event in (
+        {"type": "thinking_start", "contentIndex": 0},
+        {"type": "thinking_delta", "contentIndex": 0, "delta": "Plan"},
+        {"type": "thinking_end", "contentIndex": 0, "content": "Plan B"},
+    ):
+        normalizer.feed(event)
+
+    assert [block.thought for block in normalizer.finish().thinking] == ["Plan B"]
+
+
+def channels() -> Channels:
+    return Channels(provider="p", mirrors=frozenset(), tag_filter=None)
+
+
+def shown(*chunks: rs.Chunk) -> list[tuple[Any, ...]]:
+    made = channels()
+    out = [piece for chunk in chunks for piece in made.feed(chunk)] + made.close()
+    return [
+        (piece.phase, piece.content_index, piece.text)
+        for piece in out
+        if isinstance(piece, rs.ReasoningChunk)
+    ]
+
+
+def thinking(text: str = "", **fields: Any) -> rs.ReasoningChunk:
+    return rs.ReasoningChunk(text=text, metadata={"sourceField": "thinking"}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "pieces"),
+    [
+        pytest.param(
+            [
+                thinking("a", content_index=0),
+                thinking("b", content_index=1),
+                thinking("c", content_index=0),
+            ],
+            [
+                ("start", 0, ""),
+                ("delta", 0, "a"),
+                ("start", 1, ""),
+                ("delta", 1, "b"),
+                ("delta", 0, "c"),
+                ("end", 0, ""),
+                ("end", 1, ""),
+            ],
+            id="interleaved",
+        ),
+        pytest.param(
+            [thinking(phase="start", content_index=0), thinking(phase="start", content_index=0)],
+            [("start", 0, ""), ("end", 0, "")],
+            id="started twice",
+        ),
+        pytest.param([thinking(phase="end", content_index=0)], [], id="ended and never started"),
+        pytest.param(
+            [thinking("a", phase="end", content_index=0, is_complete=True)],
+            [("start", 0, ""), ("delta", 0, "a"), ("end", 0, "")],
+            id="whole in its end",
+        ),
+        pytest.param(
+            [
+                thinking("a", content_index=0),
+                thinking(phase="end", content_index=0),
+                thinking("b", content_index=0),
+            ],
+            [
+                ("start", 0, ""),
+                ("delta", 0, "a"),
+                ("end", 0, ""),
+                ("start", 1, ""),
+                ("delta", 1, "b"),
+                ("end", 1, ""),
+            ],
+            id="spoken on after its end",
+        ),
+        pytest.param(
+            [thinking("a"), rs.TextChunk(text="x"), thinking("b")],
+            [
+                ("start", 0, ""),
+                ("delta", 0, "a"),
+                ("end", 0, ""),
+                ("start", 2, ""),
+                ("delta", 2, "b"),
+                ("end", 2, ""),
+            ],
+            id="not numbered",
+        ),
+        pytest.param(
+            [thinking("a"), rs.TextChunk(text="x", content_index=4), thinking("b")],
+            [
+                ("start", 0, ""),
+                ("delta", 0, "a"),
+                ("end", 0, ""),
+                ("start", 2, ""),
+                ("delta", 2, "b"),
+                ("end", 2, ""),
+            ],
+            id="not numbered, beside numbered text",
+        ),
+    ],
+)
+def test_a_block_has_one_start_its_deltas_and_one_end(
+    chunks: Sequence[rs.Chunk], pieces: list[tuple[Any, ...]]
+) -> None:
+    """Seed 002: the lifecycle is well formed whatever the protocol sends."""
+    assert shown(*chunks) == pieces
+
+
+def test_a_seal_that_comes_after_the_end_is_kept_and_not_shown() -> None:
+    """Some protocols state a ciphertext only when everything is over."""
+    made = channels()
+    made.feed(thinking("a", content_index=0))
+    made.feed(thinking(phase="end", content_index=0))
+    late = rs.ReasoningChunk(
+        content_index=0, metadata={"sourceField": "thinking", "encrypted": "RU5D"}
+    )
+
+    assert made.feed(late) == []
+    (kept,) = made.late
+    assert isinstance(kept, rs.ReasoningChunk)
+    assert (kept.content_index, kept.metadata["encrypted"]) == (0, "RU5D")
+
+
+def test_nothing_is_shown_after_the_finish_and_nothing_is_lost() -> None:
+    """A host that goes on after its finish reason is stored in full."""
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    normalizer.feed(delta(content="a"))
+    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    assert isinstance(normalizer.feed(finish)[-1], rs.FinishChunk)
+
+    assert normalizer.feed(delta(content="b", reasoning_content="c")) == []
+    message = normalizer.finish()
+    assert "".join(b.text for b in message.blocks if isinstance(b, rs.TextBlock)) == "ab"
+    assert thoughts(message) == [("reasoning_content", "c")]
+
+
+def test_choices_do_not_see_each_other() -> None:
+    """Each choice has its own channels, its own tags and its own message."""
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    for index, text in ((0, "<thi"), (1, "<think>b"), (0, "nk>a</think>A"), (1, "</think>B")):
+        normalizer.feed({"choices": [{"index": index, "delta": {"content": text}}]})
+
+    first = normalizer.finish()
+    (second,) = normalizer.others
+    assert (thoughts(first), first.text) == ([("think_tags", "a")], "A")
+    assert (thoughts(second), second.text) == ([("think_tags", "b")], "B")

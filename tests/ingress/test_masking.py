@@ -1,0 +1,559 @@
+"""Secrets never reach what is stored, and what a provider wants back is never touched."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_store import codec
+from reasoning_store.blocks import (
+    Block,
+    MediaBlock,
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+    assistant,
+    tool,
+    user,
+)
+from reasoning_store.errors import SettingError, UsageError
+from reasoning_store.ingress.masking import Masker, SecretMasker, StreamMasker, masked
+from reasoning_store.ingress.secrets import RULES
+
+PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "MIIEpAIBAAKCAQEA7bq98TDt+6Vv1fLFtF0y8Oo5hFZ0gqkL1eZsIu4YvT9bqXcd\n" * 12
+    + "q1Zx8w==\n-----END RSA PRIVATE KEY-----"
+)
+KEYS: dict[str, list[str]] = {
+    "anthropic_key": ["sk-ant-api03-" + "aB3_" * 23 + "AA"],
+    "openai_key": ["sk-proj-" + "xY9-" * 39, "sk-svcacct-" + "k" * 40, "sk-admin-" + "q" * 24],
+    "secret_key": ["sk-or-v1-" + "0f" * 32, "sk-" + "Ab1" * 16, "sk-" + "k" * 32, "sk-lf-0" * 4],
+    "stripe_key": ["sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "rk_test_" + "a1" * 12],
+    "github_token": ["ghp_" + "a1B2" * 9, "gho_" + "z" * 36, "github_pat_" + "11AB_" * 16],
+    "gitlab_token": ["glpat-" + "x_-9" * 5],
+    "aws_key_id": ["AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"],
+    "google_key": ["AIzaSy" + "D" * 33],
+    "google_secret": ["GOCSPX-" + "q" * 28],
+    "slack_token": ["xoxb-1234567890-abcdefghij", "xapp-1-A012345-678"],
+    "huggingface_token": ["hf_" + "a" * 34],
+    "groq_key": ["gsk_" + "b" * 52],
+    "xai_key": ["xai-" + "c" * 80],
+    "npm_token": ["npm_" + "d" * 36],
+    "pypi_token": ["pypi-" + "AgEI" * 20],
+    "jwt": ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"],
+    "url_credentials": ["scott:t1ger%40home", ":hunter2"],
+    "private_key": [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", " ")],
+}
+EXAMPLES = [(kind, key) for kind, keys in KEYS.items() for key in keys]
+VALUE = 'hunter2/\u00fc"quoted" & more'
+
+
+def written(kind: str, key: str) -> str:
+    """Return a key as it stands in a text: credentials only ever stand in an address."""
+    return f"postgres://{key}@db/app" if kind == "url_credentials" else key
+
+
+def everything(message: Message) -> str:
+    return json.dumps(codec.message_to_json(message), ensure_ascii=False)
+
+
+# Keys that are known by their prefix
+
+
+@pytest.mark.parametrize(("kind", "key"), EXAMPLES)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""),
+        ("the key is ", ", keep it"),
+        ('{"key":"', '"}'),
+        ("KEY=", "\n"),
+        ("first\\n", "\\nlast"),
+        ("a%3D", "%26b"),
+        ("(", ")."),
+        ("[masked:jwt]", " again"),
+    ],
+)
+def test_a_key_is_replaced_by_its_kind(kind: str, key: str, before: str, after: str) -> None:
+    """Wherever a word begins, and all of it goes."""
+    text = before + written(kind, key) + after
+
+    assert SecretMasker().mask(text) == before + written(kind, f"[masked:{kind}]") + after
+
+
+def test_every_kind_has_an_example() -> None:
+    """A rule without a key that it finds is not a rule."""
+    assert {rule.kind for rule in RULES} == set(KEYS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-list-of-things-to-do-2024-and-more",
+        "the sk-learn-contrib-estimators-package is fine",
+        "desk-0123456789abcdef0123456789abcdef",
+        "commit 3c59dc048e8850243be8079a5c74d079c59dc048",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "id 123e4567-e89b-12d3-a456-426614174000",
+        "gAAAAABmT0d3c2lnbmF0dXJlX3RoYXRfaXNfbG9uZ19hbmRfcmFuZG9t",
+        "see https://example.com:8080/@user and http://localhost:3000/a?b=c@d",
+        "mail me at someone@example.com: it is ok",
+        "begin with -----BEGIN PRIVATE KEY----- and then the base64 of it",
+        "AKIA is a prefix, AIza too, and eyJ.eyJ. is none",
+        "password = swordfish, token = none, secret = yes",
+        "<think>sk-</think> ghp_short xoxb-1",
+        "",
+    ],
+)
+def test_what_is_no_key_is_left_as_it_is(text: str) -> None:
+    """Nothing is guessed from entropy or from words such as password."""
+    assert SecretMasker().mask(text) == text
+
+
+def test_a_key_longer_than_any_real_one_is_masked_whole() -> None:
+    """Only the first characters decide; the rest of the word goes with them."""
+    assert SecretMasker().mask(f"a sk-ant-{'x' * 9_000} b") == "a [masked:anthropic_key] b"
+
+
+def test_a_private_key_that_was_cut_off_is_masked() -> None:
+    """A reply that ends in the middle of a key has the key in it all the same."""
+    cut = PEM[: len(PEM) // 2]
+
+    assert SecretMasker().mask(f"here: {cut}") == "here: [masked:private_key]"
+    assert SecretMasker().mask(f"{cut}\nSorry, I stop.") == "[masked:private_key]\nSorry, I stop."
+
+
+def test_two_keys_side_by_side_are_both_masked() -> None:
+    """What stands right behind a secret is looked at as if it began a word."""
+    key = KEYS["aws_key_id"][0]
+    text = f"{VALUE}{key} {KEYS['private_key'][0]}{key}"
+
+    assert SecretMasker([VALUE]).mask(text) == (
+        "[masked:value_1][masked:aws_key_id] [masked:private_key][masked:aws_key_id]"
+    )
+
+
+def test_prefixes_can_be_left_out() -> None:
+    """An application that has other rules for them registers its values alone."""
+    masker = SecretMasker([VALUE], prefixes=False)
+    key = KEYS["aws_key_id"][0]
+
+    assert masker.mask(f"{key} {VALUE}") == f"{key} [masked:value_1]"
+
+
+# Registered values
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        VALUE,
+        json.dumps(VALUE)[1:-1],
+        json.dumps(VALUE, ensure_ascii=False)[1:-1],
+        quote(VALUE, safe=""),
+        quote(VALUE, safe="").lower().replace("%c3%bc", "%c3%bc"),
+        quote(VALUE),
+        quote(VALUE, safe="!'()*"),
+        quote_plus(VALUE),
+        base64.b64encode(VALUE.encode()).decode(),
+        base64.urlsafe_b64encode(VALUE.encode()).decode(),
+        base64.b64encode(VALUE.encode()).decode().rstrip("="),
+    ],
+)
+def test_a_value_is_found_in_every_spelling(spelling: str) -> None:
+    """JSON, URLs and base64 do not hide it."""
+    assert SecretMasker([VALUE]).mask(f"a {spelling} b") == "a [masked:value_1] b"
+
+
+@pytest.mark.parametrize("before", range(7))
+@pytest.mark.parametrize("after", range(4))
+def test_base64_of_a_text_around_a_value_is_masked(before: int, after: int) -> None:
+    """Basic authentication encodes a name and the secret together."""
+    value = "correct horse"
+    encoded = base64.b64encode(b"u" * before + value.encode() + b"!" * after).decode()
+    begins, ends = 8 * before // 6, -(-8 * (before + len(value)) // 6)
+    first, last = SecretMasker([value]).mask(encoded).split("[masked:value_1]")
+
+    assert first == encoded[:begins]
+    assert last.rstrip("=") == encoded[ends:].rstrip("=")
+
+
+def test_a_value_that_begins_another_leaves_no_rest_of_it() -> None:
+    """The longer one is tried first."""
+    masker = SecretMasker(["swordfish", "swordfish-and-chips"])
+
+    assert masker.mask("swordfish-and-chips swordfish") == "[masked:value_2] [masked:value_1]"
+
+
+@pytest.mark.parametrize("values", [["1234567"], ["long enough", ""], [b"12345678"], "one string"])
+def test_a_short_value_is_refused(values: Any) -> None:
+    """It would be found everywhere; the error says which one it is and not what it is."""
+    with pytest.raises(SettingError) as error:
+        SecretMasker(values)
+
+    assert "1234567" not in str(error.value)
+
+
+def test_with_a_key_equal_secrets_can_be_told_to_be_equal() -> None:
+    """The digest is keyed, so that a short secret cannot be found by trying."""
+    one, other = KEYS["secret_key"][:2]
+    masker = SecretMasker([VALUE], key=b"kept elsewhere")
+    first, again, second, value = masker.mask(f"{one} {one} {other} {VALUE}").split(" ")
+
+    assert first == again != second
+    assert first.startswith("[masked:secret_key:")
+    assert value.startswith("[masked:value_1:")
+    assert SecretMasker([VALUE], key=b"another").mask(one) != first
+    assert SecretMasker([VALUE]).mask(first) == first
+
+
+# Promises for any text
+
+PLANTED = [key for kind, key in EXAMPLES if kind != "url_credentials"] + [VALUE, "swordfish"]
+PIECES = st.sampled_from(
+    [
+        *PLANTED,
+        *(quote(VALUE, safe=""), base64.b64encode(VALUE.encode()).decode()),
+        *(key[: len(key) // 2] for key in PLANTED),
+        *(key[len(key) // 2 :] for key in PLANTED),
+        "https://scott:tiger@",
+        *("[masked:jwt]", "[masked:value_1]", "[masked:", "value_1]", "]", "["),
+        *("\\n", "%3D", "-", "_", " ", "\n", '"', "x", "0", "=", "eyJ", "sk-", "\U0001f600"),
+        *("-----BEGIN PRIVATE KEY-----", "-----", "A" * 64, "word " * 40, "\ud800"),
+    ]
+)
+TEXTS = st.lists(PIECES | st.text(max_size=12), max_size=12).map("".join)
+MASKERS = st.sampled_from(
+    [
+        SecretMasker(),
+        SecretMasker([VALUE, "swordfish"]),
+        SecretMasker([VALUE, "swordfish"], prefixes=False),
+        SecretMasker(["swordfish", VALUE], key=b"kept elsewhere"),
+    ]
+)
+
+
+@given(MASKERS, TEXTS)
+def test_masking_twice_is_masking_once(masker: SecretMasker, text: str) -> None:
+    """A placeholder is never masked again, and never makes a secret of its neighbours."""
+    once = masker.mask(text)
+
+    assert masker.mask(once) == once
+
+
+@given(TEXTS)
+def test_no_registered_value_is_left(text: str) -> None:
+    """Not as it stands, and not as base64 or in a URL."""
+    hidden = SecretMasker([VALUE, "swordfish"]).mask(text)
+
+    assert VALUE not in hidden
+    assert quote(VALUE, safe="") not in hidden
+    assert base64.b64encode(VALUE.encode()).decode() not in hidden
+    assert "swordfish" not in hidden
+
+
+def in_pieces(text: str, cuts: Iterable[int]) -> list[str]:
+    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    return [text[a:b] for a, b in pairwise(places)]
+
+
+@given(MASKERS, TEXTS, st.lists(st.integers(0, 5_000), max_size=40))
+def test_a_text_in_pieces_is_masked_like_the_whole(
+    masker: SecretMasker, text: str, cuts: list[int]
+) -> None:
+    """However it is split, the pieces handed out join to the masked whole, growing only."""
+    stream, whole, out = StreamMasker(masker), masker.mask(text), ""
+    for piece in in_pieces(text, cuts):
+        out += stream.feed(piece)
+        assert whole.startswith(out)
+
+    assert out + stream.finish() == whole
+
+
+class Stars:
+    """An application's own masker: it only says how far it looks."""
+
+    lookback = 8
+
+    def mask(self, text: str) -> str:
+        return text.replace("**secret", "**")
+
+
+@pytest.mark.parametrize("masker", [SecretMasker(["swordfish"]), Stars()], ids=["shipped", "own"])
+@pytest.mark.parametrize("size", [1, 7, 1_000, 100_000])
+def test_a_long_text_in_pieces_is_masked_like_the_whole(masker: Masker, size: int) -> None:
+    """The stream lets go of what is settled, and nothing is lost or shown by that."""
+    text = "".join(f"{n} sword**secretfish {PLANTED[n % len(PLANTED)]}, " for n in range(300))
+    stream, whole = StreamMasker(masker), masker.mask(text)
+    out = [stream.feed(text[start : start + size]) for start in range(0, len(text), size)]
+
+    assert "".join(out) + stream.finish() == whole
+
+
+@given(st.text("ab \n", max_size=4_000), st.lists(st.integers(0, 4_000), max_size=20))
+def test_what_is_handed_out_stays_behind_the_newest_text(text: str, cuts: list[int]) -> None:
+    """DESIGN 4.7: at least ``lookback`` characters behind, and not much more than twice that."""
+    masker = SecretMasker(["swordfish"])
+    stream = StreamMasker(masker)
+    fed = given_out = 0
+    for piece in in_pieces(text, cuts):
+        fed += len(piece)
+        given_out += len(stream.feed(piece))
+        assert given_out <= max(0, fed - masker.lookback)
+        assert given_out >= fed - 3 * masker.lookback - max(map(len, in_pieces(text, cuts)))
+
+
+def test_a_stream_masker_can_be_used_again() -> None:
+    """After the rest of one text was taken, the next piece begins another."""
+    stream = StreamMasker(SecretMasker())
+    text = "so much to say. " * 100
+
+    assert stream.feed(text) + stream.finish() == text
+    assert stream.feed("sk-") + stream.finish() == "sk-"
+    assert stream.feed("k" * 40) + stream.finish() == "k" * 40
+
+
+def test_the_reach_of_the_shipped_masker_is_small() -> None:
+    """A draft is hundreds of characters behind, not thousands, whatever the longest key."""
+    assert SecretMasker(["swordfish"]).lookback < 500
+    assert SecretMasker(prefixes=False).lookback == 0
+
+
+HOSTILE = [
+    *("sk-", " sk-", " sk-ant-", "eyJ", "eyJaaaaaaaa.", " eyJaaaaaaaa.", "://", "://a:", "AKIA"),
+    *("-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n", "-", "%3D", "\\n", " "),
+    *("swordfis", "swordfish", PEM[:-10], "A" * 64 + "\n", "[masked:", "gh", "xox", "a"),
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE, ids=[unit[:24] for unit in HOSTILE])
+def test_a_hostile_text_costs_time_in_proportion_to_its_length(unit: str) -> None:
+    """Every run in every rule is bounded."""
+    masker = SecretMasker(["swordfish"])
+
+    def cost(size: int) -> float:
+        text = "-----BEGIN PRIVATE KEY-----\n" + (unit * (size // len(unit) + 1))[:size]
+        stream, start = StreamMasker(masker), time.perf_counter()
+        pieces = [stream.feed(text[at : at + 1_024]) for at in range(0, len(text), 1_024)]
+        pieces.append(stream.finish())
+        taken = time.perf_counter() - start
+        assert "".join(pieces) == masker.mask(text)
+        return taken
+
+    # 16 times the text: a quadratic cost would be 256 times as much.
+    assert cost(160_000) < 80 * min(cost(10_000) for _ in range(3)) + 0.05
+
+
+# Messages
+
+KEY = KEYS["secret_key"][0]
+HIDDEN = "[masked:secret_key]"
+
+
+def test_a_message_without_secrets_is_the_same_object() -> None:
+    """Nothing is copied for nothing."""
+    message = assistant(
+        ThinkingBlock(thought="hm", source_field="reasoning"),
+        TextBlock(text="Hello", provider_metadata={"phase": "final"}),
+        ToolCallBlock(id="c1", name="f", parameters={"a": [1, None]}, arguments='{"a": [1, null]}'),
+        RawBlock(data={"type": "other", "n": 1.5}),
+        usage=Usage(input=1, raw={"prompt_tokens": 1}),
+        metadata={"unknownChunks": 1},
+    )
+
+    assert masked(message, SecretMasker()) is message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        user(f"my key is {KEY}"),
+        assistant(ThinkingBlock(thought=f"The key {KEY} is odd.")),
+        assistant(ThinkingBlock(thought="a", provider_metadata={"detail": {"format": KEY}})),
+        assistant(TextBlock(text="a", provider_metadata={"citations": [{"url": KEY}]})),
+        assistant(ToolCallBlock(id="c", name="f", parameters={"k": [{"deep": KEY}]})),
+        assistant(ToolCallBlock(id="c", name="f", arguments=f'{{"k":"{KEY}"}}')),
+        assistant(ToolCallBlock(id="c", name="f", arguments=f'{{"k":"{KEY}')),
+        tool(ToolResponseBlock(call_id="c", result=f"export KEY={KEY}")),
+        tool(ToolResponseBlock(call_id="c", result=[{"out": KEY}, {KEY: 1}])),
+        tool(ToolResponseBlock(call_id="c", result=json.dumps({"out": KEY}))),
+        user(MediaBlock(kind="file", mime_type="text/plain", name=f"{KEY}.txt", url="s3://a")),
+        user(MediaBlock(kind="file", mime_type="text/plain", url=f"https://a/?key={KEY}")),
+        assistant(RawBlock(data={"type": "other", "data": KEY})),
+        assistant(RawBlock(data=["list", KEY])),
+        assistant("a", metadata={"unknownEvents": [{"data": KEY}], "error": {"message": KEY}}),
+        assistant("a", usage=Usage(input=1, raw={"note": KEY})),
+    ],
+)
+def test_a_secret_is_gone_from_every_part_of_a_message(message: Message) -> None:
+    """What is stored, counted and exported has the placeholder in its place."""
+    hidden = everything(masked(message, SecretMasker()))
+
+    assert KEY not in hidden
+    assert HIDDEN in hidden
+
+
+SEALED: list[Block] = [
+    ThinkingBlock(thought=f"uses {KEY}", signature="c2ln", provider_metadata={"note": KEY}),
+    ThinkingBlock(encrypted=KEY, provider_metadata={"summary": [KEY]}),
+    ThinkingBlock(encrypted=KEY, redacted=True),
+    ThinkingBlock(thought=KEY, redacted=True),
+    RawBlock(data={"type": "compaction", "id": "c1", "encrypted_content": KEY}),
+    RawBlock(data={"type": "newer", "thought": KEY, "signature": "c2ln"}, kind="newer"),
+]
+
+
+@pytest.mark.parametrize("block", SEALED)
+def test_a_sealed_block_is_never_altered(block: Block) -> None:
+    """A provider refuses a changed one, so it stays the very same object."""
+    message = masked(assistant(f"beside it {KEY}", block), SecretMasker())
+
+    assert message.blocks == (TextBlock(text=f"beside it {HIDDEN}"), block)
+    assert message.blocks[1] is block
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "id",
+        "item_id",
+        "thoughtSignature",
+        "encrypted_content",
+        "signature",
+        "data",
+        "textSignature",
+    ],
+)
+def test_opaque_values_beside_text_and_calls_stay(name: str) -> None:
+    """Gemini signs text and calls, OpenAI names items: those go back as they came."""
+    metadata = {name: KEY, "vercel": {"google": {name: [KEY]}}, "note": KEY}
+    kept = {name: KEY, "vercel": {"google": {name: [KEY]}}, "note": HIDDEN}
+    message = assistant(
+        TextBlock(text=KEY, provider_metadata=metadata),
+        ToolCallBlock(id=KEY, name=KEY, parameters={}, provider_metadata=metadata),
+    )
+
+    assert masked(message, SecretMasker()).blocks == (
+        TextBlock(text=HIDDEN, provider_metadata=kept),
+        ToolCallBlock(id=KEY, name=KEY, parameters={}, provider_metadata=kept),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (f'{{ "k" : "{KEY}" ,\t"n": 1.50}}', f'{{ "k" : "{HIDDEN}" ,\t"n": 1.50}}'),
+        ('{"k":"\\u0073k-' + "k1" * 20 + '"}', f'{{"k":"{HIDDEN}"}}'),
+        (f'{{"{KEY}":1,"{KEY[:-1]}":2}}', f'{{"{HIDDEN}":1,"{HIDDEN} (2)":2}}'),
+        ('{"pin": 12345678, "other": 123456}', '{"pin":"[masked:value_1]","other":123456}'),
+        ('["12345678", 0.12345678]', '["[masked:value_1]","0.[masked:value_1]"]'),
+        ("12345678", '"[masked:value_1]"'),
+        ('{"a":"123","b":"2"}', '"{\\"a\\":\\"[masked:value_2]:\\"2\\"}"'),
+        ('{"cut": "12345678', '{"cut": "[masked:value_1]'),
+    ],
+)
+def test_arguments_that_were_json_are_json_still(arguments: str, wanted: str) -> None:
+    """Escapes, keys, numbers and even punctuation can hold a secret."""
+    masker = SecretMasker(["12345678", '123","b"'])
+    message = assistant(ToolCallBlock(id="c", name="f", arguments=arguments))
+    block = masked(message, masker).blocks[0]
+
+    assert block == ToolCallBlock(id="c", name="f", arguments=wanted)
+
+
+def test_a_plain_result_stays_plain_text() -> None:
+    """A number that a tool answers as text is not turned into JSON."""
+    message = tool(ToolResponseBlock(call_id="c", result="12345678"))
+    wanted = ToolResponseBlock(call_id="c", result="[masked:value_1]")
+
+    assert masked(message, SecretMasker(["12345678"])).blocks == (wanted,)
+
+
+def test_keys_that_come_to_be_alike_are_kept_apart() -> None:
+    """Masking loses no entry."""
+    first, second = KEYS["secret_key"][:2]
+    result = {first: 1, HIDDEN: 2, second: 3}
+    message = masked(tool(ToolResponseBlock(call_id="c", result=result)), SecretMasker())
+
+    assert message.blocks[0] == ToolResponseBlock(
+        call_id="c", result={f"{HIDDEN} (2)": 1, HIDDEN: 2, f"{HIDDEN} (3)": 3}
+    )
+
+
+def test_a_value_of_any_depth_is_masked() -> None:
+    """Depth is no way out, and no stack is used up."""
+    value: Any = KEY
+    for _ in range(20_000):
+        value = [value]
+    block = masked(tool(ToolResponseBlock(call_id="c", result=value)), SecretMasker()).blocks[0]
+    assert isinstance(block, ToolResponseBlock)
+    found = block.result
+    while isinstance(found, list):
+        found = found[0]
+
+    assert found == HIDDEN
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    """It could not be written as JSON either."""
+    value: list[Any] = []
+    value.append(value)
+
+    with pytest.raises(UsageError, match="holds itself"):
+        masked(tool(ToolResponseBlock(call_id="c", result=value)), SecretMasker())
+
+
+def test_an_application_brings_its_own_masker() -> None:
+    """All it needs is ``lookback`` and ``mask``."""
+    masker: Masker = Stars()
+
+    assert masked(user("**secret"), masker) == user("**")
+
+
+SEALS = st.sampled_from(["signature", "encrypted", "redacted"])
+
+
+@given(TEXTS, TEXTS, SEALS, st.dictionaries(st.text(max_size=3), TEXTS, max_size=2))
+def test_whatever_a_message_holds_the_sealed_stays_and_the_secret_goes(
+    text: str, thought: str, seal: str, metadata: dict[str, str]
+) -> None:
+    """Sealed blocks are the same bytes; every other part has no planted value left."""
+    sealed = ThinkingBlock(
+        thought=thought,
+        signature=f"{thought}x" if seal == "signature" else None,
+        encrypted=f"{thought}x" if seal == "encrypted" else None,
+        redacted=seal == "redacted",
+        provider_metadata=metadata,
+    )
+    message = assistant(
+        sealed,
+        ThinkingBlock(thought=thought, provider_metadata=metadata),
+        TextBlock(text=text),
+        ToolCallBlock(id="c", name="f", parameters={"a": text}, arguments=json.dumps({"a": text})),
+        metadata={"unknownEvents": [metadata]},
+    )
+    masker = SecretMasker([VALUE, "swordfish"])
+    hidden = masked(message, masker)
+    shown = hidden.blocks[3]
+    assert isinstance(shown, ToolCallBlock)
+
+    assert hidden.blocks[0] is sealed
+    assert json.loads(shown.arguments or "") == shown.parameters
+    assert masked(hidden, masker) is hidden
+    assert VALUE not in everything(replace(hidden, blocks=hidden.blocks[1:]))
+    assert "swordfish" not in everything(replace(hidden, blocks=hidden.blocks[1:]))
