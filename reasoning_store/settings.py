@@ -86,16 +86,17 @@ class ReasoningSettings(BaseModel):
 
     def given(self) -> dict[str, Any]:
         """Return the keys that were set, by their names in JSON."""
-        return {_KEYS[name]: getattr(self, name) for name in sorted(self.model_fields_set)}
+        return {KEY_OF[name]: getattr(self, name) for name in sorted(self.model_fields_set)}
 
     def by_key(self) -> dict[str, Any]:
         """Return every value by its name in JSON."""
-        return {key: getattr(self, name) for name, key in _KEYS.items()}
+        return {key: getattr(self, name) for name, key in KEY_OF.items()}
 
 
-_KEYS: dict[str, str] = {name: PREFIX + to_camel(name) for name in ReasoningSettings.model_fields}
-_FIELDS: dict[str, str] = {key: name for name, key in _KEYS.items()}
-KEYS: tuple[str, ...] = tuple(_KEYS.values())
+KEY_OF: dict[str, str] = {name: PREFIX + to_camel(name) for name in ReasoningSettings.model_fields}
+"""Each field's name in JSON."""
+_FIELDS: dict[str, str] = {key: name for name, key in KEY_OF.items()}
+KEYS: tuple[str, ...] = tuple(KEY_OF.values())
 """Every key, in the order in which they are shown."""
 
 _ALLOWED: dict[str, tuple[Any, ...]] = {
@@ -111,7 +112,7 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
 
 
 ENVIRONMENT: dict[str, str] = {
-    "REASONING_STORE_" + name.upper(): key for name, key in _KEYS.items()
+    "REASONING_STORE_" + name.upper(): key for name, key in KEY_OF.items()
 }
 """The variable of the environment that sets each key."""
 
@@ -218,7 +219,7 @@ def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
         near = difflib.get_close_matches(place, [*KEYS, *_FIELDS.values()], n=1)
         did_you_mean = f"did you mean {near[0]}?" if near else f"the keys are: {', '.join(KEYS)}"
         return SettingError(f"unknown setting {place!r}; {did_you_mean}", key=place)
-    key = _KEYS.get(name, place)
+    key = KEY_OF.get(name, place)
     if name == "budget_tokens":
         allowed = "a whole number, 0 or more"
     else:

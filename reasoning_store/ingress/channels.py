@@ -67,6 +67,7 @@ class Channels:
         "_filter",
         "_finished",
         "_last_alias",
+        "_last_text",
         "_loose",
         "_merge",
         "_mirrors",
@@ -104,6 +105,7 @@ class Channels:
         self._units: dict[int, _Unit] = {}
         self._ended: dict[int, int] = {}
         self._text: int | None = None
+        self._last_text: int | None = None
         self._text_key: int | None = None
         self._texts: dict[int, int] = {}
         self._calls: list[_Call] = []
@@ -280,6 +282,8 @@ class Channels:
                 self._drain(self._filter, out)
             self._text_key = key
         if chunk.metadata:
+            if chunk.text:
+                self._place(key, out)  # the note is on the text that comes with it
             self._show("", key, chunk.metadata, out)
         if chunk.text:
             for run in self._filter.feed(chunk.text):
@@ -292,7 +296,10 @@ class Channels:
         self, text: str, key: int | None, metadata: Metadata | None, out: list[Chunk]
     ) -> None:
         if text or metadata:
-            place = self._place(key, out)
+            if not text and key is None and self._text is None and self._last_text is not None:
+                place = self._last_text  # a note on text that has been said
+            else:
+                place = self._place(key, out)
             out.append(
                 TextChunk(text=text, content_index=place, metadata=metadata, choice=self._choice)
             )
@@ -326,7 +333,7 @@ class Channels:
             place = self._number()
             if key is not None:
                 self._texts[key] = place
-        self._text = place
+        self._text = self._last_text = place
         return place
 
     def _drain(self, tag_filter: TagFilter, out: list[Chunk]) -> None:

@@ -30,7 +30,7 @@ from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.padding import PaddedTagFilter
 from reasoning_store.ingress.tags import TagFilter
 from reasoning_store.wire import contracts, registry
-from reasoning_store.wire.base import plain
+from reasoning_store.wire.base import Flushing, plain
 
 Tags: TypeAlias = Literal["auto", "always", "never"] | Iterable[str]
 
@@ -99,6 +99,8 @@ class StreamNormalizer:
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
         """Return the chunks that end what is still open. ``finish`` does this by itself."""
         out: list[Chunk] = []
+        if isinstance(self._adapter, Flushing):
+            out += self._take(self._adapter.flush())
         for channels, accumulator in self._choices.values():
             chunks = channels.close(interrupted=interrupted)
             _collect(channels, accumulator, chunks)

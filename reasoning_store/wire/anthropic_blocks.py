@@ -70,7 +70,7 @@ class Thinking(Block):
         signature = optional_string(data, "signature") or ""
         beside = without(data, ("type", "thinking", "signature"))
         metadata = {**self._source, "providerMetadata": beside} if beside else self._source
-        chunks = [self._chunk("start", "", metadata)]
+        chunks: list[Chunk] = [self._chunk("start", "", metadata)]
         if text or signature or beside:
             sealed = {**metadata, "signature": signature} if signature else metadata
             chunks.append(self._chunk("delta", text, sealed))

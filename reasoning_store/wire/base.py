@@ -20,7 +20,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from reasoning_store.blocks import Message
 from reasoning_store.chunks import Chunk, UnknownChunk
@@ -42,6 +42,15 @@ class StreamAdapter(Protocol):
 
     def reset(self) -> None:
         """Forget the stream: the next event is the first of another."""
+        ...
+
+
+@runtime_checkable
+class Flushing(Protocol):
+    """An adapter that may have to wait with a piece until the next one explains it."""
+
+    def flush(self) -> list[Chunk]:
+        """Return what still waits when the stream ends, or dies; a second time nothing."""
         ...
 
 

@@ -39,24 +39,83 @@ APIS = (
 )
 DEFAULT_API = "openai.chat"
 
-CHAT_ALIASES = (
-    "reasoning_details",
-    "thinking_blocks",
-    "reasoning_items",
-    "reasoning",
-    "reasoning_content",
-    "thinking",
-    "reasoning_text",
-    "content.thinking",
-)
-"""Where some host of the Chat Completions family puts reasoning, sealed forms first: they
-hold all that the plain strings do, and what lets them go back."""
 
-_CHAT_FAMILY = frozenset({"openai.chat", "mistral.chat"})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What a request has to be for a host: the part of a contract that egress reads."""
+
+    # Which reasoning goes back, and where.
+    echo: str | None = None
+    """Where portable reasoning goes back: a field, ``think_tags``, or nowhere."""
+    echoes: tuple[str, ...] = ()
+    """Where reasoning goes back that came from there; all other goes to ``echo``."""
+    opaque: bool = False
+    """Whether opaque reasoning has a place."""
+    sources: tuple[str, ...] = ()
+    """The ``sourceField`` of opaque reasoning that belongs here though it has no origin, beside
+    ``fields`` and ``echo``."""
+    signed: bool = False
+    """Whether unsigned reasoning is refused."""
+    floor: Floor = "none"
+    """The messages whose reasoning is demanded back."""
+    refusal: str | None = None
+    """What is answered where it is missing; ``None``: it is asked for and not enforced."""
+    empty_field: Floor = "none"
+    """The messages in which the field must be present, though empty (against EC-007)."""
+    call_seal: str | None = None
+    """Where the seal of a call stands on it, if that and no thought is what is demanded."""
+    dummy_seal: str | None = None
+    """The documented seal for a call that has lost its own."""
+    off_when_unmet: bool = False
+    """Whether reasoning is switched off where what is demanded cannot be sent."""
+    fixed_in_turn: bool = False
+    """Whether it cannot be switched off in a turn whose messages carry reasoning."""
+    bound: str | None = None
+    """Where reasoning is bound to the exact prefix it was made behind: what helps."""
+
+    # What the host wants of its messages.
+    content_required: bool = False
+    """Whether a message of calls alone has an empty text, where others want none."""
+    call_id: str | None = None
+    """The ids of calls that are taken, as a regular expression."""
+    unique_call_ids: bool = False
+    """Whether an id may name one call only in all of the conversation."""
+    assistant_after_tool: bool = False
+    """Whether a user may not speak straight after a tool."""
+    system_inside: bool = False
+    """Whether a system message may stand in the conversation, behind a user's."""
+    answer_tokens: int | None = None
+    """How long an answer may become, beside a budget of thinking, where the protocol wants a
+    limit and ``extra`` gives none."""
+    stateless: bool = False
+    """Whether the host is asked to keep nothing and to give back what it would have kept."""
+
+    # How the host is told to reason. A path names an object's field by dots.
+    enabled_at: str | None = None
+    """Where reasoning is switched."""
+    on: str | bool | None = None
+    off: str | bool | None = None
+    """What is said there; a switch without a word for off cannot be turned off."""
+    thinks: bool = False
+    """Whether the model reasons when nothing is said there."""
+    shown_at: str | None = None
+    shown: str | bool | None = None
+    """What makes the host show the reasoning that it is asked for, where it else hides it."""
+    effort_at: str | None = None
+    efforts: tuple[str, ...] = ()
+    """The efforts that the host knows, ``ours=theirs`` where the names differ; none: all."""
+    budget_at: str | None = None
+    budgets: tuple[int, ...] = ()
+    """The least and the largest budget that the host takes; none: any."""
+    one_of_both: bool = False
+    """Whether effort and budget exclude each other; the budget is the more exact."""
+    keep_at: str | None = None
+    keep: str | bool | None = None
+    """What makes the host read the reasoning of earlier turns, which it else leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contract:
+class Contract(Demands):
     """One row: how one provider's api carries reasoning, for some of its models."""
 
     api: str
@@ -85,17 +144,6 @@ class Contract:
     sealed_by: str | None = None
     """The field whose ciphertext or signature belongs to the plain reasoning string, which is
     then one block a message, whatever comes between its pieces."""
-
-    # Read by egress.
-    echo: str | None = None
-    """Where portable reasoning goes back: a field, ``think_tags``, or nowhere."""
-    opaque: bool = False
-    """Whether opaque reasoning has a place."""
-    signed: bool = False
-    """Whether unsigned reasoning is refused."""
-    floor: Floor = "none"
-    empty_field: bool = False
-    """Whether the field must be present, though empty, where the floor demands it."""
 
     source: str = ""
     checked: str = ""
@@ -147,25 +195,20 @@ def resolve(
     """
     known = host(provider, base_url)
     wanted = api_name(api) if api is not None else known.api if known else DEFAULT_API
-    fallback: Contract | None = None
+    own = known.id if known is not None else None
     for row in _tables().contracts:
-        if row.api != wanted:
-            continue
-        if row.provider is None:
-            fallback = row
-        elif known is not None and row.provider == known.id and row.matches(model):
+        if own and row.provider == own and row.api == wanted and row.matches(model):
             return _with_template(row, model)
-    return _with_template(fallback if fallback is not None else Contract(api=wanted), model)
+    return _with_template(_own_row(wanted), model)
 
 
 def mirrors(contract: Contract) -> tuple[str, ...]:
     """Return the fields that may carry one and the same thought, best first.
 
-    The contract's own come first, then every alias of its family: everything that arrives
-    is read, whatever the row says (BR-002).
+    The contract's own come first, then all those of the api: everything that arrives is
+    read, whatever the row says (BR-002).
     """
-    aliases = CHAT_ALIASES if contract.api in _CHAT_FAMILY else ()
-    return tuple(dict.fromkeys((*contract.fields, *aliases)))
+    return tuple(dict.fromkeys((*contract.fields, *_own_row(contract.api).fields)))
 
 
 def host(provider: str | None, base_url: str | None = None) -> Host | None:
@@ -218,6 +261,14 @@ def _named(model: str | None, patterns: tuple[str, ...]) -> bool:
     name = (model or "").lower()
     bare = name.rsplit("/", 1)[-1]
     return any(fnmatchcase(name, pattern) or fnmatchcase(bare, pattern) for pattern in patterns)
+
+
+def _own_row(api: str) -> Contract:
+    """The row of an api itself, which holds for hosts that are not listed."""
+    for row in _tables().contracts:
+        if row.api == api and row.provider is None:
+            return row
+    return Contract(api=api)
 
 
 def _with_template(contract: Contract, model: str | None) -> Contract:

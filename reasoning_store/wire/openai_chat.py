@@ -84,6 +84,13 @@ class Adapter:
             out.append(UnknownChunk(raw=_kept(bad, out, raw)))
         return out
 
+    def flush(self) -> list[Chunk]:
+        """Return what waited for more of its kind: the stream has ended without a finish."""
+        out: list[Chunk] = []
+        for choice in self._choices.values():
+            choice.finish(None, out)
+        return out
+
     def _choice(
         self, raw: Any, place: int, event: Mapping[str, Any], out: list[Chunk], bad: list[Any]
     ) -> None:

@@ -55,7 +55,8 @@ class Calls:
             return
         for raw in value:
             item = opened(raw)
-            if not (isinstance(item, dict) and self._fragment(item, item.get("index"), out)):
+            index = item.get("index") if isinstance(item, dict) else False
+            if not (index is None or is_index(index)) or not self._fragment(item, index, out):
                 bad.append({name: raw})
 
     def legacy(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
@@ -63,7 +64,7 @@ class Calls:
         if not self._fragment({"function": value, "type": name}, _LEGACY, out):
             bad.append({name: value})
 
-    def _fragment(self, item: Mapping[str, Any], index: Any, out: list[Chunk]) -> bool:
+    def _fragment(self, item: Mapping[str, Any], index: int | None, out: list[Chunk]) -> bool:
         """Add a fragment; return whether it has a call's form."""
         body = opened(item.get("function") or item.get("custom") or {})
         if not isinstance(body, dict):
@@ -71,16 +72,17 @@ class Calls:
         call_id, kind, name = item.get("id"), item.get("type"), body.get("name")
         arguments = body.get("input" if "input" in body else "arguments")
         if not (
-            (index is None or index == _LEGACY or is_index(index))
-            and all(isinstance(text, str | None) for text in (call_id, kind, name))
+            all(isinstance(text, str | None) for text in (call_id, kind, name))
             and isinstance(arguments, str | dict | list | None)
         ):
             return False
         call_id = None if call_id in _NO_IDS else call_id
-        call = self._which(index, call_id, name)
         metadata = without(item, _READ)
+        if not (call_id or name or arguments or metadata):
+            return not self._whole  # a fragment may say nothing, a call may not
         if kind not in _ORDINARY:
             metadata["type"] = kind
+        call = self._which(index, call_id, name)
         new_id = None if call.id else call_id
         new_name = None if call.name else name
         if new_name and not (call.id or new_id):
@@ -115,7 +117,8 @@ class Calls:
             call = self._by_id.get(call_id)
         elif self._calls and not (name and self._calls[-1].name):
             call = self._calls[-1]
-        if call and call_id and name and call.id and call_id != call.id:
+        named = call.id if call and call.id and not call_ids.is_made(call.id) else None
+        if named and call_id and name and call_id != named:
             call = None
         if call is None:
             call = _Call(len(self._calls))

@@ -26,8 +26,9 @@ from reasoning_store.wire.base import plain
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.openai_chat_calls import Calls
 from reasoning_store.wire.openai_chat_content import THINKING, Content, readable
-from reasoning_store.wire.reasoning_details import ALIASES, Entries, Snapshots
+from reasoning_store.wire.reasoning_details import ALIASES, Entries
 from reasoning_store.wire.sdk_objects import opened
+from reasoning_store.wire.snapshots import Snapshots
 
 Reader: TypeAlias = Callable[[str, Any, list[Chunk], list[Any]], None]
 """Adds the chunks of one field's value; what does not have its form goes to the last list."""

@@ -27,6 +27,7 @@ from reasoning_store.blocks import ThinkingBlock
 from reasoning_store.chunks import Chunk, ReasoningChunk
 from reasoning_store.errors import ReasoningStoreError
 from reasoning_store.wire.base import is_index, plain
+from reasoning_store.wire.snapshots import Snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,66 +76,6 @@ _PLAIN: Final[Mapping[str, dict[str, Any]]] = {
 }
 _COMMON: Final = frozenset({"type", "id", "format", "index"})
 _BETWEEN_PARTS: Final = "\n\n"
-_TELLING: Final = 8
-"""From this length on, a piece that repeats the one before it is a snapshot, not chance."""
-
-
-class Snapshots:
-    """One text of a host that may send it as growing snapshots, or as plain fragments.
-
-    While each piece repeats the one before it and more, both are possible. Short pieces
-    do so by chance ("a", "and"), so they wait until a longer one tells, or until the text
-    is over. Nothing is held once it is told which of the two it is.
-    """
-
-    __slots__ = ("_held", "_last", "_mode", "_said")
-
-    def __init__(self) -> None:
-        self._mode = "unknown"
-        self._last = ""
-        self._said = 0
-        self._held: list[str] = []
-
-    def new(self, piece: str) -> str:
-        """Return what of this piece was not said before, as far as that is told."""
-        if self._mode == "fragments":
-            return piece
-        if self._mode == "snapshots":
-            return self._snapshot(piece)
-        if not self._last:
-            self._last, self._said = piece, len(piece)
-            return piece
-        if not piece.startswith(self._last):
-            return self.rest() + piece
-        told = len(piece) >= _TELLING and len(piece) > len(self._last) and self._last.strip()
-        if not told:
-            self._held.append(piece)
-            self._last = piece
-            return ""
-        self._mode, self._last = "snapshots", piece
-        self._held.clear()
-        return piece[self._said :]
-
-    def rest(self) -> str:
-        """Return what was waiting: the text is over, or its pieces are plain fragments."""
-        held = "".join(self._held)
-        if self._mode == "unknown":
-            self._mode, self._last = "fragments", ""
-            self._held.clear()
-        return held
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._held)
-
-    def _snapshot(self, piece: str) -> str:
-        if piece.startswith(self._last):
-            said, self._last = len(self._last), piece
-            return piece[said:]
-        if self._last.startswith(piece):
-            return ""  # an older snapshot once more
-        self._last = piece
-        return piece
 
 
 @dataclass(slots=True)

@@ -9,12 +9,11 @@ Knows how the SDKs' models are built; must not know what any of them means.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from reasoning_store.wire.base import plain
 
-_transparent: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
-"""What was found out about a class; a fact about it, so it is not state."""
+_transparent: dict[type, bool] = {}
+"""What was found out about a class: a fact, found once. The SDKs' classes are few."""
 
 
 def opened(value: Any) -> Any:

@@ -310,6 +310,28 @@ def test_nothing_is_shown_after_the_finish_and_nothing_is_lost() -> None:
     assert thoughts(message) == [("reasoning_content", "c")]
 
 
+def test_a_note_on_text_behind_a_call_belongs_to_the_text_before_it() -> None:
+    """Annotations that come last begin no block of their own."""
+    function = {"name": "f", "arguments": "{}"}
+    message = read(
+        delta(content="See."),
+        delta(tool_calls=[{"index": 0, "id": "c", "function": function}]),
+        delta(annotations=[{"type": "url_citation"}]),
+    )
+
+    assert [type(block).__name__ for block in message.blocks] == ["TextBlock", "ToolCallBlock"]
+    assert message.blocks[0].provider_metadata is not None
+
+
+def test_what_waits_for_a_telling_piece_is_kept_when_the_stream_dies() -> None:
+    """A host of snapshots or fragments: the short piece that could be either is not lost."""
+    normalizer = rs.StreamNormalizer(provider="minimax", api="openai.chat")
+    for piece in ("a", "an"):
+        normalizer.feed(delta(reasoning_content=piece))
+
+    assert [block.thought for block in normalizer.finish(interrupted=True).thinking] == ["aan"]
+
+
 def test_choices_do_not_see_each_other() -> None:
     """Each choice has its own channels, its own tags and its own message."""
     normalizer = rs.StreamNormalizer(api="openai.chat")

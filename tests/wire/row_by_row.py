@@ -198,6 +198,12 @@ def first_field(provider: str | None, model: str | None) -> str | None:
     return message.thinking[0].source_field
 
 
+def alias_at(api: str, field: str) -> str | None:
+    body = {"choices": [{"message": {field: "x"}}]}
+    thinking = normalize_response(body, api=api).thinking
+    return thinking[0].source_field if thinking else None
+
+
 def names_its_provider(provider: str, api: str | None) -> bool:
     """What a chunk of reasoning says of where it came from."""
     normalizer = StreamNormalizer(provider, api=api)
@@ -251,6 +257,8 @@ def expectations() -> Iterator[Expectation]:
     for (host, model), field in FIRST_FIELD.items():
         observe_field = partial(first_field, host, model)
         yield Expectation(f"field of {host} {model}", observe_field, field)
+    mistral = partial(alias_at, "mistral.chat", "reasoning_content")
+    yield Expectation("aliases at Mistral", mistral, "reasoning_content")
     for api, providers in NAMED.items():
         for provider in providers.split():
             named = partial(names_its_provider, provider, api)

@@ -745,6 +745,7 @@ MALFORMED: list[Any] = [
     {"choices": [{"index": 0, "delta": {"tool_calls": 5}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [5]}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": "0", "id": "c"}]}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": -1, "id": "c"}]}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": {}}]}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": 5}]}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"name": 5}}]}}]},
@@ -909,3 +910,19 @@ def test_a_call_chunk_names_its_call_once() -> None:
         ToolCallChunk(index=0, id="c1", name="f"),
         ToolCallChunk(index=0, arguments="{}"),
     ]
+
+
+def test_a_call_whose_id_comes_behind_its_name_is_one_call() -> None:
+    """It has an id of our making by then, and keeps it."""
+    found = calls(
+        delta(tool_calls=[call(0, name="f", arguments="{")]),
+        delta(tool_calls=[call(0, id="c1", name="f", arguments="}")]),
+    )
+
+    assert [(name, arguments) for _, name, arguments in found] == [("f", "{}")]
+
+
+@pytest.mark.parametrize("field", [{"function_call": {}}, {"tool_calls": [{"index": 0}]}])
+def test_a_fragment_of_nothing_is_no_call(field: dict[str, Any]) -> None:
+    """Hosts send empty ones along."""
+    assert chunks(delta(**field)) == []

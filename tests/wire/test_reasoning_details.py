@@ -9,7 +9,7 @@ import pytest
 
 from reasoning_store.blocks import Message
 from reasoning_store.wire import reasoning_details
-from reasoning_store.wire.reasoning_details import Snapshots
+from reasoning_store.wire.snapshots import Snapshots
 from tests.wire.chat_events import ARRAY, chunks, delta, response, streamed, thoughts, whole
 
 

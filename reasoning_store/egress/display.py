@@ -1,0 +1,22 @@
+"""What a person sees of a message: a question apart from what a model is sent (BR-003).
+
+It knows blocks and the display settings. It must not know contracts, tokens or SQL.
+"""
+
+from __future__ import annotations
+
+from reasoning_store.blocks import Block, Message, ThinkingBlock
+from reasoning_store.settings import ReasoningSettings
+
+
+def visible_parts(message: Message, settings: ReasoningSettings | None = None) -> tuple[Block, ...]:
+    """Return the blocks to show, in order.
+
+    Thinking is shown where ``includeInResponse`` says so and the block is not hidden.
+    """
+    show = settings is None or settings.include_in_response
+    return tuple(
+        block
+        for block in message.blocks
+        if not isinstance(block, ThinkingBlock) or (show and not block.is_hidden)
+    )

@@ -1,0 +1,161 @@
+"""What a message counts, and what a view of messages does.
+
+Each block is counted once, alone, when its message is appended. What a request counts is
+a sum over the blocks that the selection keeps, so it is the same number for every protocol
+that keeps the same blocks (DESIGN 7). Keys, ids, roles, delimiters and signatures are not
+counted.
+
+It knows blocks and a counter. It must not know a tokenizer's insides, a provider or SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reasoning_store import codec
+from reasoning_store.blocks import (
+    Block,
+    Counts,
+    Exactness,
+    MediaBlock,
+    MediaKind,
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.tokenizers import Counter, worst
+
+FRAMING = 4
+"""What a message costs beside its blocks: its role, and where it begins and ends."""
+PRIMING = 3
+"""What every request costs beside its messages: the answer it opens."""
+
+MEDIA: Mapping[MediaKind, int] = {"image": 1_100, "audio": 1_600, "video": 8_000, "file": 2_000}
+"""A stated estimate for media, whose cost no text counter can know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCount:
+    """What a request counts.
+
+    ``effective`` is what will be sent (BR-004), ``raw`` the same with every thinking block
+    kept, ``fixed`` the part that is not history: system, tools and the answer's opening.
+    """
+
+    effective: int
+    raw: int
+    fixed: int
+    exactness: Exactness
+    encoding: str
+
+
+def count_message(message: Message, counter: Counter) -> Counts:
+    """Return what each part of a message counts."""
+    visible = 0
+    thinking: list[int] = []
+    labels: list[Exactness] = ["exact"]
+    framed = False
+    for block in message.blocks:
+        if isinstance(block, ThinkingBlock):
+            tokens, label = _text(block.thought, counter) if block.thought else (0, "exact")
+            thinking.append(tokens)
+        else:
+            tokens, label = _VISIBLE[type(block)](block, counter)
+            visible += tokens
+            framed = True
+        labels.append(label)
+    opaque = [n for n, block in enumerate(message.thinking) if block.opaque]
+    if opaque:
+        hidden, label = _hidden(message, sum(thinking))
+        thinking[opaque[0]] += hidden
+        labels.append(label)
+    if framed:
+        visible += FRAMING
+    elif thinking:
+        thinking[0] += FRAMING
+    return Counts(visible=visible, thinking=tuple(thinking), exactness=worst(*labels))
+
+
+def _hidden(message: Message, readable: int) -> tuple[int, Exactness]:
+    """What a message's opaque reasoning counts beyond what can be read of it."""
+    reported = message.usage.reasoning if message.usage is not None else None
+    if reported is not None:
+        return max(0, reported - readable), "reported"
+    size = sum(
+        len(block.encrypted or "") or (0 if block.thought else len(block.signature or ""))
+        for block in message.thinking
+        if block.opaque
+    )
+    return -(-size // 4), "estimated"
+
+
+def fixed_tokens(
+    system: Any, tools: Sequence[Mapping[str, Any]] | None, counter: Counter
+) -> tuple[int, Exactness]:
+    """Return what a request counts that is not history."""
+    parts = [PRIMING]
+    labels: list[Exactness] = ["exact"]
+    for part in (system, tools):
+        if part:
+            tokens, label = _text(part if isinstance(part, str) else codec.dumps(part), counter)
+            parts.append(tokens)
+            labels.append(label)
+    return sum(parts), worst(*labels)
+
+
+def total(
+    counted: Iterable[Counts],
+    withheld: int,
+    fixed: tuple[int, Exactness],
+    encoding: str,
+) -> TokenCount:
+    """Return the count of a view of which ``withheld`` tokens of thinking stay home."""
+    raw = fixed[0]
+    label = fixed[1]
+    for counts in counted:
+        raw += counts.visible + sum(counts.thinking)
+        label = worst(label, counts.exactness)
+    return TokenCount(
+        effective=raw - withheld, raw=raw, fixed=fixed[0], exactness=label, encoding=encoding
+    )
+
+
+def _text(text: str, counter: Counter) -> tuple[int, Exactness]:
+    count = counter.count(text)
+    return count.tokens, count.exactness
+
+
+def _said(block: TextBlock, counter: Counter) -> tuple[int, Exactness]:
+    return _text(block.text, counter)
+
+
+def _called(block: ToolCallBlock, counter: Counter) -> tuple[int, Exactness]:
+    name, one = _text(block.name, counter)
+    arguments, other = _text(codec.argument_text(block), counter)
+    return name + arguments, worst(one, other)
+
+
+def _answered(block: ToolResponseBlock, counter: Counter) -> tuple[int, Exactness]:
+    return _text(codec.result_text(block), counter)
+
+
+def _pictured(block: MediaBlock, counter: Counter) -> tuple[int, Exactness]:
+    return MEDIA[block.kind], "estimated"
+
+
+def _kept_raw(block: RawBlock, counter: Counter) -> tuple[int, Exactness]:
+    return _text(codec.dumps(block.data), counter)[0], "estimated"
+
+
+_VISIBLE: Mapping[type[Block], Callable[[Any, Counter], tuple[int, Exactness]]] = {
+    TextBlock: _said,
+    ToolCallBlock: _called,
+    ToolResponseBlock: _answered,
+    MediaBlock: _pictured,
+    RawBlock: _kept_raw,
+}

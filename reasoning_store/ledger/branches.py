@@ -1,0 +1,192 @@
+"""The SQL of branches: a lineage as flat segments, and forks.
+
+A branch owns the positions from its ``first`` on; those before lie on the branches named
+in ``segments``, flat, so that no read climbs from parent to parent. Forking writes one
+row and copies no message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, literal_column, select, union_all
+
+from reasoning_store.errors import CorruptRow, NotFound
+from reasoning_store.ledger import columns, rows, sessions
+from reasoning_store.ledger.carried import NOTHING
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import branches, messages
+from reasoning_store.ledger.tables import sessions as sessions_table
+from reasoning_store.ledger.values import BranchRow, Segment, State
+
+_b = branches.c
+_m = messages.c
+STATE = (
+    "sum_visible",
+    "sum_portable",
+    "sum_portable_calls",
+    "opaque",
+    "turn_start",
+    "turn_has_call",
+    "last_thinking",
+    "last_sent",
+    "sum_exactness",
+)
+"""The carried state's columns, in the order of ``rows.state``."""
+_COLUMNS = (
+    _b.branch,
+    _b.parent,
+    _b.first,
+    _b.segments,
+    _b.next_position,
+    _b.created_at,
+    *(_b[column] for column in STATE),
+)
+_THESE = _b.session_key == bindparam("key")
+
+_INSERT = Sql(insert(branches))
+_LIST = Sql(select(*_COLUMNS).where(_THESE).order_by(_b.branch))
+_GET = Sql(
+    select(*_COLUMNS, sessions_table.c.encoding)
+    .where(_THESE, _b.branch == bindparam("branch"))
+    .where(sessions_table.c.session_key == bindparam("key"))
+)
+_AT_MOST = 3
+_STATES = Sql(
+    union_all(
+        *(
+            select(
+                literal_column(str(n)),
+                _m.position,
+                _m.has_call,
+                *(_m[column] for column in STATE),
+            ).where(
+                _m.session_key == bindparam("key"),
+                _m.branch == bindparam(f"branch_{n}"),
+                _m.position == bindparam(f"position_{n}"),
+            )
+            for n in range(_AT_MOST)
+        )
+    )
+)
+
+
+def _row(row: Sequence[Any]) -> BranchRow:
+    try:
+        return _branch(row)
+    except rows.UNREADABLE:
+        raise CorruptRow(f"branch {row[0]} cannot be read back") from None
+
+
+def _branch(row: Sequence[Any]) -> BranchRow:
+    number, parent, first, segments, next_position, created_at, *state = row
+    shared = tuple([Segment(*segment) for segment in rows.parsed(segments)])
+    own = (Segment(number, first, next_position - 1),) if first < next_position else ()
+    return BranchRow(
+        number=number,
+        parent=parent,
+        first=first,
+        segments=shared + own,
+        state=rows.state(next_position - 1, state),
+        created_at=created_at,
+    )
+
+
+def get(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str]:
+    """Return a branch, and the encoding that its session counts in."""
+    check(branch)
+    row = _GET.row(connection, {"key": key, "branch": branch})
+    if row is None:
+        raise no_branch()
+    return _row(row[:-1]), rows.parsed(row[-1])
+
+
+def check(branch: int) -> None:
+    """Refuse a number that no column can hold, as the absent branch that it is."""
+    if not 0 < branch < 1 << 31:
+        raise no_branch()
+
+
+def no_branch() -> NotFound:
+    return NotFound("there is no such session or branch for this owner")
+
+
+def no_position() -> NotFound:
+    return NotFound("there is no message at this position")
+
+
+def all_of(connection: Connection, key: int) -> list[BranchRow]:
+    """Return the branches of a session, oldest first."""
+    found = [_row(row) for row in _LIST.rows(connection, {"key": key})]
+    if not found:
+        raise sessions.no_session()
+    return found
+
+
+def upto(segments: Iterable[Segment], last: int) -> tuple[Segment, ...]:
+    """Return the part of a lineage that lies at or before ``last``."""
+    return tuple(
+        [
+            segment if segment.last <= last else Segment(segment.branch, segment.first, last)
+            for segment in segments
+            if segment.first <= last
+        ]
+    )
+
+
+def place(branch: BranchRow, position: int) -> Segment:
+    """Return the segment of the lineage that holds ``position``."""
+    for segment in branch.segments:
+        if segment.first <= position <= segment.last:
+            return segment
+    raise no_position()
+
+
+def states(
+    connection: Connection, key: int, branch: BranchRow, positions: Sequence[int]
+) -> dict[int, tuple[State, bool]]:
+    """Return the state at each position, with whether the message there has a call.
+
+    At most three positions, in one statement; 0 is the empty state.
+    """
+    params: dict[str, Any] = {"key": key}
+    for n in range(_AT_MOST):
+        position = positions[n] if n < len(positions) else 0
+        params[f"position_{n}"] = position
+        params[f"branch_{n}"] = place(branch, position).branch if position else 0
+    found = {0: (NOTHING, False)}
+    try:
+        for _, position, has_call, *sums in _STATES.rows(connection, params):
+            found[position] = (rows.state(position, sums), bool(has_call))
+    except rows.UNREADABLE:
+        raise CorruptRow("the state that a message carries cannot be read back") from None
+    if not found.keys() >= set(positions):
+        raise CorruptRow("a message that the branch counts is not there")
+    return found
+
+
+def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
+    """Write a branch that shares the positions before ``at``, and return its number."""
+    parent, _ = get(connection, key, branch)
+    if not 1 <= at <= parent.next_position:
+        raise no_position()
+    state = states(connection, key, parent, [at - 1])[at - 1][0]
+    number = sessions.take_branch_number(connection, key)
+    shared = [[s.branch, s.first, s.last] for s in upto(parent.segments, at - 1)]
+    _INSERT.run(
+        connection,
+        {
+            "session_key": key,
+            "branch": number,
+            "parent": branch,
+            "first": at,
+            "segments": json.dumps(shared, separators=(",", ":")),
+            "next_position": at,
+            "draft": None,
+            "created_at": created_at,
+            **columns.state_columns(state),
+        },
+    )
+    return number

@@ -1,0 +1,128 @@
+"""How the state of a conversation grows: arithmetic on ``State``, nothing else.
+
+A message on its own has a state with position 1. ``then`` puts one state behind another
+and is associative, so a batch can be summed before anyone knows where it will stand; the
+PostgreSQL append does the same sum in SQL. A recount is the same fold over stored rows.
+
+Knows blocks and counts; knows no SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from reasoning_store.blocks import Block, Counts, ThinkingBlock, ToolCallBlock
+from reasoning_store.ledger.values import EXACTNESS, OwnThinking, State
+
+NOTHING = State()
+
+
+def opaque_key(origin: int | None, source_field: str | None) -> str:
+    """Return the name under which opaque thinking of this origin and field is counted.
+
+    Always printable ASCII: PostgreSQL reads these names as JSON keys, where it cannot
+    hold every string. A field name that needs it is escaped, the backslash with it.
+    """
+    name = source_field or ""
+    if not (name.isascii() and name.isprintable()) or "\\" in name:
+        name = name.encode("unicode_escape").decode("ascii")
+    return f"{origin or 0}:{name}"
+
+
+def origin_of(key: str) -> int:
+    """Return the origin number in an opaque key."""
+    return int(key.partition(":")[0])
+
+
+def field_of(key: str) -> str | None:
+    """Return the source field in an opaque key."""
+    return key.partition(":")[2].encode("ascii").decode("unicode_escape") or None
+
+
+def state_of(
+    blocks: Iterable[Block],
+    counts: Counts,
+    *,
+    starts_turn: bool,
+    origin: int | None,
+    sent: bool,
+) -> State:
+    """Return the state of a conversation that is this one message."""
+    has_call = False
+    thinking: list[ThinkingBlock] = []
+    for block in blocks:
+        if isinstance(block, ThinkingBlock):
+            thinking.append(block)
+        elif isinstance(block, ToolCallBlock):
+            has_call = True
+    portable = 0
+    opaque: dict[str, int] = {}
+    for block, tokens in zip(thinking, counts.thinking, strict=True):
+        if block.opaque:
+            key = opaque_key(origin, block.source_field)
+            opaque[key] = opaque.get(key, 0) + tokens
+        else:
+            portable += tokens
+    return State(
+        position=1,
+        visible=counts.visible,
+        portable=portable,
+        portable_calls=portable if has_call else 0,
+        opaque={key: (own, own if has_call else 0) for key, own in opaque.items()},
+        turn_start=1 if starts_turn else None,
+        turn_has_call=has_call,
+        last_thinking=1 if thinking else None,
+        exactness=counts.exactness,
+        last_sent=1 if sent else None,
+    )
+
+
+def then(before: State, after: State) -> State:
+    """Return the state of what ``before`` sums up, followed by what ``after`` does."""
+    base = before.position
+    opaque = before.opaque
+    if after.opaque:
+        opaque = dict(opaque)
+        for key, (own, calls) in after.opaque.items():
+            sum_own, sum_calls = opaque.get(key, (0, 0))
+            opaque[key] = (sum_own + own, sum_calls + calls)
+    new_turn = after.turn_start is not None
+    return State(
+        position=base + after.position,
+        visible=before.visible + after.visible,
+        portable=before.portable + after.portable,
+        portable_calls=before.portable_calls + after.portable_calls,
+        opaque=opaque,
+        turn_start=_moved(after.turn_start, base, before.turn_start),
+        turn_has_call=after.turn_has_call or (before.turn_has_call and not new_turn),
+        last_thinking=_moved(after.last_thinking, base, before.last_thinking),
+        exactness=max(before.exactness, after.exactness, key=EXACTNESS.index),
+        last_sent=_moved(after.last_sent, base, before.last_sent),
+    )
+
+
+def _moved(position: int | None, base: int, otherwise: int | None) -> int | None:
+    return otherwise if position is None else base + position
+
+
+def running(steps: Iterable[State], start: State = NOTHING) -> Iterator[State]:
+    """Yield the state after each of ``steps``, one behind the other, from ``start`` on."""
+    states = accumulate(steps, then, initial=start)
+    next(states)
+    return states
+
+
+def own_thinking(before: State, at: State, *, has_call: bool) -> OwnThinking:
+    """Return what the message at ``at`` thought itself: the difference of two states."""
+    opaque = {
+        key: own - before.opaque.get(key, (0, 0))[0]
+        for key, (own, _) in at.opaque.items()
+        if before.opaque.get(key) != at.opaque[key]
+    }
+    return OwnThinking(
+        position=at.position,
+        portable=at.portable - before.portable,
+        opaque=opaque,
+        has_call=has_call,
+    )

@@ -1,0 +1,239 @@
+"""Values to columns, pure: what the tables hold of a message.
+
+Done before any lock is taken, since it is what can be slow or can fail: JSON, digests, and
+the state that a message is on its own.
+
+Knows blocks, codec and the columns' forms (``tables`` says what they hold); runs no SQL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from reasoning_store import codec
+from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, ThinkingBlock
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger.carried import state_of
+from reasoning_store.ledger.keys import origin_number
+from reasoning_store.ledger.values import EXACTNESS, Entry, State
+
+_NAME_LIMIT = 1000
+
+
+def holdable(text: str) -> bool:
+    """Whether a text column of every engine returns this string exactly."""
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def name(value: str, what: str) -> str:
+    """Return the JSON text of a name: any string, but short enough for an index."""
+    text = codec.dumps(value)
+    if len(text.encode()) > _NAME_LIMIT:
+        raise UsageError(f"{what} is longer than {_NAME_LIMIT} bytes")
+    return text
+
+
+_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def digest(message: Message) -> bytes:
+    """Return 16 bytes of BLAKE2b over the canonical JSON of the whole message.
+
+    Keys are sorted, so that equal messages have equal digests; surrogates are encoded one
+    by one, so that no two strings share one.
+    """
+    value = codec.message_to_json(message)
+    try:
+        text = _canonical(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"a message cannot be written as JSON: {type(error).__name__}",
+            hint="use strings, numbers, booleans, None, lists and dicts with string keys",
+        ) from None
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An entry as columns, and the state it is on its own. Made before any lock is taken."""
+
+    entry: Entry
+    columns: dict[str, Any]
+    """Of ``messages``, but for the key, the position and the carried state."""
+    body: dict[str, Any]
+    thinking: list[dict[str, Any]]
+    own: State
+    origin: tuple[int, str] | None
+    """Its number and JSON, to be interned."""
+
+
+def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
+    """Return the columns of a message; ``id`` is of plain text."""
+    message, counts = entry.message, entry.counts
+    if not holdable(id):
+        raise UsageError("a message id holds a character that no text column can")
+    thinking = [
+        _thinking_row(place, block, tokens)
+        for (place, block), tokens in zip(_thinking(message), counts.thinking, strict=True)
+    ]
+    origin = None
+    if message.origin is not None:
+        made = message.origin
+        origin = _origin(made.provider, made.api, made.model, made.base_url)
+    own = state_of(
+        message.blocks,
+        counts,
+        starts_turn=message.starts_turn,
+        origin=origin[0] if origin else None,
+        sent=entry.sent is not None,
+    )
+    reported = message.usage
+    return Prepared(
+        entry=entry,
+        columns={
+            "id": id,
+            "role": message.role,
+            "status": message.status,
+            "created_at": created_at,
+            "origin": origin[0] if origin else None,
+            "visible": counts.visible,
+            "exactness": EXACTNESS.index(counts.exactness),
+            "has_call": int(own.turn_has_call),
+            "shape": _shape(message, counts) if thinking else None,
+            "digest": digest(message),
+            "input": _number(reported and reported.input),
+            "output": _number(reported and reported.output),
+            "reasoning": _number(reported and reported.reasoning),
+            "cached": _number(reported and reported.cached),
+        },
+        body=body(message, entry.sent),
+        thinking=thinking,
+        own=own,
+        origin=origin,
+    )
+
+
+@lru_cache(maxsize=256)
+def _origin(
+    provider: str | None, api: str | None, model: str | None, base_url: str | None
+) -> tuple[int, str]:
+    origin = Origin(provider=provider, api=api, model=model, base_url=base_url)
+    text = codec.dumps(codec.origin_to_json(origin))
+    return origin_number(text), text
+
+
+def _thinking(message: Message) -> list[tuple[int, ThinkingBlock]]:
+    return [
+        (place, block)
+        for place, block in enumerate(message.blocks)
+        if isinstance(block, ThinkingBlock)
+    ]
+
+
+def _number(value: object) -> int | None:
+    """What a sum can use of a reported number; what came is kept in the JSON all the same."""
+    return value if isinstance(value, int) and 0 <= value < 1 << 62 else None
+
+
+def _bare(block: Block) -> bool:
+    return isinstance(block, TextBlock) and block.provider_metadata is None
+
+
+def body(message: Message, sent: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the columns of ``bodies``.
+
+    The first bare text stands in ``text`` and as null among the blocks; where it is all
+    that is visible, the blocks are left out.
+    """
+    visible = [block for block in message.blocks if not isinstance(block, ThinkingBlock)]
+    text: str | None = None
+    blocks: list[Any] = []
+    for block in visible:
+        if text is None and isinstance(block, TextBlock) and _bare(block) and holdable(block.text):
+            text = block.text
+            blocks.append(None)
+        else:
+            blocks.append(codec.block_to_json(block))
+    data: dict[str, Any] = {}
+    if blocks and blocks != [None]:
+        data["blocks"] = blocks
+    if message.usage is not None:
+        data["usage"] = codec.usage_to_json(message.usage)
+    if message.finish_reason is not None:
+        data["finishReason"] = message.finish_reason
+    if message.metadata is not None:
+        data["metadata"] = message.metadata
+    if message.origin is not None and message.origin.response_id is not None:
+        data["responseId"] = message.origin.response_id
+    return {
+        "text": text,
+        "data": codec.dumps(data) if data else None,
+        "sent": None if sent is None else codec.dumps(dict(sent)),
+    }
+
+
+def _thinking_row(place: int, block: ThinkingBlock, tokens: int) -> dict[str, Any]:
+    data = codec.block_to_json(block)
+    del data["type"]
+    thought = source_field = None
+    if holdable(block.thought):
+        thought = data.pop("thought")
+    if block.source_field is not None and holdable(block.source_field):
+        source_field = data.pop("sourceField")
+    return {
+        "ordinal": place,
+        "tokens": tokens,
+        "source_field": source_field,
+        "thought": thought,
+        "data": codec.dumps(data) if data else None,
+    }
+
+
+def _shape(message: Message, counts: Counts) -> str:
+    shapes: list[list[Any]] = []
+    for (place, block), tokens in zip(_thinking(message), counts.thinking, strict=True):
+        flags = (
+            (block.signature is not None)
+            | (block.encrypted is not None) << 1
+            | block.redacted << 2
+            | block.interrupted << 3
+            | block.is_hidden << 4
+            | bool(block.thought) << 5
+        )
+        shapes.append([place, tokens, flags, block.source_field])
+    return codec.dumps(shapes)
+
+
+def opaque_json(opaque: Mapping[str, tuple[int, int]]) -> str | None:
+    """Return the column of a state's opaque sums: absent while empty."""
+    if not opaque:
+        return None
+    return json.dumps({key: opaque[key] for key in sorted(opaque)}, separators=(",", ":"))
+
+
+def state_columns(state: State) -> dict[str, Any]:
+    """Return a state as the columns that messages and branches share."""
+    return {
+        "sum_visible": state.visible,
+        "sum_portable": state.portable,
+        "sum_portable_calls": state.portable_calls,
+        "opaque": opaque_json(state.opaque),
+        "turn_start": state.turn_start,
+        "turn_has_call": int(state.turn_has_call),
+        "last_thinking": state.last_thinking,
+        "last_sent": state.last_sent,
+        "sum_exactness": EXACTNESS.index(state.exactness),
+    }

@@ -1,0 +1,172 @@
+"""A URL to a database that is ours: created, checked or refused.
+
+SQLite files are embedded: they are created and upgraded here, by themselves, a copy of the
+older one kept. A PostgreSQL server belongs to somebody: it is only checked here, and
+upgraded by command.
+
+Knows URLs, files and the schema's age; knows no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol, TypeVar
+
+from sqlalchemy import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from reasoning_store.errors import SchemaError, UsageError
+from reasoning_store.ledger import faults, migrate, sqlite
+from reasoning_store.ledger.postgres import DRIVER, PostgresDatabase
+from reasoning_store.ledger.sqlite import SqliteDatabase
+
+T = TypeVar("T")
+_POSTGRES = ("postgresql", "postgres", DRIVER)
+_SQLITE = ("sqlite", "sqlite+pysqlite")
+
+
+class Database(Protocol):
+    """Two kinds of transaction and no others; neither ever waits for a caller's code.
+
+    ``single`` says that ``work`` is one statement, which needs no transaction around it.
+    ``again_when_lost`` says that it may run a second time if nobody knows whether it ran.
+    """
+
+    def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
+
+    def write(
+        self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
+    ) -> T: ...
+
+    def close(self) -> None: ...
+
+
+def parse(url: str | URL) -> URL:
+    """Return the URL of a supported engine, with the driver that we use."""
+    try:
+        made = make_url(url)
+    except (ArgumentError, ValueError):
+        # Without the text: there may be a password in it.
+        raise UsageError("this is not a database URL", hint="sqlite:///chat.db") from None
+    if made.drivername in _SQLITE:
+        if made.host or made.query:
+            raise UsageError(
+                "an SQLite URL is sqlite:/// and a path, and nothing else",
+                hint="sqlite:///chat.db, or sqlite:////var/lib/chat.db",
+            )
+        return made
+    if made.drivername in _POSTGRES:
+        return made.set(drivername=DRIVER)
+    raise UsageError(
+        f"{made.drivername} is not supported",
+        hint="use sqlite:///chat.db or postgresql+psycopg://...",
+    )
+
+
+def file_of(url: URL) -> Path | None:
+    """Return the file of an SQLite URL; None is in memory."""
+    name = url.database
+    if not name or name == ":memory:":
+        return None
+    if "\0" in name:
+        raise UsageError("a path holds a NUL character")
+    return Path(name).absolute()
+
+
+def connect(
+    url: str | URL,
+    *,
+    busy_timeout: float = 30.0,
+    connections: int = 8,
+    driver: ModuleType | None = None,
+) -> Database:
+    """Open a database and make sure that its schema is this version's."""
+    made = parse(url)
+    if made.drivername == DRIVER:
+        return _server(made, busy_timeout, connections)
+    return _embedded(file_of(made), busy_timeout, connections, driver)
+
+
+def _server(url: URL, busy_timeout: float, connections: int) -> Database:
+    database = PostgresDatabase(url, busy_timeout=busy_timeout, pool_size=connections)
+    try:
+        try:
+            database.write(database.check_server)
+        except DBAPIError as error:
+            if not faults.lost(error):
+                raise
+            raise UsageError(
+                "no connection: the server is not there, or refuses the role or the database",
+                hint="check the host, the role, the password and the name in the URL",
+            ) from None
+        if database.read(migrate.age) is not migrate.Age.CURRENT:
+            raise SchemaError(
+                "the schema of this database is older than this version of reasoning-store",
+                hint="run: reasoning-store upgrade",
+            )
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
+    """Run Alembic's own command in one transaction on a database of any age, or a new one."""
+
+    def claimed(connection: Connection) -> None:
+        migrate.claim(connection)
+        work(connection)
+
+    made = parse(url)
+    database: Database
+    if made.drivername == DRIVER:
+        database = PostgresDatabase(made, busy_timeout=30.0, pool_size=1)
+    else:
+        path = file_of(made)
+        if path is not None and not sqlite.look(path, sqlite.library()):
+            sqlite.create(path, lambda fresh: sqlite.make_ours(fresh, sqlite.library()))
+        name = None if path is None else str(path)
+        database = SqliteDatabase(name, busy_timeout=30.0, readers=1, module=None)
+    try:
+        database.write(claimed)
+    finally:
+        database.close()
+
+
+def upgrade(url: str | URL) -> None:
+    """Bring a database to this version's schema: what the command does."""
+    made = parse(url)
+    if made.drivername == DRIVER:
+        for_scripts(made, migrate.upgrade)
+    else:
+        connect(made).close()
+
+
+def _embedded(
+    path: Path | None, busy_timeout: float, connections: int, driver: ModuleType | None
+) -> Database:
+    def opened(at: Path | None) -> SqliteDatabase:
+        name = None if at is None else str(at)
+        return SqliteDatabase(name, busy_timeout=busy_timeout, readers=connections, module=driver)
+
+    def build(at: Path) -> None:
+        fresh = opened(at)
+        try:
+            fresh.write(migrate.upgrade)
+        finally:
+            fresh.close()
+
+    if path is not None and not sqlite.look(path, driver or sqlite.library()):
+        sqlite.create(path, build)
+    database = opened(path)
+    try:
+        if database.read(migrate.age) is migrate.Age.OLDER:
+            if path is not None:
+                migrate.keep_copy(path, database)
+            database.write(migrate.upgrade)
+    except BaseException:
+        database.close()
+        raise
+    return database

@@ -1,0 +1,161 @@
+"""What a driver says, as an error of ours: the one place where that is decided.
+
+The driver's own text is dropped, and so is its exception: PostgreSQL quotes the failing
+row in it, and no error of ours holds the text of a conversation.
+
+Knows the drivers' codes; knows no verb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from reasoning_store.errors import (
+    Conflict,
+    CorruptRow,
+    NotFound,
+    ReasoningStoreError,
+    SchemaError,
+    StoreBusy,
+    StoreFull,
+    UsageError,
+)
+
+
+class Taken(Conflict):
+    """A key was there already."""
+
+
+class Dangling(NotFound):
+    """What this belongs to is not there."""
+
+
+_FULL = (StoreFull, "the disk refused the write")
+_BUSY = (StoreBusy, "another writer held the store for longer than the busy timeout")
+_CORRUPT = (CorruptRow, "the database file is damaged")
+_GONE = (StoreBusy, "the connection to the database server was lost or refused")
+_TAKEN = (Taken, "a key was there already")
+_DANGLING = (Dangling, "what this belongs to is not there")
+_SCHEMA = (SchemaError, "the database lacks a table or column of this version")
+
+T = TypeVar("T")
+Fault = tuple[type[ReasoningStoreError], str]
+
+# The longest prefix of the error's name or SQLSTATE decides.
+_SQLITE: dict[str, Fault] = {
+    "SQLITE_FULL": _FULL,
+    "SQLITE_IOERR": _FULL,
+    "SQLITE_IOERR_READ": _CORRUPT,
+    "SQLITE_IOERR_SHORT_READ": _CORRUPT,
+    "SQLITE_IOERR_CORRUPTFS": _CORRUPT,
+    "SQLITE_BUSY": _BUSY,
+    "SQLITE_LOCKED": _BUSY,
+    "SQLITE_CORRUPT": _CORRUPT,
+    "SQLITE_NOTADB": (SchemaError, "the file is not an SQLite database"),
+    "SQLITE_READONLY": (UsageError, "the database file cannot be written"),
+    "SQLITE_CANTOPEN": (UsageError, "the database file cannot be opened"),
+    "SQLITE_TOOBIG": (UsageError, "a text is longer than the database can hold"),
+    "SQLITE_ERROR": _SCHEMA,
+    "SQLITE_CONSTRAINT_UNIQUE": _TAKEN,
+    "SQLITE_CONSTRAINT_PRIMARYKEY": _TAKEN,
+    "SQLITE_CONSTRAINT_FOREIGNKEY": _DANGLING,
+}
+_POSTGRES: dict[str, Fault] = {
+    "23505": _TAKEN,
+    "23503": _DANGLING,
+    "53100": _FULL,
+    "54": (UsageError, "a text is longer than the database can hold"),
+    "53": (StoreBusy, "the database server has no resources left"),
+    "55P03": _BUSY,
+    "57014": _BUSY,
+    "40": (StoreBusy, "other writers were in the way at every attempt"),
+    "08": _GONE,
+    "57P": _GONE,
+    "42": _SCHEMA,
+    "42501": (UsageError, "the database role may not do this"),
+    "25006": (UsageError, "the database cannot be written"),
+    "28": (UsageError, "the database server refused the role or its password"),
+    "3D": (UsageError, "there is no such database"),
+    "XX": _CORRUPT,
+}
+_RETRIED = ("40001", "40P01")
+_LOST = ("", "080", "57P")
+
+
+def code(error: BaseException) -> str:
+    """Return the driver's own name of an error: SQLite's, or the SQLSTATE."""
+    origin: Any = error.orig if isinstance(error, DBAPIError) else error
+    name = getattr(origin, "sqlite_errorname", None) or getattr(origin, "sqlstate", None) or ""
+    if name == "SQLITE_CONSTRAINT":
+        # pysqlite3 does not tell which; the message begins with it.
+        kind = str(origin).partition(" constraint failed")[0].replace(" ", "")
+        return f"{name}_{kind}"
+    return str(name)
+
+
+def conflicts(error: BaseException) -> bool:
+    """Whether the transaction lost against another and may be run again."""
+    return code(error) in _RETRIED
+
+
+def lost(error: BaseException) -> bool:
+    """Whether the server went away or was never there, and nobody knows what it did."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    # libpq gives no SQLSTATE where it got no answer.
+    return _is_postgres(error, "OperationalError") and code(error)[:3] in _LOST
+
+
+def _table(name: str) -> Fault | None:
+    faults = _SQLITE if name.startswith("SQLITE") else _POSTGRES
+    fits = [prefix for prefix in faults if name.startswith(prefix)]
+    return faults[max(fits, key=len)] if fits else None
+
+
+def translate(error: BaseException) -> ReasoningStoreError:
+    """Return the error of ours for one of a driver's."""
+    if isinstance(error, PoolTimeout):
+        return StoreBusy("every connection was in use for longer than the pool waits")
+    if lost(error):
+        return _GONE[0](_GONE[1])
+    name = code(error)
+    fault = _table(name)
+    if fault is None:
+        return ReasoningStoreError(f"the database refused: {name or type(error).__name__}")
+    kind, message = fault
+    return kind(f"{message} ({name})" if name else message)
+
+
+def _is_postgres(error: BaseException, kind: str) -> bool:
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    return any(
+        base.__name__ == kind and base.__module__.startswith("psycopg")
+        for base in type(origin).__mro__
+    )
+
+
+def _is_driver_error(error: Exception) -> bool:
+    # Most errors come raw (see sql); no driver is imported to know them.
+    return isinstance(error, (DBAPIError, PoolTimeout)) or any(
+        kind.__name__ == "DatabaseError" and kind.__module__.split(".")[0] in _DRIVERS
+        for kind in type(error).__mro__
+    )
+
+
+_DRIVERS = ("sqlite3", "pysqlite3", "psycopg")
+
+
+def guarded(call: Callable[[], T]) -> T:
+    """Return what ``call`` returns; raise errors of ours in place of a driver's."""
+    try:
+        return call()
+    except Exception as caught:
+        if not _is_driver_error(caught):
+            raise
+        error = translate(caught)
+    # Outside the handler, so that not even the context keeps the driver's text.
+    raise error

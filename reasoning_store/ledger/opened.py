@@ -1,0 +1,101 @@
+"""A database held open: by whom, until when, and the two ways to work on it.
+
+Knows processes and the life of a handle; knows no verb.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Self, TypeVar
+
+from sqlalchemy import URL, Connection
+
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger import engine, faults, keys, migrate
+
+T = TypeVar("T")
+
+
+class Opened:
+    """An open database. Safe in threads; it belongs to the process that opened it."""
+
+    def __init__(
+        self,
+        database: engine.Database,
+        *,
+        clock: Callable[[], int] = keys.now,
+        new_id: Callable[[], str] = keys.new_id,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._new_id = new_id
+        self._process = os.getpid()
+        self._open = True
+
+    @classmethod
+    def open(
+        cls,
+        url: str | URL,
+        *,
+        clock: Callable[[], int] = keys.now,
+        new_id: Callable[[], str] = keys.new_id,
+        busy_timeout: float = 30.0,
+        connections: int = 8,
+        driver: ModuleType | None = None,
+    ) -> Self:
+        """Open a database; an SQLite file is created and upgraded, a server is checked.
+
+        ``connections`` is the size of the pool: of the readers on SQLite, of all on
+        PostgreSQL. ``driver`` is the DB-API module of SQLite.
+        """
+        database = faults.guarded(
+            lambda: engine.connect(
+                url, busy_timeout=busy_timeout, connections=connections, driver=driver
+            )
+        )
+        return cls(database, clock=clock, new_id=new_id)
+
+    @property
+    def revision(self) -> str:
+        """The revision of the database's schema."""
+        return migrate.REVISIONS[-1]
+
+    def close(self) -> None:
+        """Close every connection; a second time is nothing."""
+        if self._open and os.getpid() == self._process:
+            self._open = False
+            faults.guarded(self._database.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check(self) -> None:
+        if not self._open:
+            raise UsageError("the store is closed")
+        if os.getpid() != self._process:
+            # SQLite's locks and a server's connection do not survive a fork.
+            raise UsageError(
+                "the store was opened by the process that this one was forked from",
+                hint="open the store after the fork, in each process",
+            )
+
+    def _read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
+        self._check()
+        return faults.guarded(lambda: self._database.read(work, single=single))
+
+    def _write(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        single: bool = False,
+        again_when_lost: bool = False,
+    ) -> T:
+        self._check()
+        return faults.guarded(
+            lambda: self._database.write(work, single=single, again_when_lost=again_when_lost)
+        )

@@ -1,0 +1,216 @@
+"""The SQL of sessions: made, found, listed, renamed.
+
+Functions over a ``Connection``; who may call them in which transaction is the caller's.
+A session is only ever returned to the owner it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, case, insert, select, tuple_, update
+
+from reasoning_store import codec
+from reasoning_store.errors import CorruptRow, NotFound, UsageError
+from reasoning_store.ledger.carried import NOTHING
+from reasoning_store.ledger.columns import name, state_columns
+from reasoning_store.ledger.keys import owner_key, session_key
+from reasoning_store.ledger.rows import UNREADABLE, parsed
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import branches, sessions
+from reasoning_store.ledger.values import SessionPage, SessionRow
+
+_t = sessions.c
+_COLUMNS = (
+    _t.session_key,
+    _t.owner,
+    _t.id,
+    _t.title,
+    _t.metadata,
+    _t.settings,
+    _t.encoding,
+    _t.current_branch,
+    _t.created_at,
+    _t.updated_at,
+    _t.archived,
+)
+_THIS = _t.session_key == bindparam("key")
+_FIRST = 1
+
+_INSERT = Sql(insert(sessions))
+_INSERT_BRANCH = Sql(insert(branches))
+_GET = Sql(select(*_COLUMNS).where(_THIS))
+_PAGE = (
+    select(*_COLUMNS)
+    .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
+    .where(
+        tuple_(_t.updated_at, _t.session_key)
+        < tuple_(bindparam("before_time", type_=_t.updated_at.type), bindparam("before_key"))
+    )
+    .order_by(_t.updated_at.desc(), _t.session_key.desc())
+    .limit(bindparam("limit"))
+)
+_LIST = Sql(_PAGE.where(_t.archived == bindparam("archived")))
+_LIST_ALL = Sql(_PAGE)
+_CHANGE = {
+    column.name: Sql(
+        update(sessions).where(_THIS).values({column: bindparam("value")}).returning(*_COLUMNS)
+    )
+    for column in (_t.title, _t.metadata, _t.settings, _t.archived, _t.current_branch)
+}
+_TAKE_BRANCH = Sql(
+    update(sessions)
+    .where(_THIS)
+    .values(next_branch=_t.next_branch + 1)
+    .returning(_t.next_branch - 1)
+)
+SAID = Sql(
+    update(sessions)
+    .where(_THIS)
+    .values(
+        updated_at=case((_t.updated_at < bindparam("now"), bindparam("now")), else_=_t.updated_at)
+    )
+)
+_LAST = (1 << 63) - 1
+
+
+def _row(row: Sequence[Any]) -> SessionRow:
+    try:
+        return _session(row)
+    except UNREADABLE:
+        raise CorruptRow("a session cannot be read back") from None
+
+
+def _session(row: Sequence[Any]) -> SessionRow:
+    key, owner, id_, title, metadata, settings, encoding, branch, created, updated, archived = row
+    return SessionRow(
+        key=key,
+        owner=parsed(owner),
+        id=parsed(id_),
+        title=None if title is None else parsed(title),
+        metadata=parsed(metadata),
+        settings=parsed(settings),
+        encoding=parsed(encoding),
+        current_branch=branch,
+        created_at=created,
+        updated_at=updated,
+        archived=bool(archived),
+    )
+
+
+def new(
+    owner: str,
+    session_id: str,
+    *,
+    encoding: str,
+    title: str | None,
+    metadata: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    created_at: int,
+) -> dict[str, Any]:
+    """Return the columns of a new session."""
+    return {
+        "session_key": session_key(owner, session_id),
+        "owner_key": owner_key(owner),
+        "owner": codec.dumps(owner),
+        "id": name(session_id, "a session id"),
+        "title": None if title is None else codec.dumps(title),
+        "metadata": codec.dumps(dict(metadata)),
+        "settings": codec.dumps(dict(settings)),
+        "encoding": codec.dumps(encoding),
+        "current_branch": _FIRST,
+        "next_branch": _FIRST + 1,
+        "archived": 0,
+        "created_at": created_at,
+        "updated_at": created_at,
+    }
+
+
+def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
+    """Insert a session with its first branch; a key that is taken says that it exists."""
+    _INSERT.run(connection, row)
+    _INSERT_BRANCH.run(
+        connection,
+        {
+            "session_key": row["session_key"],
+            "branch": _FIRST,
+            "parent": None,
+            "first": 1,
+            "segments": "[]",
+            "next_position": 1,
+            "draft": None,
+            "created_at": row["created_at"],
+            **state_columns(NOTHING),
+        },
+    )
+    return _session([row[column.name] for column in _COLUMNS])
+
+
+def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
+    """Return the owner's session of this id; another's is as absent as none."""
+    row = _GET.row(connection, {"key": session_key(owner, session_id)})
+    if row is not None:
+        found = _row(row)
+        # The key is a hash: what it stands for is compared on every open.
+        if found.owner == owner and found.id == session_id:
+            return found
+    raise no_session()
+
+
+def no_session() -> NotFound:
+    return NotFound("there is no such session for this owner")
+
+
+def page(
+    connection: Connection,
+    owner: str,
+    *,
+    limit: int,
+    after: str | None,
+    archived: bool | None,
+) -> SessionPage:
+    """Return one page of the owner's sessions, latest first; reads no message."""
+    if limit < 1:
+        raise UsageError("limit: at least 1")
+    before_time, before_key = _cursor(after)
+    params: dict[str, Any] = {
+        "owner_key": owner_key(owner),
+        "owner": codec.dumps(owner),
+        "before_time": before_time,
+        "before_key": before_key,
+        "limit": limit + 1,
+    }
+    if archived is None:
+        rows = _LIST_ALL.rows(connection, params)
+    else:
+        rows = _LIST.rows(connection, {**params, "archived": int(archived)})
+    items = [_row(row) for row in rows[:limit]]
+    more = len(rows) > limit
+    return SessionPage(items, f"{items[-1].updated_at}.{items[-1].key}" if more else None)
+
+
+def _cursor(after: str | None) -> tuple[int, int]:
+    if after is None:
+        return _LAST, _LAST
+    time, dot, key = after.partition(".")
+    if not (dot and time.isdecimal() and key.isdecimal() and len(after) < 45):
+        raise UsageError("after: not the .next of a page of sessions")
+    return min(int(time), _LAST), min(int(key), _LAST)
+
+
+def change(connection: Connection, key: int, column: str, value: Any) -> SessionRow:
+    """Set one column of a session and return the session as it is now."""
+    row = _CHANGE[column].row(connection, {"key": key, "value": value})
+    if row is None:
+        raise no_session()
+    return _row(row)
+
+
+def take_branch_number(connection: Connection, key: int) -> int:
+    """Return the next branch number of the session, taken for good."""
+    row = _TAKE_BRANCH.row(connection, {"key": key})
+    if row is None:
+        raise no_session()
+    number: int = row[0]
+    return number

@@ -1,0 +1,98 @@
+"""A Core statement, compiled once for each dialect and run past the Core.
+
+The statements are written in SQLAlchemy's expressions, so that there is one text of each
+for both engines; what runs is the compiled string through ``exec_driver_sql``, which costs
+a third of compiling, caching and converting at each call (performance.md B). That is sound
+because every value here is an int, a str, bytes or None, which no driver needs converted.
+
+Knows SQLAlchemy; knows no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+from sqlalchemy.sql.elements import ClauseElement
+
+Params = Mapping[str, Any]
+
+
+class _Compiled(NamedTuple):
+    text: str
+    names: tuple[str, ...] | None
+    """Of the parameters, in order, where the driver takes them by place."""
+    constants: dict[str, Any]
+    """The values that the expression itself holds."""
+
+
+class Sql:
+    """One statement. Its parameters are given by name, all of them."""
+
+    __slots__ = ("_compiled", "_statement")
+
+    def __init__(self, statement: ClauseElement) -> None:
+        self._statement = statement
+        self._compiled: dict[str, _Compiled] = {}
+
+    def _for(self, connection: Connection) -> _Compiled:
+        dialect = connection.dialect
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            made: Any = self._statement.compile(dialect=dialect)
+            compiled = self._compiled[dialect.name] = _Compiled(
+                made.string,
+                tuple(made.positiontup) if made.positional else None,
+                {name: bind.value for name, bind in made.binds.items() if not bind.required},
+            )
+        return compiled
+
+    def _execute(self, connection: Connection, params: Params) -> Any:
+        text, names, constants = self._for(connection)
+        if constants:
+            params = {**constants, **params}
+        given: Any = params if names is None else [params[name] for name in names]
+        cursor = driver(connection).cursor()
+        cursor.execute(text, given)
+        return cursor
+
+    def rows(self, connection: Connection, params: Params) -> list[tuple[Any, ...]]:
+        """Run it and return every row, as the driver gave it."""
+        rows: list[tuple[Any, ...]] = self._execute(connection, params).fetchall()
+        return rows
+
+    def each(self, connection: Connection, params: Params) -> Iterator[tuple[Any, ...]]:
+        """Run it and return its rows one by one; within the transaction only."""
+        cursor = self._execute(connection, params)
+        # psycopg has every row by now, and returns them faster together than one by one.
+        rows: Iterator[tuple[Any, ...]] = iter(
+            cursor.fetchall() if connection.dialect.name == "postgresql" else cursor
+        )
+        return rows
+
+    def row(self, connection: Connection, params: Params) -> tuple[Any, ...] | None:
+        """Run it and return its one row, or None."""
+        rows = self.rows(connection, params)
+        return rows[0] if rows else None
+
+    def run(self, connection: Connection, params: Params) -> None:
+        """Run it."""
+        self._execute(connection, params)
+
+    def many(self, connection: Connection, rows: Sequence[Params]) -> None:
+        """Run it once for each of ``rows``."""
+        if not rows:
+            return
+        text, names, constants = self._for(connection)
+        if constants:
+            rows = [{**constants, **row} for row in rows]
+        given: Any = rows
+        if names is not None:
+            given = [[row[name] for name in names] for row in rows]
+        driver(connection).cursor().executemany(text, given)
+
+
+def driver(connection: Connection) -> Any:
+    """Return the driver's own connection, in the transaction that this one has begun."""
+    return connection.connection.driver_connection

@@ -1,0 +1,325 @@
+"""SQLite as the ledger uses it: the recipe, the library, the file (DESIGN 5, SQLite).
+
+The driver never opens a transaction: ``isolation_level`` is None and we say ``BEGIN``,
+``IMMEDIATE`` for writes, so that no reader has to become a writer in the middle. Every
+setting that the promises rest on is made on every connection.
+
+The library. From 3.7.0 to 3.51.2 a checkpoint that runs while another connection resets
+the WAL can lose pages. ``pysqlite3`` brings a fixed one where its project builds a wheel;
+elsewhere nothing checkpoints by itself, and we checkpoint while holding the write lock, so
+that nobody can reset the WAL meanwhile.
+
+Two libraries in one process do not see each other's locks: a program that opens our file
+with another one while a store is open endangers it.
+
+The file. A new one is built whole beside its place and linked there, so that its name is
+never that of half a database; mode 0600 from the first byte. What is empty or not ours is
+refused before any connection could change it: it is looked at through SQLite, since
+closing a file of one's own would drop the locks that this process holds on it.
+
+Knows SQLite; knows no table.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from reasoning_store.errors import SchemaError, UsageError
+from reasoning_store.ledger import faults
+from reasoning_store.ledger.lane import Lane
+from reasoning_store.ledger.sql import driver
+
+APPLICATION_ID = 0x52535431
+"""RST1: what says in the file's header that it is ours."""
+
+T = TypeVar("T")
+
+_PRAGMAS = (
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "trusted_schema=OFF",
+    "cell_size_check=ON",
+    "secure_delete=ON",
+    "journal_size_limit=67108864",
+    "temp_store=MEMORY",
+    "mmap_size=0",
+)
+_OLDEST = (3, 37, 0)
+_CHECKPOINT_PAGES = 1000
+_PAGES_A_COMMIT = 12
+
+
+def library() -> ModuleType:
+    """Return the DB-API module with the newer library: pysqlite3 where it is installed."""
+    try:
+        return import_module("pysqlite3.dbapi2")
+    except ImportError:
+        return import_module("sqlite3.dbapi2")
+
+
+def vulnerable(version: tuple[int, ...]) -> bool:
+    """Whether this library can lose data when two connections checkpoint."""
+    if version[:2] == (3, 44):
+        return version < (3, 44, 6)
+    if version[:2] == (3, 50):
+        return version < (3, 50, 7)
+    return (3, 7, 0) <= version < (3, 51, 3)
+
+
+def _require(module: Any) -> None:
+    if module.sqlite_version_info < _OLDEST:
+        raise UsageError(
+            f"the SQLite library {module.sqlite_version} is older than 3.37",
+            hint="run: pip install pysqlite3",
+        )
+
+
+class SqliteDatabase:
+    """One file, one writing connection and a few reading ones; or one in memory for all."""
+
+    def __init__(
+        self, path: str | None, *, busy_timeout: float, readers: int, module: ModuleType | None
+    ) -> None:
+        self.module: Any = module or library()
+        _require(self.module)
+        self.path = path
+        self.lane = Lane(busy_timeout)
+        self._busy_ms = int(busy_timeout * 1000)
+        self._guards_checkpoints = path is not None and vulnerable(self.module.sqlite_version_info)
+        self._pages = 0
+        self._writer = self.engine()
+        self._writing: Connection | None = None
+        self._reader = None if path is None else self.engine(reading=readers)
+
+    def engine(self, *, reading: int = 0) -> Engine:
+        """Return an engine of our recipe: one that writes, or one that only reads."""
+        pool: dict[str, Any] = {"poolclass": StaticPool}
+        if reading:
+            pool = {"poolclass": QueuePool, "pool_size": reading, "max_overflow": 0}
+        engine = create_engine(
+            "sqlite://",
+            module=self.module,
+            creator=self._connect,
+            hide_parameters=True,
+            pool_reset_on_return=None,  # every transaction here ends itself
+            **pool,
+        )
+        begin = "BEGIN" if reading else "BEGIN IMMEDIATE"
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Connection) -> None:
+            driver(connection).execute(begin)
+
+        if reading:
+
+            @event.listens_for(engine, "connect")
+            def _only_read(raw: Any, _: object) -> None:
+                raw.execute("PRAGMA query_only=ON")
+
+        return engine
+
+    def _connect(self) -> Any:
+        # Connections pass from thread to thread, one at a time; the library is serialized.
+        raw = self.module.connect(
+            ":memory:" if self.path is None else self.path,
+            timeout=self._busy_ms / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            self._configure(raw)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def _configure(self, raw: Any) -> None:
+        (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal" and self.path is not None:
+            raise UsageError(
+                "the file system cannot hold a database that is written in WAL mode",
+                hint="put the file on a local disk, or use PostgreSQL",
+            )
+        for pragma in _PRAGMAS:
+            raw.execute(f"PRAGMA {pragma}").fetchall()
+        if self._guards_checkpoints:
+            raw.execute("PRAGMA wal_autocheckpoint=0").fetchall()
+
+    def write(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        single: bool = False,
+        again_when_lost: bool = False,
+    ) -> T:
+        """Run ``work`` in one transaction that holds the write lock from its start."""
+        with self.lane.held():
+            connection = self._writing
+            if connection is None:
+                connection = self._writing = self._writer.connect()
+            result = _transaction(connection, work)
+            if self._guards_checkpoints:
+                self._checkpoint_when_due(connection)
+            return result
+
+    def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
+        """Run ``work`` on one snapshot; ``single`` says that it is one statement."""
+        if self._reader is None:
+            return self.write(work)
+        with self._reader.connect() as connection:
+            return work(connection) if single else _transaction(connection, work)
+
+    def _checkpoint_when_due(self, connection: Connection) -> None:
+        # Pages are not known without asking; a commit of ours writes about a dozen.
+        self._pages += _PAGES_A_COMMIT
+        if self._pages >= _CHECKPOINT_PAGES:
+            self._pages = 0
+            self.checkpoint(connection)
+
+    def checkpoint(self, connection: Connection) -> None:
+        """Copy the WAL into the file while the write lock keeps everyone from resetting it."""
+        with connection.begin() as transaction, closing(self._connect()) as beside:
+            beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            transaction.rollback()
+
+    def close(self) -> None:
+        with self.lane.held():
+            if self._writing is not None:
+                self._writing.close()
+                self._writing = None
+            if self._reader is not None:
+                self._reader.dispose()
+            self._writer.dispose()
+
+
+def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
+    transaction = connection.begin()
+    try:
+        result = work(connection)
+        transaction.commit()
+    except BaseException:
+        transaction.rollback()
+        # After a commit that failed SQLAlchemy thinks that there is nothing to roll back.
+        raw = driver(connection)
+        if raw.in_transaction:
+            raw.rollback()
+        raise
+    return result
+
+
+# The file
+
+
+def look(path: Path, module: Any) -> bool:
+    """Return whether a database of ours is at ``path``; refuse what is neither ours nor new.
+
+    Changes nothing, and makes no file beside it.
+    """
+    try:
+        if not path.exists():
+            if path.parent.is_dir():
+                return False
+            raise UsageError(
+                f"{path.name}: its folder does not exist", hint=f"run: mkdir -p {path.parent}"
+            )
+        is_file, size = path.is_file(), path.stat().st_size
+    except OSError as error:
+        raise UsageError(f"{path.name} cannot be opened: {error.strerror}") from None
+    if not is_file:
+        raise UsageError(f"{path.name} is not a file")
+    if size == 0:
+        raise SchemaError(
+            f"{path.name} is empty: that is no database of ours",
+            hint="if nothing was ever stored in it, delete it; else restore a copy",
+        )
+    uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    try:
+        with closing(module.connect(uri, uri=True)) as raw:
+            # Somebody may be making the file longer just now: let the length not matter.
+            raw.execute("PRAGMA writable_schema=ON")
+            found = raw.execute("PRAGMA application_id").fetchone()[0]
+    except module.DatabaseError as error:
+        if faults.code(error) != "SQLITE_NOTADB":
+            raise
+        found = None
+    if found != APPLICATION_ID:
+        raise SchemaError(
+            f"{path.name} is not a database of reasoning-store",
+            hint="name another file; this one was not touched",
+        )
+    return True
+
+
+def create(path: Path, build: Callable[[Path], None]) -> None:
+    """Let ``build`` fill a new file beside ``path``, then give it that name, once and whole."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    except OSError as error:
+        raise UsageError(f"{path.name} cannot be created: {error.strerror}") from None
+    os.close(handle)  # mkstemp opens with O_CREAT | O_EXCL, mode 0600
+    fresh = Path(name)
+    try:
+        build(fresh)
+        put(fresh, path)
+    finally:
+        for left in (fresh, Path(f"{name}-wal"), Path(f"{name}-shm")):
+            left.unlink(missing_ok=True)
+
+
+def make_ours(fresh: Path, module: Any) -> None:
+    """Write the header that says whose file this is, and nothing else."""
+    with closing(module.connect(str(fresh))) as raw:
+        raw.execute(f"PRAGMA application_id={APPLICATION_ID}")
+
+
+def put(fresh: Path, path: Path) -> None:
+    """Give a finished file its name, unless somebody was first."""
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        return
+    except OSError:
+        # A file system without links; there the test and the renaming are two steps.
+        if not path.exists():
+            fresh.rename(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders, and needs no such thing
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def copy(path: Path, target: Path, module: Any) -> None:
+    """Write a consistent copy of a database, in one step, renamed into place when whole."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+    os.close(handle)
+    fresh = Path(name)
+    try:
+        with closing(module.connect(str(path))) as source, closing(module.connect(name)) as copied:
+            source.backup(copied, pages=-1)
+            copied.execute("PRAGMA journal_mode=DELETE").fetchall()
+        with fresh.open("rb") as written:
+            os.fsync(written.fileno())
+        fresh.replace(target)
+        sync_folder(target.parent)
+    finally:
+        fresh.unlink(missing_ok=True)

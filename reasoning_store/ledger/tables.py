@@ -1,0 +1,265 @@
+"""The schema: what each table holds, once, for SQLite and PostgreSQL.
+
+Every primary key, unique constraint and foreign key starts with ``session_key`` (see
+``keys``), so that one session is one index range and the rows shard by that column. There
+are no sequences and no identity columns. ``settings_profiles`` belongs to an owner, not to
+a session: its session key is the owner's own, which no session can have.
+
+Texts. Names that people choose (owner, id, title, encoding, idempotency key, profile) are
+stored as JSON text, quotes and all: so any Python string comes back exactly, and equal
+strings are equal columns. Prose (``bodies.text``, ``thinking_blocks.thought``) stands
+plainly in its column, which costs a third of decoding it and reads as prose in SQL; what no
+text column can hold (NUL, lone surrogates) stands in the row's JSON instead. Never JSONB.
+
+``messages`` is narrow, because every count is read from it; on SQLite it is stored in key
+order (WITHOUT ROWID). Long texts are in tables with a rowid: a request that strips
+reasoning never touches ``thinking_blocks``.
+
+This module knows the columns. Migrations create them; nothing else does. What a column
+may hold is said here and written in ``columns``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.types import TypeEngine
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+BIG: TypeEngine[Any] = BigInteger().with_variant(sqlite.INTEGER(), "sqlite")
+"""63 bits on both engines; a STRICT table of SQLite knows no other name for it."""
+STRICT: dict[str, Any] = {"sqlite_strict": True}
+CLUSTERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}
+
+
+def _key(name: str = "session_key") -> Column[Any]:
+    return Column(name, BIG, nullable=False, autoincrement=False)
+
+
+def _need(name: str, kind: Any = BIG) -> Column[Any]:
+    return Column(name, kind, nullable=False, autoincrement=False)
+
+
+def _may(name: str, kind: Any = BIG) -> Column[Any]:
+    return Column(name, kind, nullable=True)
+
+
+def _belongs_to(table: str, *columns: str) -> ForeignKeyConstraint:
+    names = ("session_key", *columns)
+    return ForeignKeyConstraint(names, [f"{table}.{name}" for name in names], ondelete="CASCADE")
+
+
+def _state() -> tuple[Column[Any], ...]:
+    """The carried state, on every message and on the branch: see ``values.State``."""
+    return (
+        _need("sum_visible"),
+        _need("sum_portable"),
+        _need("sum_portable_calls"),
+        _may("opaque", Text),  # {"<origin>:<field>": [tokens, of them beside calls]}
+        _may("turn_start"),
+        _need("turn_has_call", Integer),
+        _may("last_thinking"),
+        _may("last_sent"),
+        _need("sum_exactness", Integer),  # index into values.EXACTNESS
+    )
+
+
+sessions = Table(
+    "sessions",
+    metadata,
+    _key(),
+    _need("owner_key"),  # keys.owner_key: what a list of an owner's sessions is read by
+    _need("owner", Text),
+    _need("id", Text),
+    _may("title", Text),
+    _need("metadata", Text),
+    _need("settings", Text),
+    _need("encoding", Text),
+    _need("current_branch", Integer),  # no foreign key: the branch refers to the session
+    _need("next_branch", Integer),
+    _need("archived", Integer),
+    _need("created_at"),
+    _need("updated_at"),
+    PrimaryKeyConstraint("session_key"),
+    Index("ix_sessions_latest", "owner_key", "archived", "updated_at", "session_key"),
+    **STRICT,
+)
+
+branches = Table(
+    "branches",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _may("parent", Integer),
+    _need("first"),
+    _need("segments", Text),  # [[branch, first, last], ...] of what is shared, flat
+    _need("next_position"),
+    *_state(),
+    _may("draft", Text),  # the id of the live draft: at most one (DESIGN 5)
+    _need("created_at"),
+    PrimaryKeyConstraint("session_key", "branch"),
+    _belongs_to("sessions"),
+    **CLUSTERED,
+)
+
+origins = Table(
+    "origins",
+    metadata,
+    _key(),
+    _need("number"),  # keys.origin_number
+    _need("origin", Text),  # JSON without the response id, which is each message's own
+    PrimaryKeyConstraint("session_key", "number"),
+    _belongs_to("sessions"),
+    **CLUSTERED,
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("position"),
+    _need("id", Text),
+    _need("role", Text),
+    _need("status", Text),
+    _need("created_at"),
+    _may("origin"),
+    _need("visible"),  # own tokens; those of each thinking block are in shape
+    _need("exactness", Integer),
+    _need("has_call", Integer),
+    _may("shape", Text),  # [[place, tokens, flags, sourceField], ...]: values.Shape
+    _need("digest", LargeBinary),  # columns.digest: 16 bytes over the whole message
+    *_state(),
+    _may("idempotency_key", Text),  # on the first row of what was appended under it
+    _may("batch", Integer),  # ... and how many rows that is
+    _may("input"),  # what the provider reported, beside the JSON in bodies, for sums
+    _may("output"),
+    _may("reasoning"),
+    _may("cached"),
+    PrimaryKeyConstraint("session_key", "branch", "position"),
+    _belongs_to("branches", "branch"),
+    ForeignKeyConstraint(["session_key", "origin"], ["origins.session_key", "origins.number"]),
+    Index(
+        "uq_messages_session_key_idempotency_key",
+        "session_key",
+        "idempotency_key",
+        unique=True,
+        sqlite_where=text("idempotency_key IS NOT NULL"),
+        postgresql_where=text("idempotency_key IS NOT NULL"),
+    ),
+    **CLUSTERED,
+)
+
+bodies = Table(
+    "bodies",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("position"),
+    _may("text", Text),  # the first bare text block
+    _may("data", Text),  # the other visible blocks, usage, metadata ...: columns.body
+    _may("sent", Text),  # what the request of this reply was
+    PrimaryKeyConstraint("session_key", "branch", "position"),
+    _belongs_to("messages", "branch", "position"),
+    **STRICT,
+)
+
+thinking_blocks = Table(
+    "thinking_blocks",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("position"),
+    _need("ordinal", Integer),  # its place among all blocks of the message
+    _need("tokens"),
+    _may("source_field", Text),
+    _may("thought", Text),
+    _may("data", Text),  # the other fields, and what the two columns cannot hold
+    PrimaryKeyConstraint("session_key", "branch", "position", "ordinal"),
+    _belongs_to("messages", "branch", "position"),
+    **STRICT,
+)
+
+drafts = Table(
+    "drafts",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("id", Text),  # of the message to be, and of its recorder: branches.draft
+    _need("header", Text),  # JSON: role, origin, metadata, what is known before any part
+    _may("sent", Text),
+    _may("idempotency_key", Text),
+    _need("parts", Integer),
+    _need("lease_until"),
+    _need("created_at"),
+    PrimaryKeyConstraint("session_key", "branch"),
+    _belongs_to("branches", "branch"),
+    **STRICT,
+)
+
+draft_parts = Table(
+    "draft_parts",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("part", Integer),
+    _need("body", Text),  # JSON: what was added to the blocks since the part before
+    PrimaryKeyConstraint("session_key", "branch", "part"),
+    _belongs_to("drafts", "branch"),
+    **STRICT,
+)
+
+compactions = Table(
+    "compactions",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("number", Integer),
+    _need("first"),
+    _need("last"),
+    _need("summary", Text),  # JSON of the message
+    _need("tokens"),
+    _need("exactness", Integer),
+    _need("supersedes", Text),  # [number, ...]: those inside, on this branch
+    _may("superseded_by", Integer),
+    _may("copied_from", Integer),  # the branch that a fork took it from
+    _need("created_at"),
+    _may("undone_at"),
+    PrimaryKeyConstraint("session_key", "branch", "number"),
+    _belongs_to("branches", "branch"),
+    **STRICT,
+)
+
+settings_profiles = Table(
+    "settings_profiles",
+    metadata,
+    _key(),  # keys.owner_key
+    _need("name", Text),
+    _need("owner", Text),
+    _need("settings", Text),
+    _need("updated_at"),
+    PrimaryKeyConstraint("session_key", "name"),
+    **STRICT,
+)

@@ -1,0 +1,192 @@
+"""What the ledger's verbs take and give.
+
+Frozen, slotted values; no SQL, no JSON. Times are microseconds since 1970, UTC: the faces
+make datetimes of them. Branches are numbered from 1 in their session, positions from 1 in
+their branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reasoning_store.blocks import Counts, Exactness, Message, Origin
+
+EXACTNESS: tuple[Exactness, ...] = ("exact", "reported", "estimated")
+"""From the best to the worst; a row stores the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message to append, with what it counts.
+
+    ``sent`` says of a reply what its request was (provider, api, model, base URL, resolved
+    settings, digest): JSON, stored with it.
+    """
+
+    message: Message
+    counts: Counts = field(default_factory=Counts)
+    sent: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """All that is known of a thinking block without reading it."""
+
+    place: int
+    """Its index among the message's blocks."""
+    tokens: int
+    source_field: str | None = None
+    # In the order of the bits in the stored flags:
+    signed: bool = False
+    encrypted: bool = False
+    redacted: bool = False
+    interrupted: bool = False
+    hidden: bool = False
+    readable: bool = False
+    """The thought is not empty."""
+
+    @property
+    def opaque(self) -> bool:
+        return self.signed or self.encrypted or self.redacted
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A message with its identity.
+
+    Read without thinking, ``message.blocks`` lacks the thinking blocks, ``shapes`` says
+    what they are, and ``counts`` is whole; read with thinking, ``shapes`` is empty.
+    """
+
+    id: str
+    position: int
+    branch: int
+    message: Message
+    counts: Counts
+    created_at: int
+    digest: bytes
+    is_new: bool = False
+    marks: Sequence[tuple[int, int, int, str | None]] | None = field(default=None, repr=False)
+    """Where thinking was not read: place, tokens, flags and field of each block."""
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """What the thinking blocks are that were not read."""
+        return tuple(
+            Shape(place, tokens, source_field, *(bool(flags >> bit & 1) for bit in range(6)))
+            for place, tokens, flags, source_field in self.marks or ()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    key: int
+    owner: str
+    id: str
+    title: str | None
+    metadata: dict[str, Any]
+    settings: dict[str, Any]
+    encoding: str
+    current_branch: int
+    created_at: int
+    updated_at: int
+    """When something was last said here; renaming and the like do not move it."""
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    items: list[SessionRow]
+    next: str | None
+    """What to give as ``after`` for the next page; None where this is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The positions ``first..last`` of a lineage lie on ``branch``."""
+
+    branch: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a conversation has come to, up to and with ``position``.
+
+    Cumulative tokens: ``visible``, ``portable`` thinking and the part of it in messages
+    with a tool call, and the same two for each kind of opaque thinking under
+    ``"<origin number>:<sourceField>"`` (number 0: no origin). ``turn_start`` is the message
+    that starts the open turn; before the first real user message it is None, and
+    ``turn_has_call`` speaks of everything so far. ``last_thinking`` and ``last_sent`` are
+    the last messages that have a thinking block, and that have a ``sent``.
+    """
+
+    position: int = 0
+    visible: int = 0
+    portable: int = 0
+    portable_calls: int = 0
+    opaque: dict[str, tuple[int, int]] = field(default_factory=dict)
+    turn_start: int | None = None
+    turn_has_call: bool = False
+    last_thinking: int | None = None
+    exactness: Exactness = "exact"
+    last_sent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnThinking:
+    """What one message's thinking counts, by kind."""
+
+    position: int
+    portable: int
+    opaque: dict[str, int]
+    has_call: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRows:
+    """Everything that any policy needs for a number: at one position, in constant reads."""
+
+    head: State
+    before_turn: State
+    """Just before the open turn; the empty state where no turn has started."""
+    last_thinking: OwnThinking | None
+    origins: dict[int, Origin]
+    """The origins that ``head.opaque`` names, but for 0."""
+    encoding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recounted:
+    """The state that a row carries, and the one that its lineage's rows give."""
+
+    stored: State
+    actual: State
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRow:
+    number: int
+    parent: int | None
+    first: int
+    """The first position of its own; those before it are shared."""
+    segments: tuple[Segment, ...]
+    """Where its messages lie, in order, its own part last (absent while empty)."""
+    state: State
+    created_at: int
+
+    @property
+    def next_position(self) -> int:
+        return self.state.position + 1
+
+
+@dataclass(frozen=True, slots=True)
+class SentRow:
+    """What the request of a reply was, as its recorder stored it."""
+
+    position: int
+    branch: int
+    sent: dict[str, Any]

@@ -1,0 +1,399 @@
+"""The promised face of one conversation, on one of its branches.
+
+A handle holds no history: each verb reads what it needs now, with the settings that hold
+now (BR-008). Storing is always complete and no setting has a say in it (BR-002); what a
+setting decides is what the next request carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, overload
+
+from reasoning_store import settings as _settings
+from reasoning_store.blocks import Message, Origin
+from reasoning_store.egress import request as _request
+from reasoning_store.egress.request import Request
+from reasoning_store.egress.select import Target, Viewed, target
+from reasoning_store.egress.tokens import fixed_tokens
+from reasoning_store.egress.usage import ContextUsage, usage
+from reasoning_store.ledger.carried import origin_of
+from reasoning_store.ledger.values import SessionRow, StoredRow
+from reasoning_store.recorder import Recording
+from reasoning_store.settings import Policy, ReasoningSettings, Resolved
+
+if TYPE_CHECKING:
+    from reasoning_store.store import Workings
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A message with its identity: where it stands, since when, and what it counts."""
+
+    id: str
+    position: int
+    branch: int
+    tokens: int
+    """What the message counts, all of its thinking included."""
+    created_at: datetime
+    message: Message
+    is_new: bool = False
+    """Whether this call wrote it; an idempotent repeat did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One line of a conversation: what it shares, and where it ends."""
+
+    id: int
+    parent: int | None
+    first: int
+    """The first position that is its own; those before are shared with its parent."""
+    head: int
+    """The position of its last message; 0 where there is none."""
+    created_at: datetime
+    is_current: bool
+
+
+class Session:
+    """One conversation. Made by ``Store.session``."""
+
+    def __init__(self, workings: Workings, row: SessionRow, branch: int) -> None:
+        self._workings = workings
+        self._row = row
+        self._branch = branch
+
+    @property
+    def id(self) -> str:
+        return self._row.id
+
+    @property
+    def owner(self) -> str:
+        return self._row.owner
+
+    @property
+    def title(self) -> str | None:
+        return self._row.title
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return dict(self._row.metadata)
+
+    @property
+    def updated_at(self) -> datetime:
+        """When something was last said, as of when this handle was made."""
+        return time_of(self._row.updated_at)
+
+    @property
+    def settings(self) -> SessionSettings:
+        return SessionSettings(self._workings, self._row)
+
+    # Writing
+
+    @overload
+    def append(
+        self,
+        message: Message,
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
+        created_at: datetime | None = None,
+    ) -> Stored: ...
+
+    @overload
+    def append(
+        self,
+        message: Sequence[Message],
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
+        created_at: datetime | None = None,
+    ) -> list[Stored]: ...
+
+    def append(
+        self,
+        message: Message | Sequence[Message],
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
+        created_at: datetime | None = None,
+    ) -> Stored | list[Stored]:
+        """Store a message at the end, or several as one.
+
+        Repeated with the same ``idempotency_key`` and the same messages, it returns what
+        was stored the first time. ``after`` is the position that must be the last one;
+        when something stands behind it already, nothing is stored (``Conflict``).
+        """
+        batch = [message] if isinstance(message, Message) else list(message)
+        stored = self._append(
+            batch, idempotency_key=idempotency_key, after=after, created_at=created_at
+        )
+        return stored[0] if isinstance(message, Message) else stored
+
+    def _append(
+        self,
+        batch: Iterable[Message],
+        *,
+        sent: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        after: int | None = None,
+        created_at: datetime | None = None,
+    ) -> list[Stored]:
+        # Masking, counting and JSON are done before the ledger's lane is asked for.
+        entries = [self._workings.entry(item, self._row.encoding, sent) for item in batch]
+        rows = self._workings.ledger.append(
+            self._row.key,
+            self._branch,
+            entries,
+            after=after,
+            idempotency_key=idempotency_key,
+            created_at=None if created_at is None else microseconds(created_at),
+        )
+        return [stored(row) for row in rows]
+
+    def record(
+        self,
+        stream: Iterable[Any],
+        *,
+        request: Request | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Recording:
+        """Return a recording of one reply: iterate it for clean chunks, and it is stored.
+
+        What the stream is follows from the ``request`` it answers, or from ``provider``,
+        ``model`` and ``api``.
+        """
+        if request is not None:
+            to, settings = request.target, request.settings
+        else:
+            to = self._target(provider, model, api, base_url)
+            settings = self._policy(None).settings
+        return Recording(
+            self,
+            stream,
+            to=to,
+            tags=settings.tags,
+            request=request,
+            idempotency_key=idempotency_key,
+        )
+
+    def _first_under(self, idempotency_key: str) -> Stored | None:
+        rows = self._workings.ledger.by_idempotency_key(self._row.key, idempotency_key)
+        return stored(rows[0]) if rows else None
+
+    def _store_reply(
+        self,
+        message: Message,
+        others: Iterable[Message],
+        *,
+        to: Target,
+        request: Request | None,
+        idempotency_key: str | None,
+    ) -> Stored:
+        """Store a recorded reply, and each further choice as a fork beside it."""
+        sent: dict[str, Any] = {
+            "provider": to.provider,
+            "model": to.model,
+            "api": to.contract.api,
+            "baseUrl": to.base_url,
+        }
+        if request is not None:
+            sent |= {"settings": request.settings.by_key(), "digest": request.digest}
+        (first,) = self._append([message], sent=sent, idempotency_key=idempotency_key)
+        for other in others:
+            branch = self._workings.ledger.fork(self._row.key, self._branch, first.position)
+            Session(self._workings, self._row, branch)._append([other], sent=sent)
+        return first
+
+    # Reading
+
+    def history(
+        self, *, limit: int | None = None, before: int | None = None, after: int | None = None
+    ) -> list[Stored]:
+        """Return the messages, all of their thinking included (BR-002), oldest first."""
+        return [
+            stored(row)
+            for row in self._workings.ledger.history(
+                self._row.key, self._branch, limit=limit, before=before, after=after
+            )
+        ]
+
+    def get(self, position: int) -> Stored:
+        """Return one message."""
+        return stored(self._workings.ledger.get(self._row.key, self._branch, position))
+
+    # Branches
+
+    def fork(self, *, at: int) -> Session:
+        """Return a new branch that shares the messages before ``at`` and nothing after.
+
+        The session's current branch stays what it is.
+        """
+        return self.branch(self._workings.ledger.fork(self._row.key, self._branch, at))
+
+    def branches(self) -> list[Branch]:
+        """Return every branch, the oldest first."""
+        current = self._workings.ledger.get_session(self._row.owner, self._row.id).current_branch
+        return [
+            Branch(
+                id=row.number,
+                parent=row.parent,
+                first=row.first,
+                head=row.state.position,
+                created_at=time_of(row.created_at),
+                is_current=row.number == current,
+            )
+            for row in self._workings.ledger.branches(self._row.key)
+        ]
+
+    def branch(self, id: int) -> Session:
+        """Return this session on another of its branches."""
+        self._workings.ledger.get_branch(self._row.key, id)
+        return Session(self._workings, self._row, id)
+
+    def activate(self, id: int) -> None:
+        """Make a branch the one that opening the session gives."""
+        self._workings.ledger.activate(self._row.key, id)
+
+    # The next request
+
+    def build_request(
+        self,
+        *,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Request:
+        """Return the next request, with the settings that hold now.
+
+        Whom it is for defaults to who gave the last recorded reply. ``system`` and
+        ``tools`` are for this request only: counted, and never stored.
+        """
+        rows = self._workings.ledger.history(self._row.key, self._branch)
+        return _request.build(
+            [Viewed(row.message, row.counts, row.position) for row in rows],
+            self._policy(settings),
+            self._target(provider, model, api, base_url),
+            self._workings.counter(self._row.encoding),
+            system=system,
+            tools=tools,
+            extra=extra,
+        )
+
+    def usage(
+        self,
+        *,
+        limit: int | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        at: int | None = None,
+    ) -> ContextUsage:
+        """Return what the next request would count (BR-004), from carried state alone.
+
+        With ``at`` it is that of the request that would have followed that position.
+        """
+        carried = self._workings.ledger.states(self._row.key, self._branch, at)
+
+        def made_by(kind: str) -> tuple[Origin | None, str | None]:
+            return carried.origins.get(origin_of(kind)), source_of(kind)
+
+        return usage(
+            carried,
+            made_by,
+            self._policy(settings).settings,
+            self._target(provider, model, api, base_url),
+            fixed=fixed_tokens(system, tools, self._workings.counter(carried.encoding)),
+            encoding=carried.encoding,
+            limit=limit,
+        )
+
+    def _policy(self, call: ReasoningSettings | Mapping[str, Any] | None) -> Policy:
+        row = self._workings.ledger.get_session(self._row.owner, self._row.id)
+        return _settings.resolve(
+            call, session=row.settings, environment=self._workings.environment()
+        )
+
+    def _target(
+        self, provider: str | None, model: str | None, api: str | None, base_url: str | None
+    ) -> Target:
+        if provider is None and model is None and api is None and base_url is None:
+            last = self._workings.ledger.last_sent(self._row.key, self._branch)
+            known = last.sent if last is not None else {}
+            return target(
+                known.get("provider"), known.get("model"), known.get("api"), known.get("baseUrl")
+            )
+        return target(provider, model, api, base_url)
+
+
+class SessionSettings:
+    """The settings of one session: set once, read for every request."""
+
+    def __init__(self, workings: Workings, row: SessionRow) -> None:
+        self._workings = workings
+        self._row = row
+
+    def set(self, key: str, value: Any) -> None:
+        """Set one key for this session. A bad value changes nothing (ERR-001)."""
+        change = _settings.checked({key: value})
+        self._workings.ledger.set_settings(self._row.key, {**self._own(), **change})
+
+    def unset(self, key: str) -> None:
+        """Let the weaker layers decide about this key again."""
+        (name,) = _settings.checked({key: None}) if key not in _settings.KEYS else (key,)
+        self._workings.ledger.set_settings(
+            self._row.key, {k: v for k, v in self._own().items() if k != name}
+        )
+
+    def resolved(self) -> dict[str, Resolved]:
+        """Return every key with the value that holds now, and the layer it comes from."""
+        return _settings.resolve(
+            session=self._own(), environment=self._workings.environment()
+        ).resolved()
+
+    def _own(self) -> dict[str, Any]:
+        return self._workings.ledger.get_session(self._row.owner, self._row.id).settings
+
+
+def stored(row: StoredRow) -> Stored:
+    """Return a ledger's row as an application sees it."""
+    return Stored(
+        id=row.id,
+        position=row.position,
+        branch=row.branch,
+        tokens=row.counts.visible + sum(row.counts.thinking),
+        created_at=time_of(row.created_at),
+        message=row.message,
+        is_new=row.is_new,
+    )
+
+
+def source_of(kind: str) -> str | None:
+    """Return the ``sourceField`` in a ledger's name for a kind of opaque thinking."""
+    return kind.partition(":")[2].encode("ascii").decode("unicode_escape") or None
+
+
+def time_of(microseconds_since_1970: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds_since_1970)
+
+
+def microseconds(time: datetime) -> int:
+    """Return a time as the ledger keeps it; one without a zone is taken for local time."""
+    return (time.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,160 @@
+"""The promised face: a store of conversations.
+
+Here and in ``session`` and ``recorder`` the rooms meet: what arrives is masked and counted
+before the ledger is asked to write it, what is read is given to egress with the policy of
+this moment. Glue, no rule of its own. Handles belong to no thread.
+
+``Store`` opens an embedded SQLite file and brings its schema up to date by itself; a
+PostgreSQL database is upgraded by command only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from reasoning_store.blocks import Counts, Message
+from reasoning_store.egress.tokens import count_message
+from reasoning_store.errors import Conflict, NotFound
+from reasoning_store.ingress.masking import Masker, masked
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Entry
+from reasoning_store.session import Session
+from reasoning_store.settings import from_environment
+from reasoning_store.tokenizers import DEFAULT_ENCODING, Counter, counter
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of sessions, and what to ask for the next one."""
+
+    items: list[Session]
+    next: str | None
+
+
+class Owner:
+    """One owner's sessions; another's are not found, the same as absent ones."""
+
+    def __init__(self, workings: Workings, owner: str) -> None:
+        self._workings = workings
+        self._owner = owner
+
+    def session(
+        self,
+        id: str | None = None,
+        *,
+        create: bool = False,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Return a session on its current branch.
+
+        Without an id a new one is made. With ``create`` one that does not exist is made,
+        with this title and metadata; one that exists is returned as it is.
+        """
+        ledger = self._workings.ledger
+        if id is not None:
+            try:
+                row = ledger.get_session(self._owner, id)
+                return Session(self._workings, row, row.current_branch)
+            except NotFound:
+                if not create:
+                    raise
+        try:
+            row = ledger.create_session(
+                self._owner,
+                id,
+                encoding=self._workings.encoding,
+                title=title,
+                metadata=metadata,
+            )
+        except Conflict:
+            # Somebody made it since we looked.
+            row = ledger.get_session(self._owner, id or "")
+        return Session(self._workings, row, row.current_branch)
+
+    def sessions(
+        self, *, limit: int = 50, after: str | None = None, archived: bool = False
+    ) -> Page:
+        """Return sessions, the latest first, without reading any history."""
+        page = self._workings.ledger.sessions(
+            self._owner, limit=limit, after=after, archived=archived
+        )
+        return Page(
+            [Session(self._workings, row, row.current_branch) for row in page.items], page.next
+        )
+
+
+class Store(Owner):
+    """A store at a database URL: ``sqlite:///chat.db``, ``postgresql+psycopg://...``.
+
+    ``sqlite://`` is in memory. ``masker`` stands before every write; ``encoding`` is what
+    new sessions are counted in.
+    """
+
+    def __init__(
+        self, url: str, *, masker: Masker | None = None, encoding: str = DEFAULT_ENCODING
+    ) -> None:
+        counter(encoding)  # refuses an unknown name now, and loads nothing yet
+        super().__init__(Workings(Ledger.open(url), masker, encoding), "")
+
+    def for_owner(self, owner: str) -> Owner:
+        """Return the same verbs for this owner only. Without one the owner is ``""``."""
+        return Owner(self._workings, owner)
+
+    @property
+    def revision(self) -> str:
+        """The revision of the database's schema."""
+        return self._workings.ledger.revision
+
+    def close(self) -> None:
+        self._workings.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Workings:
+    """What every handle of one store shares."""
+
+    def __init__(self, ledger: Ledger, masker: Masker | None, encoding: str) -> None:
+        self.ledger = ledger
+        self.masker = masker
+        self.encoding = encoding
+
+    def entry(
+        self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None
+    ) -> Entry:
+        """Return a message ready to be written: masked first, then counted (DESIGN 4.7)."""
+        safe = message if self.masker is None else masked(message, self.masker)
+        return Entry(safe, self.counts(safe, encoding), sent)
+
+    def counts(self, message: Message, encoding: str) -> Counts:
+        return count_message(message, self.counter(encoding))
+
+    def counter(self, encoding: str) -> Counter:
+        return counter(encoding)
+
+    def environment(self) -> dict[str, Any]:
+        """Return what the environment sets at this moment (BR-008)."""
+        return from_environment(os.environ)
+
+
+def upgrade(url: str) -> str:
+    """Bring a database's schema up to date and return its revision.
+
+    ``Store`` does this by itself for an embedded SQLite file; for PostgreSQL this is the
+    one way.
+    """
+    return Ledger.upgrade(url)

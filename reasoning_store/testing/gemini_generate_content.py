@@ -1,0 +1,167 @@
+"""Gemini's generateContent, spoken: parts, some of them thoughts, any of them signed.
+
+From the official SDK's types and the documentation: a signature belongs to its own part; in
+a stream it may come on a part without text, behind the text that it seals; calls arrive
+whole; thought tokens are counted beside the candidates' tokens.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+from reasoning_store.blocks import (
+    Block,
+    MediaBlock,
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from reasoning_store.testing.carriage import Carriage, form, is_media
+from reasoning_store.testing.script import (
+    Event,
+    Protocol,
+    Script,
+    arguments_value,
+    beside,
+    known,
+)
+from reasoning_store.wire.contracts import Contract
+
+_SEAL = "thoughtSignature"
+_OTHER = ("executableCode", "codeExecutionResult")
+"""Parts of which no block of ours is made."""
+
+
+def _events(script: Script) -> Iterator[Event]:
+    for block in _said(script.message):
+        for part in _parts(block, script):
+            yield _event(script, [part])
+    if not script.died:
+        last = _event(script, [{"text": ""}], finishReason=_reason(script))
+        yield {**last, **_usage(script)}
+
+
+def _body(script: Script) -> Event:
+    parts = [_part(block) for block in _said(script.message)]
+    return {**_event(script, parts, finishReason=_reason(script)), **_usage(script)}
+
+
+def _event(script: Script, parts: list[Event], **about: str) -> Event:
+    candidate = {"index": 0, "content": {"role": "model", "parts": parts}, **about}
+    return {
+        "candidates": [candidate],
+        "modelVersion": script.model,
+        "responseId": script.named("r1"),
+    }
+
+
+def _reason(script: Script) -> str:
+    return script.reason(calls="STOP", otherwise="STOP")
+
+
+def _said(message: Message) -> list[Block]:
+    """The blocks that the protocol has a place for."""
+    return [
+        block
+        for block in message.blocks
+        if (isinstance(block, TextBlock) and (block.text or beside(block, _SEAL)))
+        or (isinstance(block, ThinkingBlock) and (block.thought or form(block) == "signed"))
+        or isinstance(block, ToolCallBlock)
+        or _has_place(block)
+    ]
+
+
+def _has_place(block: Block) -> bool:
+    if isinstance(block, RawBlock):
+        data = block.data
+        return isinstance(data, dict) and len(data) == 1 and next(iter(data)) in _OTHER
+    return is_media(block)
+
+
+def _part(block: Block) -> Event:
+    if isinstance(block, ThinkingBlock):
+        return {
+            "text": block.thought,
+            "thought": True,
+            **known(thoughtSignature=block.signature or None),
+        }
+    if isinstance(block, TextBlock):
+        return {"text": block.text, **beside(block, _SEAL)}
+    if isinstance(block, ToolCallBlock):
+        call = {"id": block.id, "name": block.name, "args": arguments_value(block)}
+        return {"functionCall": call, **beside(block, _SEAL)}
+    if isinstance(block, MediaBlock):
+        return {**_media(block), **beside(block, _SEAL)}
+    return dict(block.data) if isinstance(block, RawBlock) else {}
+
+
+def _media(block: MediaBlock) -> Event:
+    about = {"mimeType": block.mime_type, **known(displayName=block.name or None)}
+    if block.data is not None:
+        return {"inlineData": {**about, "data": b64encode(block.data).decode("ascii")}}
+    return {"fileData": {**about, "fileUri": block.url}}
+
+
+def _parts(block: Block, script: Script) -> Iterator[Event]:
+    """One part, or the pieces of its text and, behind them, the seal of it all."""
+    whole = _part(block)
+    pieces = script.cut(str(whole.get("text", "")))
+    if len(pieces) < 2:
+        yield whole
+        return
+    for piece in pieces:
+        yield {**_without_seal(whole), "text": piece}
+    if _SEAL in whole:
+        yield {**whole, "text": ""}
+
+
+def _without_seal(part: Event) -> Event:
+    return {name: value for name, value in part.items() if name != _SEAL}
+
+
+def _usage(script: Script) -> Event:
+    usage = script.usage
+    if usage is None:
+        return {}
+    spoken = usage.output
+    if spoken is not None and script.contract.reasoning_beside_output:
+        spoken -= usage.reasoning or 0
+    counts: dict[str, Any] = known(
+        promptTokenCount=usage.input,
+        cachedContentTokenCount=usage.cached,
+        candidatesTokenCount=spoken,
+        thoughtsTokenCount=usage.reasoning,
+    )
+    if usage.input is not None and usage.output is not None:
+        counts["totalTokenCount"] = usage.input + usage.output
+    return {"usageMetadata": counts}
+
+
+def _impossible(message: Message, whole: bool) -> Iterator[str]:
+    usage = message.usage
+    if usage is not None and (usage.reasoning or 0) > (usage.output or 0):
+        yield "more tokens of reasoning than of output"
+
+
+def _carriage(contract: Contract) -> Carriage:
+    sealed = frozenset({_SEAL})
+    return Carriage(
+        forms=frozenset({"plain", "signed"}),
+        sources={"plain": ("thought",), "signed": ("thought",)},
+        text_metadata=sealed,
+        call_metadata=sealed,
+        usage=frozenset({"input", "output", "reasoning", "cached"}),
+        objects=True,
+        objects_whole=True,
+        merges=frozenset({"text", "thinking"}),
+        seals_end=True,
+        other=_has_place,
+        more=_impossible,
+    )
+
+
+PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)

@@ -1,0 +1,108 @@
+"""A message on its way to becoming a protocol's events: what every protocol asks of it.
+
+Knows messages, and how a string is cut into pieces. It must not know any protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+from typing import Any, TypeAlias, TypeVar
+
+from reasoning_store.blocks import Block, Message, ToolCallBlock, Usage
+from reasoning_store.errors import UsageError
+from reasoning_store.testing.carriage import Carriage
+from reasoning_store.wire.contracts import Contract
+
+Event: TypeAlias = dict[str, Any]
+Whole = TypeVar("Whole", str, bytes)
+
+
+class Cut:
+    """Cuts strings into ``pieces``: evenly, or with a ``seed`` anywhere, but always alike.
+
+    A shorter string gives a piece for each of its characters; an empty one gives none.
+    """
+
+    def __init__(self, pieces: int = 1, seed: int | None = None) -> None:
+        if type(pieces) is not int or pieces < 1:
+            raise UsageError("pieces is a whole number, 1 or more")
+        self._pieces = pieces
+        self._random = None if seed is None else Random(seed)
+
+    def __call__(self, whole: Whole) -> list[Whole]:
+        count = min(self._pieces, len(whole))
+        places = [len(whole) * n // count for n in range(1, count)]
+        if self._random is not None:
+            places = sorted(self._random.sample(range(1, len(whole)), len(places)))
+        edges = [0, *places, len(whole)]
+        return [whole[a:b] for a, b in pairwise(edges) if b > a]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What is to be said, in whose words, and in how many pieces."""
+
+    message: Message
+    contract: Contract
+    model: str
+    response_id: str | None
+    usage: Usage | None
+    cut: Cut
+
+    @property
+    def died(self) -> bool:
+        """Whether the stream breaks off: no end, no usage, and its last block is left open."""
+        return self.message.status == "interrupted"
+
+    def breaks_in(self, block: Block) -> bool:
+        return self.died and block is self.message.blocks[-1]
+
+    def named(self, fallback: str) -> str:
+        """Return the id of the response."""
+        return self.response_id or fallback
+
+    def reason(self, *, calls: str, otherwise: str) -> str:
+        """Return why the answer ended, where the message does not say as the protocol has it."""
+        return self.message.finish_reason or (calls if self.message.tool_calls else otherwise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """One api, from a script to its events or its body, and what it has a place for."""
+
+    events: Callable[[Script], Iterator[Event]]
+    body: Callable[[Script], Event]
+    carriage: Callable[[Contract], Carriage]
+
+
+def arguments_text(block: ToolCallBlock) -> str:
+    """Return a call's arguments as the string that a protocol sends."""
+    if block.arguments is not None:
+        return block.arguments
+    parameters = {} if block.parameters is None else block.parameters
+    return json.dumps(parameters, ensure_ascii=False, separators=(",", ":"))
+
+
+def arguments_value(block: ToolCallBlock) -> Any:
+    """Return a call's arguments as the object that a protocol sends."""
+    if block.parameters is not None:
+        return block.parameters
+    try:
+        return json.loads(block.arguments or "{}")
+    except ValueError:
+        return {}
+
+
+def known(**fields: Any) -> Event:
+    """Return the fields that there is something to say in."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def beside(block: Block, *names: str) -> Event:
+    """Return what of a block's metadata goes along under its own names."""
+    metadata: Mapping[str, Any] = block.provider_metadata or {}
+    return {name: metadata[name] for name in names if name in metadata}

@@ -1,0 +1,217 @@
+"""Streams that a host has normalised already, spoken in either of two vocabularies.
+
+The seed's: ``thinking_start``, ``thinking_delta``, ``thinking_end`` and the same for text
+and calls, numbered by ``contentIndex``; an end repeats the whole and has, in the snapshot
+that goes with it, what seals the block. The AI SDK's, for its own provider id:
+``reasoning-start`` and its kin, named by ``id``, sealed by the metadata of an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from reasoning_store.blocks import (
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.testing.carriage import Carriage, form
+from reasoning_store.testing.script import (
+    Event,
+    Protocol,
+    Script,
+    arguments_text,
+    arguments_value,
+    known,
+)
+from reasoning_store.wire.contracts import Contract
+
+_UI: Final = "vercel-ai-sdk"
+_UI_SEALS: Final = {"signed": "signature", "redacted": "redactedData"}
+
+
+def _events(script: Script) -> Iterator[Event]:
+    return _ui_events(script) if script.contract.provider == _UI else _seed_events(script)
+
+
+def _body(script: Script) -> Event:
+    if script.contract.provider == _UI:
+        parts: list[Event] = [{"type": "step-start"}]
+        parts += [_ui_part(block) for block in _said(script)]
+        return {"id": script.named("m1"), "role": "assistant", "parts": parts}
+    return _seed_message(script, [_seed_entry(block) for block in _said(script)])
+
+
+def _said(script: Script) -> list[Block]:
+    """The blocks that the vocabularies have a place for."""
+    return [
+        block
+        for block in script.message.blocks
+        if isinstance(block, ToolCallBlock)
+        or (isinstance(block, TextBlock) and block.text)
+        or (isinstance(block, ThinkingBlock) and (block.thought or form(block) in _UI_SEALS))
+    ]
+
+
+# The seed's vocabulary
+
+
+def _seed_events(script: Script) -> Iterator[Event]:
+    entries: list[Event] = []
+    yield {"type": "start", "partial": _seed_message(script, [])}
+    for index, block in enumerate(_said(script)):
+        kind = {"tool_call": "toolcall"}.get(block.type, block.type)
+        about = {"contentIndex": index}
+        entry = _seed_entry(block)
+        begun = [*entries, _begun(entry)]
+        yield {"type": f"{kind}_start", **about, "partial": _seed_message(script, begun)}
+        for piece in script.cut(_whole(block)):
+            yield {"type": f"{kind}_delta", **about, "delta": piece}
+        entries.append(entry)
+        if script.breaks_in(block):
+            return
+        end = (
+            {"toolCall": entry} if isinstance(block, ToolCallBlock) else {"content": _whole(block)}
+        )
+        yield {
+            "type": f"{kind}_end",
+            **about,
+            **end,
+            "partial": _seed_message(script, [*entries]),
+        }
+    if not script.died:
+        message = _seed_message(script, entries)
+        yield {"type": "done", "reason": message["stopReason"], "message": message}
+
+
+def _seed_message(script: Script, content: list[Event]) -> Event:
+    return {
+        "role": "assistant",
+        "content": content,
+        "model": script.model,
+        **known(responseId=script.response_id),
+        "stopReason": script.reason(calls="toolUse", otherwise="stop"),
+        **_seed_usage(script.usage),
+    }
+
+
+def _seed_entry(block: Block) -> Event:
+    if isinstance(block, ThinkingBlock):
+        if form(block) == "redacted":
+            seal = {"thinkingSignature": block.encrypted, "redacted": True}
+            return {"type": "thinking", "thinking": "[redacted]", **seal}
+        seal = known(thinkingSignature=block.signature or None)
+        return {"type": "thinking", "thinking": block.thought, **seal}
+    if isinstance(block, ToolCallBlock):
+        value = arguments_value(block)
+        return {"type": "toolCall", "id": block.id, "name": block.name, "arguments": value}
+    return {"type": "text", "text": _whole(block)}
+
+
+def _begun(entry: Event) -> Event:
+    empty: dict[str, Any] = {"thinking": "", "text": "", "arguments": {}}
+    return {
+        name: empty.get(name, value) for name, value in entry.items() if name != "thinkingSignature"
+    }
+
+
+def _whole(block: Block) -> str:
+    if isinstance(block, ThinkingBlock):
+        return "[redacted]" if form(block) == "redacted" else block.thought
+    if isinstance(block, ToolCallBlock):
+        return arguments_text(block)
+    return block.text if isinstance(block, TextBlock) else ""
+
+
+def _seed_usage(usage: Usage | None) -> Event:
+    if usage is None:
+        return {}
+    counts = known(
+        input=usage.input, output=usage.output, reasoning=usage.reasoning, cacheRead=usage.cached
+    )
+    return {"usage": counts}
+
+
+# The AI SDK's vocabulary
+
+
+def _ui_events(script: Script) -> Iterator[Event]:
+    yield {"type": "start", "messageId": script.named("m1")}
+    yield {"type": "start-step"}
+    for number, block in enumerate(_said(script)):
+        if isinstance(block, ToolCallBlock):
+            yield from _ui_call(block, script)
+            continue
+        kind = "reasoning" if isinstance(block, ThinkingBlock) else "text"
+        named = {"id": f"{kind[0]}{number}"}
+        yield {"type": f"{kind}-start", **named}
+        for piece in script.cut("" if _form(block) == "redacted" else _whole(block)):
+            yield {"type": f"{kind}-delta", **named, "delta": piece}
+        if not script.breaks_in(block):
+            yield {"type": f"{kind}-end", **named, **_ui_seal(block)}
+    if not script.died:
+        yield {"type": "finish-step"}
+        yield {"type": "finish", **known(finishReason=script.message.finish_reason)}
+
+
+def _ui_call(block: ToolCallBlock, script: Script) -> Iterator[Event]:
+    named = {"toolCallId": block.id}
+    yield {"type": "tool-input-start", **named, "toolName": block.name}
+    for piece in script.cut(arguments_text(block)):
+        yield {"type": "tool-input-delta", **named, "inputTextDelta": piece}
+    if not script.breaks_in(block):
+        value = arguments_value(block)
+        whole = {"toolName": block.name, "input": value}
+        yield {"type": "tool-input-available", **named, **whole}
+
+
+def _ui_part(block: Block) -> Event:
+    if isinstance(block, ToolCallBlock):
+        return {
+            "type": "dynamic-tool",
+            "toolName": block.name,
+            "toolCallId": block.id,
+            "state": "input-available",
+            "input": arguments_value(block),
+        }
+    text = "" if _form(block) == "redacted" else _whole(block)
+    kind = "reasoning" if isinstance(block, ThinkingBlock) else "text"
+    return {"type": kind, "text": text, "state": "done", **_ui_seal(block)}
+
+
+def _form(block: Block) -> str:
+    return form(block) if isinstance(block, ThinkingBlock) else "plain"
+
+
+def _ui_seal(block: Block) -> Event:
+    name = _UI_SEALS.get(_form(block))
+    if name is None or not isinstance(block, ThinkingBlock):
+        return {}
+    seal = block.encrypted if block.redacted else block.signature
+    return {"providerMetadata": {"anthropic": {name: seal}}}
+
+
+def _ui_losses(message: Message, whole: bool) -> Iterator[str]:
+    if whole and message.finish_reason is not None:
+        yield "the finish reason"
+
+
+def _carriage(contract: Contract) -> Carriage:
+    ui = contract.provider == _UI
+    source = ("reasoning",) if ui else ("thinking",)
+    forms = frozenset({"plain", "signed", "redacted"})
+    return Carriage(
+        forms=forms,
+        sources=dict.fromkeys(forms, source),
+        usage=frozenset() if ui else frozenset({"input", "output", "reasoning", "cached"}),
+        objects_whole=True,
+        objects=ui,
+        **({"more": _ui_losses} if ui else {}),
+    )
+
+
+PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)

@@ -1,0 +1,69 @@
+"""Text of which each piece may repeat all that came before it.
+
+Knows strings; must not know fields, arrays or hosts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_TELLING: Final = 8
+"""From this length on, a piece that repeats the one before it is a snapshot, not chance."""
+
+
+class Snapshots:
+    """One text of a host that may send it as growing snapshots, or as plain fragments.
+
+    While each piece repeats the one before it and more, both are possible. Short pieces
+    do so by chance ("a", "and"), so they wait until a longer one tells, or until the text
+    is over. Nothing is held once it is told which of the two it is.
+    """
+
+    __slots__ = ("_held", "_last", "_mode", "_said")
+
+    def __init__(self) -> None:
+        self._mode = "unknown"
+        self._last = ""
+        self._said = 0
+        self._held: list[str] = []
+
+    def new(self, piece: str) -> str:
+        """Return what of this piece was not said before, as far as that is told."""
+        if self._mode == "fragments":
+            return piece
+        if self._mode == "snapshots":
+            return self._snapshot(piece)
+        if not self._last:
+            self._last, self._said = piece, len(piece)
+            return piece
+        if not piece.startswith(self._last):
+            return self.rest() + piece
+        told = len(piece) >= _TELLING and len(piece) > len(self._last) and self._last.strip()
+        if not told:
+            self._held.append(piece)
+            self._last = piece
+            return ""
+        self._mode, self._last = "snapshots", piece
+        self._held.clear()
+        return piece[self._said :]
+
+    def rest(self) -> str:
+        """Return what was waiting: the text is over, or its pieces are plain fragments."""
+        held = "".join(self._held)
+        if self._mode == "unknown":
+            self._mode, self._last = "fragments", ""
+            self._held.clear()
+        return held
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._held)
+
+    def _snapshot(self, piece: str) -> str:
+        if piece.startswith(self._last):
+            said, self._last = len(self._last), piece
+            return piece[said:]
+        if self._last.startswith(piece):
+            return ""  # an older snapshot once more
+        self._last = piece
+        return piece

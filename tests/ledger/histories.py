@@ -1,0 +1,140 @@
+"""Conversations for the tests: a few by hand, and any that Hypothesis can think of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from reasoning_store.blocks import (
+    Block,
+    Counts,
+    MediaBlock,
+    Message,
+    Origin,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+    assistant,
+    user,
+)
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import EXACTNESS, Entry, SessionRow
+
+# Every code point there is: NUL, lone surrogates, pairs that merely stand side by side.
+any_text = st.one_of(
+    st.text(st.characters(codec=None, categories=None)),
+    st.text(st.sampled_from('a"\\ \0\n\ud83d\ude00\ufdd0\U0001f600\u00e9')),
+)
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), any_text)
+json_values: st.SearchStrategy[Any] = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=5,
+)
+metadata = st.none() | st.dictionaries(any_text, json_values, max_size=3)
+maybe_text = st.none() | any_text
+fields = st.sampled_from([None, "", "reasoning_content", "thinking", "a\0b", "\\x00", "\ud800"])
+
+texts = st.builds(TextBlock, text=any_text, provider_metadata=metadata)
+thinking = st.builds(
+    ThinkingBlock,
+    thought=any_text,
+    source_field=fields | any_text,
+    is_hidden=st.booleans(),
+    signature=maybe_text,
+    encrypted=maybe_text,
+    redacted=st.booleans(),
+    interrupted=st.booleans(),
+    provider_metadata=metadata,
+)
+blocks: st.SearchStrategy[Block] = st.one_of(
+    texts,
+    thinking,
+    st.builds(
+        ToolCallBlock,
+        id=any_text,
+        name=any_text,
+        parameters=json_values,
+        arguments=maybe_text,
+        provider_metadata=metadata,
+    ),
+    st.builds(
+        ToolResponseBlock,
+        call_id=any_text,
+        tool_name=any_text,
+        result=json_values,
+        is_error=st.booleans(),
+    ),
+    st.builds(
+        MediaBlock,
+        kind=st.sampled_from(["image", "audio", "video", "file"]),
+        mime_type=any_text,
+        data=st.none() | st.binary(max_size=20),
+        url=maybe_text,
+    ),
+    st.builds(RawBlock, data=json_values),
+)
+origins = st.none() | st.builds(
+    Origin,
+    provider=st.sampled_from([None, "anthropic", "deepseek"]),
+    api=st.none() | any_text,
+    model=st.sampled_from([None, "m-1"]),
+    base_url=st.none(),
+    response_id=maybe_text,
+)
+numbers = st.none() | st.integers(0, 2**70)
+usages = st.none() | st.builds(
+    Usage, input=numbers, output=numbers, reasoning=numbers, cached=numbers, raw=json_values
+)
+messages = st.builds(
+    Message,
+    role=st.sampled_from(["user", "assistant", "tool", "system"]),
+    blocks=st.lists(blocks, max_size=5).map(tuple),
+    status=st.sampled_from(["complete", "interrupted"]),
+    origin=origins,
+    usage=usages,
+    finish_reason=maybe_text,
+    metadata=metadata,
+)
+tokens = st.integers(0, 1000)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    """Any message, with any counts that fit it."""
+    message = draw(messages)
+    counts = Counts(
+        visible=draw(tokens),
+        thinking=tuple(draw(tokens) for _ in message.thinking),
+        exactness=draw(st.sampled_from(EXACTNESS)),
+    )
+    return Entry(message, counts, draw(st.none() | st.just({"provider": "x"})))
+
+
+def said(text: str = "Is 91 prime?") -> Entry:
+    """A user's message."""
+    return Entry(user(text), Counts(visible=len(text)))
+
+
+def answered(text: str = "No.", thought: str = "7 * 13", origin: Origin | None = None) -> Entry:
+    """A model's reply that thought about it."""
+    return Entry(
+        assistant(
+            ThinkingBlock(thought=thought, source_field="reasoning_content"),
+            TextBlock(text=text),
+            origin=origin,
+        ),
+        Counts(visible=len(text), thinking=(len(thought),)),
+    )
+
+
+_made = iter(range(1_000_000))
+
+
+def new_session(ledger: Ledger, **given: Any) -> SessionRow:
+    """An empty session of an owner called ``u``."""
+    return ledger.create_session("u", f"s{next(_made)}", encoding="o200k_base", **given)

@@ -1,0 +1,252 @@
+"""Append: positions, batches, idempotency, and what does not fit."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasoning_store.blocks import Counts, Message, Origin, assistant, user
+from reasoning_store.errors import Conflict, NotFound, UsageError
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Entry
+
+from .histories import answered, entries, new_session, said
+
+ORIGIN = Origin(provider="deepseek", model="deepseek-reasoner", response_id="r-1")
+
+
+def test_positions_start_at_1_and_have_no_gap(ledger: Ledger) -> None:
+    """Whatever is refused or repeated in between takes no position."""
+    session = new_session(ledger)
+
+    ledger.append(session.key, 1, [said()], idempotency_key="k")
+    ledger.append(session.key, 1, [said()], idempotency_key="k")
+    with pytest.raises(Conflict):
+        ledger.append(session.key, 1, [said("other")], idempotency_key="k")
+    with pytest.raises(Conflict):
+        ledger.append(session.key, 1, [said()], after=0)
+    batch = ledger.append(session.key, 1, [answered(), said(), answered()])
+
+    assert [row.position for row in batch] == [2, 3, 4]
+    assert [row.position for row in ledger.history(session.key, 1)] == [1, 2, 3, 4]
+
+
+def test_what_append_returns_is_what_is_read_later(ledger: Ledger) -> None:
+    """Ids, times, counts and digests are the stored ones."""
+    session = new_session(ledger)
+
+    stored = ledger.append(session.key, 1, [said(), answered(origin=ORIGIN)], created_at=17)
+    read = ledger.history(session.key, 1)
+
+    assert read == [replace(row, is_new=False) for row in stored]
+    assert [row.created_at for row in read] == [17, 17]
+    assert read[1].message.origin == ORIGIN
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(batches=st.lists(st.lists(entries(), min_size=1, max_size=3), min_size=1, max_size=3))
+def test_every_message_comes_back_equal(ledger: Ledger, batches: list[list[Entry]]) -> None:
+    """Blocks in their order, and every field, on both engines."""
+    session = new_session(ledger)
+    for batch in batches:
+        ledger.append(session.key, 1, batch)
+
+    given_ = [entry for batch in batches for entry in batch]
+    read = ledger.history(session.key, 1)
+
+    assert [entry.message for entry in given_] == [row.message for row in read]
+    assert [entry.counts for entry in given_] == [row.counts for row in read]
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(batch=st.lists(entries(), min_size=1, max_size=4))
+def test_without_thinking_everything_else_is_the_same(ledger: Ledger, batch: list[Entry]) -> None:
+    """The visible blocks, all counts, and the shape of each thinking block."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, batch)
+
+    for entry, row in zip(batch, ledger.history(session.key, 1, thinking=False), strict=True):
+        visible = tuple(b for b in entry.message.blocks if b not in entry.message.thinking)
+        assert replace(entry.message, blocks=visible) == row.message
+        assert entry.counts == row.counts
+        for shape, block, tokens in zip(
+            row.shapes, entry.message.thinking, entry.counts.thinking, strict=True
+        ):
+            assert block is entry.message.blocks[shape.place]
+            assert (tokens, block.source_field) == (shape.tokens, shape.source_field)
+            assert (block.signature is not None) == shape.signed
+            assert (block.encrypted is not None) == shape.encrypted
+            assert (block.redacted, block.interrupted) == (shape.redacted, shape.interrupted)
+            assert (block.is_hidden, bool(block.thought)) == (shape.hidden, shape.readable)
+            assert block.opaque == shape.opaque
+
+
+def test_the_same_key_and_messages_return_the_first_result(ledger: Ledger) -> None:
+    """Also after other messages, on another branch, and with after= that no longer holds."""
+    session = new_session(ledger)
+    first = ledger.append(
+        session.key, 1, [said(), answered(origin=ORIGIN)], idempotency_key="k", after=0
+    )
+    ledger.append(session.key, 1, [said("later")])
+    fork = ledger.fork(session.key, 1, 2)
+
+    again = ledger.append(
+        session.key, 1, [said(), answered(origin=ORIGIN)], idempotency_key="k", after=0
+    )
+    beside = ledger.append(
+        session.key, fork, [said(), answered(origin=ORIGIN)], idempotency_key="k"
+    )
+
+    assert [replace(row, is_new=False) for row in first] == again == beside
+    assert [row.is_new for row in first] == [True, True]
+    assert first[0].id == again[0].id
+    assert again == ledger.by_idempotency_key(session.key, "k")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [said("other")],
+        [said(), said()],
+        [Entry(assistant("Is 91 prime?"), Counts(visible=3))],
+        [Entry(user("Is 91 prime?", metadata={"x": 1}), Counts(visible=3))],
+    ],
+    ids=["text", "longer", "role", "metadata"],
+)
+def test_the_same_key_with_another_body_is_a_conflict(ledger: Ledger, other: list[Entry]) -> None:
+    """It carries what was stored first, and stores nothing."""
+    session = new_session(ledger)
+    first = ledger.append(session.key, 1, [said()], idempotency_key="k")
+
+    with pytest.raises(Conflict) as caught:
+        ledger.append(session.key, 1, other, idempotency_key="k")
+
+    assert [first[0].id] == [row.id for row in caught.value.stored]
+    assert ledger.head(session.key, 1).position == 1
+
+
+def test_a_key_is_its_sessions_own(ledger: Ledger) -> None:
+    """Another session may use the same one."""
+    one, other = new_session(ledger), new_session(ledger)
+
+    ledger.append(one.key, 1, [said()], idempotency_key="k")
+
+    assert ledger.append(other.key, 1, [said("x")], idempotency_key="k")[0].is_new
+    assert ledger.by_idempotency_key(other.key, "never used") is None
+
+
+def test_the_same_key_fifty_times_at_once_gives_one_row(ledger: Ledger) -> None:
+    """And fifty equal answers, one of them new."""
+    session = new_session(ledger)
+    batch = [said(), answered(origin=ORIGIN)]
+
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(
+            pool.map(
+                lambda _: ledger.append(session.key, 1, batch, idempotency_key="once"), range(50)
+            )
+        )
+
+    assert ledger.head(session.key, 1).position == 2
+    assert sum(rows[0].is_new for rows in answers) == 1
+    assert len({tuple((row.id, row.position, row.digest) for row in rows) for rows in answers}) == 1
+
+
+def test_after_refuses_a_second_message_at_one_place(ledger: Ledger) -> None:
+    """A double submit without a key, and a place that is not reached yet."""
+    session = new_session(ledger)
+
+    ledger.append(session.key, 1, [said()], after=0)
+
+    for place in (0, 2, -1, 10**30):
+        with pytest.raises(Conflict) as caught:
+            ledger.append(session.key, 1, [said()], after=place)
+        assert caught.value.hint
+    assert ledger.append(session.key, 1, [said()], after=1)[0].position == 2
+
+
+@pytest.mark.parametrize("branch", [0, -1, 2, 10**30])
+def test_a_branch_that_is_not_there_is_not_found(ledger: Ledger, branch: int) -> None:
+    """The same answer for a session that is not there."""
+    session = new_session(ledger)
+
+    with pytest.raises(NotFound) as caught:
+        ledger.append(session.key, branch, [said()])
+    with pytest.raises(NotFound) as absent:
+        ledger.append(session.key + 1, 1, [answered(origin=ORIGIN)])
+
+    assert str(caught.value) == str(absent.value)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_written(ledger: Ledger) -> None:
+    """No message, counts of other blocks, a live draft, a value that is no JSON."""
+    session = new_session(ledger)
+    wrong: list[list[Entry]] = [
+        [],
+        [said(), Entry(assistant("x"), Counts(thinking=(1,)))],
+        [said(), Entry(assistant("x"), Counts(visible=-1))],
+        [said(), Entry(assistant("x"), Counts(visible=1 << 70))],
+        [said(), Entry(assistant("x", status="streaming"), Counts())],
+        [said(), Entry(Message(role="user", metadata={"x": object()}), Counts())],
+    ]
+
+    for batch in wrong:
+        with pytest.raises(UsageError):
+            ledger.append(session.key, 1, batch)
+    with pytest.raises(UsageError, match="idempotency key"):
+        ledger.append(session.key, 1, [said()], idempotency_key="k" * 2000)
+    with pytest.raises(UsageError, match="created_at"):
+        ledger.append(session.key, 1, [said()], created_at=1 << 70)
+
+    assert ledger.head(session.key, 1).position == 0
+
+
+def test_a_window_is_what_slicing_gives(ledger: Ledger) -> None:
+    """limit=, before= and after= against a list, across a fork."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(str(n)) for n in range(1, 7)])
+    branch = ledger.fork(session.key, 1, 4)
+    ledger.append(session.key, branch, [said(str(n)) for n in range(4, 9)])
+    every = list(range(1, 9))
+
+    def read(**window: Any) -> list[int]:
+        return [row.position for row in ledger.history(session.key, branch, **window)]
+
+    assert every == read()
+    for limit in (1, 3, 20):
+        assert every[-limit:] == read(limit=limit)
+        for at in (0, 1, 4, 8, 9, 10**30):
+            assert [n for n in every if n < at][-limit:] == read(limit=limit, before=at)
+            assert [n for n in every if n > at][:limit] == read(limit=limit, after=at)
+            assert [n for n in every if 2 < n < at][-limit:] == read(
+                limit=limit, after=2, before=at
+            )
+    assert read(limit=0) == []
+    assert ledger.get(session.key, branch, 4).message.text == "4"
+    for absent in (0, 9, -1, 10**30):
+        with pytest.raises(NotFound):
+            ledger.get(session.key, branch, absent)
+
+
+def test_what_was_sent_is_kept_with_the_reply(ledger: Ledger) -> None:
+    """The last recorded reply is found from the head and from any earlier position."""
+    session = new_session(ledger)
+    first = replace(answered(), sent={"provider": "a", "settings": {"reasoning.effort": "high"}})
+    second = replace(answered(), sent={"provider": "b\0"})
+
+    assert ledger.last_sent(session.key, 1) is None
+    ledger.append(session.key, 1, [said(), first, said(), answered(), said(), second, said()])
+    at_head, before = ledger.last_sent(session.key, 1), ledger.last_sent(session.key, 1, at=5)
+
+    assert at_head is not None
+    assert before is not None
+    assert (6, second.sent) == (at_head.position, at_head.sent)
+    assert (2, first.sent) == (before.position, before.sent)
+    assert ledger.last_sent(session.key, 1, at=1) is None
+    with pytest.raises(NotFound):
+        ledger.last_sent(session.key, 1, at=8)

@@ -1,0 +1,158 @@
+"""Many writers at once: no error, no gap, no duplicate, and each writer's order kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from reasoning_store.blocks import Origin
+from reasoning_store.errors import StoreBusy
+from reasoning_store.ledger.lane import Lane
+from reasoning_store.ledger.ledger import Ledger
+
+from .histories import answered, new_session, said
+
+WRITER = Path(__file__).with_name("writer.py")
+PROCESSES = 4
+TURNS = 100
+
+
+def test_processes_write_into_one_session(url: str) -> None:
+    """Each is told the positions that its messages have, and the sums are right."""
+    with Ledger.open(url) as ledger:
+        session = new_session(ledger)
+        writers = [
+            subprocess.Popen(
+                [sys.executable, str(WRITER), url, "u", session.id, f"w{n}", str(TURNS)],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for n in range(PROCESSES)
+        ]
+        told = [writer.communicate(timeout=300)[0].splitlines() for writer in writers]
+        rows = ledger.history(session.key, 1)
+        recounted = ledger.recount(session.key, 1)
+
+    assert [writer.returncode for writer in writers] == [0] * PROCESSES
+    assert list(range(1, 2 * PROCESSES * TURNS + 1)) == [row.position for row in rows]
+    for n in range(PROCESSES):
+        mine = [row for row in rows if row.message.text.startswith(f"w{n} ")]
+        assert [f"w{n} {turn}" for turn in range(TURNS) for _ in "ab"] == [
+            row.message.text for row in mine
+        ]
+        assert told[n] == [
+            f"{one.position} {two.position}" for one, two in zip(mine[::2], mine[1::2], strict=True)
+        ]
+    assert all(one.stored == one.actual for one in recounted)
+
+
+def check_threads(ledger: Ledger) -> None:
+    one, many = new_session(ledger), [new_session(ledger) for _ in range(8)]
+    turn = [said(), answered(origin=Origin(provider="p"))]
+
+    def write(n: int) -> list[int]:
+        positions = []
+        for _ in range(25):
+            positions += [row.position for row in ledger.append(one.key, 1, turn)]
+            ledger.append(many[n].key, 1, turn)
+            assert ledger.history(many[n].key, 1, limit=2)[-1].message == turn[1].message
+            assert ledger.states(one.key, 1).head.position >= positions[-1]
+        return positions
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(write, range(8)))
+
+    assert list(range(1, 401)) == sorted(n for positions in told for n in positions)
+    assert all(positions == sorted(positions) for positions in told)
+    assert all(row.stored == row.actual for row in ledger.recount(one.key, 1))
+    assert {50} == {ledger.head(session.key, 1).position for session in many}
+
+
+def test_threads_share_one_ledger(ledger: Ledger) -> None:
+    """Writing and reading, one session and many."""
+    check_threads(ledger)
+
+
+def test_threads_share_one_connection_in_memory() -> None:
+    """A database in memory has one connection, and takes everybody in turn."""
+    with Ledger.open("sqlite://") as ledger:
+        check_threads(ledger)
+
+
+def test_two_stores_in_memory_are_two() -> None:
+    """What one holds the other does not."""
+    with Ledger.open("sqlite://") as one, Ledger.open("sqlite://") as other:
+        one.create_session("u", "s", encoding="o200k_base")
+
+        assert other.sessions("u").items == []
+
+
+def test_the_lane_is_first_come_first_served() -> None:
+    """Whoever asked first writes first, however many wait."""
+    lane = Lane(timeout=30)
+    order: list[int] = []
+    waiting: list[threading.Thread] = []
+
+    def write(n: int) -> None:
+        with lane.held():
+            order.append(n)
+
+    with lane.held():
+        for n in range(20):
+            thread = threading.Thread(target=write, args=(n,))
+            thread.start()
+            waiting.append(thread)
+            while len(lane._waiting) <= n:
+                pass
+    for thread in waiting:
+        thread.join()
+
+    assert list(range(20)) == order
+
+
+def test_a_writer_that_waits_too_long_leaves_the_queue() -> None:
+    """It is told so, and those behind it are not held up."""
+    lane = Lane(timeout=0.05)
+
+    with lane.held(), pytest.raises(StoreBusy), lane.held():
+        pass
+    with lane.held():
+        assert not lane._waiting
+
+
+def test_a_writer_interrupted_in_the_queue_hands_its_turn_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C while waiting, also at the moment when the lane was just handed over."""
+    lane = Lane(timeout=30)
+    real = threading.Lock
+
+    class Interrupted:
+        def __init__(self) -> None:
+            self.handed_over = False
+
+        def acquire(self, timeout: float | None = None) -> bool:
+            if timeout is not None:
+                if hand_over:
+                    lane._release()
+                raise KeyboardInterrupt
+            return True
+
+        def release(self) -> None:
+            self.handed_over = True
+
+    for hand_over in (False, True):
+        lane._acquire()
+        monkeypatch.setattr("reasoning_store.ledger.lane.Lock", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lane._acquire()
+        monkeypatch.setattr("reasoning_store.ledger.lane.Lock", real)
+        if not hand_over:
+            lane._release()
+        assert not lane._taken
+        assert not lane._waiting

@@ -1,0 +1,402 @@
+"""SQLite files: made whole, held right, refused unchanged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3 as stdlib
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_store.errors import (
+    CorruptRow,
+    MissingExtra,
+    ReasoningStoreError,
+    SchemaError,
+    StoreBusy,
+    StoreFull,
+    UsageError,
+)
+from reasoning_store.ledger import sqlite
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+
+from .histories import answered, new_session, said
+
+# Never two libraries on one file in one process: they do not see each other's locks.
+LIBRARY: Any = sqlite.library()
+
+
+def opened(path: Path) -> Ledger:
+    return Ledger.open(f"sqlite:///{path}", busy_timeout=0.2)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_a_new_file_is_ours_from_its_first_byte(tmp_path: Path) -> None:
+    """Mode 0600 for it and what lies beside it, whatever the umask; nothing is left over."""
+    path = tmp_path / "chat [1] #.db"
+    old = os.umask(0)
+    try:
+        with opened(path) as ledger:
+            ledger.append(new_session(ledger).key, 1, [said()])
+            modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    finally:
+        os.umask(old)
+
+    assert {path.name: 0o600, f"{path.name}-wal": 0o600, f"{path.name}-shm": 0o600} == modes
+    assert [path] == list(tmp_path.iterdir())
+    with LIBRARY.connect(path) as raw:
+        assert raw.execute("PRAGMA application_id").fetchone() == (sqlite.APPLICATION_ID,)
+    raw.close()
+
+
+def test_every_connection_has_the_recipe(sqlite_path: Path) -> None:
+    """The one that writes, and those that read."""
+    wanted = {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "trusted_schema": 0,
+        "cell_size_check": 1,
+        "secure_delete": 1,
+        "journal_size_limit": 67108864,
+        "busy_timeout": 200,
+        "mmap_size": 0,
+        "application_id": sqlite.APPLICATION_ID,
+    }
+
+    with opened(sqlite_path) as ledger:
+        for run in (ledger._write, ledger._read):
+            found = run(
+                lambda connection: {
+                    name: driver(connection).execute(f"PRAGMA {name}").fetchone()[0]
+                    for name in wanted
+                }
+            )
+            assert wanted == found
+        with pytest.raises(ReasoningStoreError):
+            ledger._read(lambda connection: driver(connection).execute("DELETE FROM sessions"))
+
+
+def test_what_is_closed_is_there_when_opened_again(tmp_path: Path) -> None:
+    """A store is its file."""
+    with opened(tmp_path / "chat.db") as ledger:
+        session = new_session(ledger)
+        stored = ledger.append(session.key, 1, [answered()])
+
+    with opened(tmp_path / "chat.db") as ledger:
+        assert stored[0].digest == ledger.history(session.key, 1)[0].digest
+    with pytest.raises(UsageError, match="closed"):
+        ledger.history(session.key, 1)
+    ledger.close()
+
+
+def test_processes_that_create_one_file_at_once_agree(tmp_path: Path) -> None:
+    """All open the same one, whole."""
+    path = tmp_path / "chat.db"
+    program = (
+        "import sys\n"
+        "from reasoning_store.ledger.ledger import Ledger\n"
+        "with Ledger.open(sys.argv[1]) as ledger:\n"
+        "    ledger.create_session('u', sys.argv[2], encoding='o200k_base')\n"
+    )
+    makers = [
+        subprocess.Popen([sys.executable, "-c", program, f"sqlite:///{path}", str(n)])
+        for n in range(6)
+    ]
+
+    assert [maker.wait(timeout=120) for maker in makers] == [0] * 6
+    with opened(path) as ledger:
+        assert len(ledger.sessions("u").items) == 6
+    assert [path] == list(tmp_path.iterdir())
+
+
+def foreign(path: Path) -> None:
+    with LIBRARY.connect(path) as raw:
+        raw.execute("PRAGMA journal_mode=WAL")
+        raw.execute("CREATE TABLE notes (text)")
+    raw.close()
+
+
+def newer(path: Path) -> None:
+    opened(path).close()
+    with LIBRARY.connect(path) as raw:
+        raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    raw.close()
+
+
+def truncated(path: Path) -> None:
+    opened(path).close()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.write_bytes(b""), "empty"),
+        (lambda path: path.write_bytes(b"a letter to my aunt" * 100), "not a database of"),
+        (foreign, "not a database of"),
+        (newer, "newer version"),
+        (truncated, "damaged"),
+    ],
+    ids=["empty", "text", "foreign", "newer", "truncated"],
+)
+def test_a_file_that_is_not_ours_is_refused_and_not_touched(
+    tmp_path: Path, make: object, says: str
+) -> None:
+    """One clear error with a hint, no byte changed, no file beside it."""
+    make(tmp_path / "chat.db")  # type: ignore[operator]
+    before = contents(tmp_path)
+
+    with pytest.raises((SchemaError, CorruptRow), match=says) as caught:
+        opened(tmp_path / "chat.db")
+
+    assert caught.value.hint
+    assert before == contents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///{tmp}/no/such/folder/chat.db",
+        "sqlite:///{tmp}",
+        "sqlite:///{tmp}/a%00b\0.db",
+        "sqlite:///{tmp}/chat.db?mode=ro",
+        "sqlite://host/chat.db",
+        "mysql://secret-user:secret-word@host/chat",
+        "oracle+cx://host",
+        "chat.db",
+        "",
+    ],
+)
+def test_a_url_that_cannot_be_opened_is_a_usage_error(tmp_path: Path, url: str) -> None:
+    """It says what to write instead, holds no password, and makes no file."""
+    with pytest.raises(UsageError) as caught:
+        Ledger.open(url.replace("{tmp}", str(tmp_path)))
+
+    assert "secret" not in f"{caught.value} {caught.value.hint}"
+    assert contents(tmp_path) == {}
+
+
+def test_a_missing_driver_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra that brings it."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(MissingExtra) as caught:
+        Ledger.open("postgresql://localhost/chat")
+
+    assert "pip install 'reasoning-store[postgres]'" in str(caught.value.hint)
+
+
+def test_another_process_that_writes_is_waited_for(sqlite_path: Path) -> None:
+    """For the busy timeout; then the store says that it is busy, and reads go on."""
+    holder = LIBRARY.connect(sqlite_path, isolation_level=None, check_same_thread=False)
+    with Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=5) as patient:
+        session = new_session(patient)
+        holder.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.3, lambda: holder.execute("COMMIT")).start()
+        patient.append(session.key, 1, [said()])
+
+    with opened(sqlite_path) as ledger:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy):
+            ledger.append(session.key, 1, [said()])
+        assert len(ledger.history(session.key, 1)) == 1
+        holder.execute("COMMIT")
+        assert ledger.append(session.key, 1, [said()])[0].position == 2
+    holder.close()
+
+
+def test_a_full_disk_keeps_what_was_acknowledged(sqlite_path: Path) -> None:
+    """The write is refused whole, reads go on, and writing resumes without a gap."""
+    with opened(sqlite_path) as ledger:
+        session = new_session(ledger)
+        pages = ledger._write(
+            lambda connection: driver(connection).execute("PRAGMA page_count").fetchone()[0]
+        )
+        limit = f"PRAGMA max_page_count={pages + 20}"
+        ledger._write(lambda connection: driver(connection).execute(limit).fetchall())
+        kept = 0
+
+        def fill() -> None:
+            nonlocal kept
+            while True:
+                ledger.append(session.key, 1, [answered(thought="x" * 1000)])
+                kept += 1
+
+        with pytest.raises(StoreFull) as caught:
+            fill()
+
+        assert caught.value.hint
+        assert kept > 5
+        assert kept == len(ledger.history(session.key, 1))
+        ledger._write(
+            lambda connection: driver(connection).execute("PRAGMA max_page_count=100000").fetchall()
+        )
+        assert kept + 1 == ledger.append(session.key, 1, [said()])[0].position
+        assert all(row.stored == row.actual for row in ledger.recount(session.key, 1))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE bodies SET data = '{' WHERE position = 2",
+        "UPDATE bodies SET data = '{} {}' WHERE position = 2",
+        'UPDATE bodies SET data = \'{"blocks":[{"type":"text","no":1}]}\'',
+        "UPDATE branches SET segments = '[[1'",
+        "DELETE FROM bodies WHERE position = 2",
+        "DELETE FROM thinking_blocks WHERE position = 2",
+        "DELETE FROM messages WHERE position = 2",
+        "DELETE FROM messages WHERE position = 3",
+        "UPDATE branches SET next_position = 3",
+        "UPDATE branches SET sum_exactness = 9",
+        "UPDATE messages SET exactness = 9",
+        "UPDATE messages SET opaque = '{\"7:x\":1}'",
+        "UPDATE bodies SET data = '[]'",
+        "UPDATE sessions SET metadata = '{'",
+    ],
+)
+def test_a_damaged_row_is_raised_and_never_skipped(sqlite_path: Path, damage: str) -> None:
+    """Reading it, or appending where the branch wrongly says that nothing stands."""
+    secret = "the text of a conversation"
+    with opened(sqlite_path) as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said(secret), answered(secret), said(secret)])
+    with LIBRARY.connect(sqlite_path) as raw:
+        raw.execute(damage)
+    raw.close()
+
+    def use(ledger: Ledger) -> None:
+        ledger.history(session.key, 1)
+        ledger.states(session.key, 1, at=2)
+        ledger.get_session("u", session.id)
+        ledger.append(session.key, 1, [said(secret)])
+
+    with opened(sqlite_path) as ledger, pytest.raises(CorruptRow) as caught:
+        use(ledger)
+
+    assert secret not in str(caught.value)
+
+
+def test_a_process_that_forked_is_refused(sqlite_path: Path) -> None:
+    """The child gets a usage error; the parent's store is none the worse."""
+    program = (
+        "import os, sys\n"
+        "from reasoning_store.errors import UsageError\n"
+        "from reasoning_store.ledger.ledger import Ledger\n"
+        "ledger = Ledger.open(sys.argv[1])\n"
+        "ledger.create_session('u', 'before', encoding='o200k_base')\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try:\n"
+        "        ledger.create_session('u', 'child', encoding='o200k_base')\n"
+        "    except UsageError as error:\n"
+        "        ledger.close()\n"
+        "        sys.exit(7 if error.hint else 8)\n"
+        "    sys.exit(9)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
+        "ledger.create_session('u', 'after', encoding='o200k_base')\n"
+        "ledger.close()\n"
+    )
+
+    subprocess.run(
+        [sys.executable, "-c", program, f"sqlite:///{sqlite_path}"], check=True, timeout=60
+    )
+
+    with opened(sqlite_path) as ledger:
+        assert {"before", "after"} == {row.id for row in ledger.sessions("u").items}
+    with LIBRARY.connect(sqlite_path) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    raw.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ((3, 6, 23), False),
+        ((3, 7, 0), True),
+        ((3, 40, 1), True),
+        ((3, 44, 5), True),
+        ((3, 44, 6), False),
+        ((3, 45, 0), True),
+        ((3, 50, 6), True),
+        ((3, 50, 7), False),
+        ((3, 51, 2), True),
+        ((3, 51, 3), False),
+        ((3, 53, 4), False),
+    ],
+)
+def test_the_libraries_that_can_lose_data_are_known(
+    version: tuple[int, ...], expected: bool
+) -> None:
+    """Fixed in 3.51.3, and before that in 3.44.6 and 3.50.7."""
+    assert expected == sqlite.vulnerable(version)
+
+
+def test_a_vulnerable_library_checkpoints_only_under_the_write_lock(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing checkpoints by itself; we do, and the WAL stays small."""
+    monkeypatch.setattr(sqlite, "vulnerable", lambda version: True)
+    seen: list[bool] = []
+    plain = sqlite.SqliteDatabase.checkpoint
+
+    def checkpoint(self: sqlite.SqliteDatabase, connection: object) -> None:
+        with connection.begin() as transaction:  # type: ignore[attr-defined]
+            with stdlib.connect(sqlite_path, timeout=0, isolation_level=None) as other:
+                try:
+                    other.execute("BEGIN IMMEDIATE")
+                except stdlib.OperationalError:
+                    seen.append(True)
+            other.close()
+            transaction.rollback()
+        plain(self, connection)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sqlite.SqliteDatabase, "checkpoint", checkpoint)
+    wal = Path(f"{sqlite_path}-wal")
+    with Ledger.open(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
+        session = new_session(ledger)
+        for run in (ledger._write, ledger._read):
+            assert run(
+                lambda connection: (
+                    driver(connection).execute("PRAGMA wal_autocheckpoint").fetchone()
+                )
+            ) == (0,)
+        sizes = []
+        for _ in range(600):
+            ledger.append(session.key, 1, [answered(thought="x" * 2000)])
+            sizes.append(wal.stat().st_size)
+
+    assert len(seen) >= 5
+    assert max(sizes) < 16_000_000
+    assert max(sizes[300:]) <= 1.1 * max(sizes[:300])
+
+
+def test_both_libraries_write_one_file(sqlite_path: Path) -> None:
+    """The one that Python brings reads what pysqlite3 wrote, and the other way."""
+    with Ledger.open(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said()], idempotency_key="k")
+        assert not ledger.append(session.key, 1, [said()], idempotency_key="k")[0].is_new
+    with opened(sqlite_path) as ledger:
+        assert ledger.append(session.key, 1, [said()])[0].position == 2
+
+
+def test_an_old_library_is_refused() -> None:
+    """RETURNING and STRICT came with 3.35 and 3.37."""
+
+    class Old:
+        sqlite_version = "3.34.1"
+        sqlite_version_info = (3, 34, 1)
+
+    with pytest.raises(UsageError) as caught:
+        Ledger.open("sqlite://", driver=Old)  # type: ignore[arg-type]
+
+    assert caught.value.hint

@@ -1,0 +1,223 @@
+"""Migrations: one truth about the schema, transactional, from a checkout and from a wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, inspect
+
+from reasoning_store.errors import SchemaError, UsageError
+from reasoning_store.ledger import engine, migrate
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.tables import metadata
+
+from .histories import new_session, said
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database in which nothing was ever made."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/new.db"
+    create: Callable[..., URL] = request.getfixturevalue("create_database")
+    return create().render_as_string(hide_password=False)
+
+
+def names(url: str) -> set[str]:
+    found: set[str] = set()
+
+    def look(connection: Connection) -> None:
+        found.update(inspect(connection).get_table_names())
+
+    engine.for_scripts(url, look)
+    return found - {"alembic_version"}
+
+
+def test_the_revisions_are_those_of_the_scripts() -> None:
+    """The list that opening a store compares with, oldest first."""
+    scripts = ScriptDirectory(str(migrate.scripts())).walk_revisions()
+
+    assert [script.revision for script in scripts] == list(reversed(migrate.REVISIONS))
+
+
+def test_the_scripts_make_the_tables_that_the_code_expects(empty: str) -> None:
+    """Up from nothing; alembic check finds no difference; down leaves nothing; up again."""
+    engine.upgrade(empty)
+    assert set(metadata.tables) == names(empty)
+    engine.for_scripts(empty, lambda connection: command.check(migrate.config(connection)))
+
+    engine.for_scripts(empty, lambda connection: migrate.downgrade(connection, "base"))
+    assert set() == names(empty)
+
+    engine.upgrade(empty)
+    with Ledger.open(empty) as ledger:
+        ledger.append(new_session(ledger).key, 1, [said()])
+
+
+def alembic(url: str, *words: str, by: str = "argument") -> subprocess.CompletedProcess[str]:
+    where = ("-x", f"db={url}") if by == "argument" else ()
+    return subprocess.run(
+        [sys.executable, "-m", "alembic", *where, *words],
+        cwd=ROOT,
+        env={**os.environ, "REASONING_STORE_URL": url if by == "environment" else ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_the_alembic_command_works_from_a_checkout(empty: str, by: str) -> None:
+    """What it makes, a store opens."""
+    done = [
+        alembic(empty, *words, by=by)
+        for words in (("upgrade", "head"), ("check",), ("downgrade", "base"), ("upgrade", "head"))
+    ]
+
+    assert [one.returncode for one in done] == [0] * 4, [one.stderr for one in done]
+    Ledger.open(empty).close()
+
+
+def test_the_alembic_command_without_a_url_says_how() -> None:
+    """A usage error with the command."""
+    done = alembic("", "upgrade", "head", by="environment")
+
+    assert done.returncode != 0
+    assert "which database?" in done.stderr
+    assert alembic("sqlite://", "upgrade", "head", "--sql").returncode != 0
+
+
+@pytest.fixture
+def two_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Scripts with a second revision, of one column and one row that is wrong at will."""
+    scripts = tmp_path / "scripts"
+    shutil.copytree(migrate.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
+    (scripts / "versions" / "0002_test.py").write_text(
+        "import os\n"
+        "import sqlalchemy as sa\n"
+        "from alembic import op\n"
+        "revision, down_revision = '0002', '0001'\n"
+        "branch_labels = depends_on = None\n"
+        "def upgrade():\n"
+        "    op.add_column('sessions', sa.Column('extra', sa.Text))\n"
+        "    op.create_table('more', sa.Column('x', sa.Integer))\n"
+        "    if os.environ.get('FAIL_MIGRATION'):\n"
+        "        raise RuntimeError('killed here')\n"
+        "def downgrade():\n"
+        "    op.drop_table('more')\n"
+        "    op.drop_column('sessions', 'extra')\n"
+    )
+    monkeypatch.setattr(migrate, "scripts", lambda: scripts)
+    monkeypatch.setattr(migrate, "REVISIONS", ("0001", "0002"))
+    return scripts
+
+
+def test_an_older_file_is_upgraded_and_a_copy_is_kept(
+    sqlite_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """By itself, with its rows; the copy is whole, and of mode 0600."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said()])
+
+    request.getfixturevalue("two_revisions")
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        assert len(ledger.history(session.key, 1)) == 1
+    kept = sqlite_path.with_name("chat.db.before-0002")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "more" in names(f"sqlite:///{sqlite_path}")
+    assert "more" not in names(f"sqlite:///{kept}")
+    with Ledger.open(f"sqlite:///{kept}") as ledger:
+        assert len(ledger.history(session.key, 1)) == 1
+
+
+def test_an_older_server_is_upgraded_by_command_only(
+    postgres_url: str, request: pytest.FixtureRequest
+) -> None:
+    """Opening it says so and changes nothing."""
+    request.getfixturevalue("two_revisions")
+
+    with pytest.raises(SchemaError) as caught:
+        Ledger.open(postgres_url)
+
+    assert caught.value.hint == "run: reasoning-store upgrade"
+    assert "more" not in names(postgres_url)
+    engine.upgrade(postgres_url)
+    Ledger.open(postgres_url).close()
+
+
+def test_an_upgrade_that_fails_in_the_middle_leaves_what_it_found(
+    url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On both engines, and it can be run again."""
+    before = names(url)
+    request.getfixturevalue("two_revisions")
+    monkeypatch.setenv("FAIL_MIGRATION", "1")
+
+    with pytest.raises(RuntimeError, match="killed here"):
+        engine.upgrade(url)
+    assert before == names(url)
+
+    monkeypatch.delenv("FAIL_MIGRATION")
+    engine.upgrade(url)
+    assert before | {"more"} == names(url)
+
+
+def test_a_wheel_finds_the_scripts_inside_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There they are called _migrations; pyproject.toml puts them there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    inside = tmp_path / "reasoning_store" / "_migrations"
+    shutil.copytree(ROOT / "migrations", inside, ignore=shutil.ignore_patterns("__pycache__"))
+    ledger_module = tmp_path / "reasoning_store" / "ledger" / "migrate.py"
+
+    assert wheel["force-include"] == {"migrations": "reasoning_store/_migrations"}
+    assert migrate.scripts() == ROOT / "migrations"
+    monkeypatch.setattr(migrate, "__file__", str(ledger_module))
+    assert inside == migrate.scripts()
+    Ledger.open(f"sqlite:///{tmp_path}/chat.db").close()
+
+
+def test_nothing_but_migrations_creates_tables() -> None:
+    """There is one truth about the schema."""
+    used = [
+        path.name
+        for folder in ("reasoning_store", "migrations")
+        for path in (ROOT / folder).rglob("*.py")
+        if ".create_all" in path.read_text()
+    ]
+
+    assert used == []
+
+
+def test_two_versions_at_once_are_refused(sqlite_path: Path) -> None:
+    """A database that somebody branched by hand."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        ledger._write(
+            lambda connection: driver(connection).execute(
+                "INSERT INTO alembic_version VALUES ('0000')"
+            )
+        )
+
+    with pytest.raises(SchemaError, match="two versions"):
+        Ledger.open(f"sqlite:///{sqlite_path}")
+
+
+def test_an_upgrade_of_an_unknown_engine_is_a_usage_error() -> None:
+    """As everywhere else."""
+    with pytest.raises(UsageError):
+        engine.upgrade("mysql://host/x")

@@ -1,0 +1,150 @@
+"""Sessions: found by their owner only, listed latest first, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from reasoning_store.errors import Conflict, NotFound, UsageError
+from reasoning_store.ledger.ledger import Ledger
+
+from .histories import any_text, new_session, said
+
+
+def test_another_owners_session_is_as_absent_as_none(ledger: Ledger) -> None:
+    """The same error, word for word."""
+    ledger.create_session("a", "chat", encoding="o200k_base")
+
+    with pytest.raises(NotFound) as theirs:
+        ledger.get_session("b", "chat")
+    with pytest.raises(NotFound) as none:
+        ledger.get_session("b", "never")
+
+    assert str(theirs.value) == str(none.value)
+    assert ledger.get_session("a", "chat").id == "chat"
+
+
+def test_two_names_with_one_key_are_refused(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collision never opens somebody else's session."""
+    from reasoning_store.ledger import sessions
+
+    monkeypatch.setattr(sessions, "session_key", lambda owner, session_id: 42)
+    ledger.create_session("a", "chat", encoding="o200k_base")
+
+    with pytest.raises(NotFound):
+        ledger.get_session("b", "chat")
+    with pytest.raises(Conflict):
+        ledger.create_session("b", "chat", encoding="o200k_base")
+
+
+def test_an_id_can_be_used_once(ledger: Ledger) -> None:
+    """By each owner; without one we make one."""
+    ledger.create_session("a", "chat", encoding="o200k_base")
+    ledger.create_session("b", "chat", encoding="o200k_base")
+
+    with pytest.raises(Conflict):
+        ledger.create_session("a", "chat", encoding="o200k_base")
+    made = ledger.create_session("a", encoding="o200k_base")
+    assert made == ledger.get_session("a", made.id)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(owner=any_text, id=any_text, title=any_text)
+def test_any_names_come_back_exactly(ledger: Ledger, owner: str, id: str, title: str) -> None:
+    """Owner, id, title, metadata and settings, NUL and lone surrogates too."""
+    fresh = new_session(ledger).id + id
+    made = ledger.create_session(
+        owner,
+        fresh,
+        encoding="o200k_base",
+        title=title,
+        metadata={title: [id]},
+        settings={"reasoning.effort": owner},
+    )
+
+    found = ledger.get_session(owner, fresh)
+
+    assert made == found
+    assert (owner, fresh, title) == (found.owner, found.id, found.title)
+    assert ({title: [id]}, {"reasoning.effort": owner}) == (found.metadata, found.settings)
+    assert fresh in [row.id for row in ledger.sessions(owner, limit=1000).items]
+
+
+def test_an_id_that_no_index_holds_is_refused(ledger: Ledger) -> None:
+    """Names have a limit; titles and owners have none."""
+    with pytest.raises(UsageError):
+        ledger.create_session("a", "x" * 1001, encoding="o200k_base")
+    ledger.create_session("a" * 100_000, "x", encoding="o200k_base", title="t" * 100_000)
+    assert len(ledger.sessions("a" * 100_000).items) == 1
+
+
+def test_what_is_changed_is_returned_and_kept(ledger: Ledger) -> None:
+    """Renaming and the like do not make a session the latest."""
+    session = new_session(ledger)
+
+    assert ledger.rename(session.key, "new").title == "new"
+    assert ledger.set_metadata(session.key, {"x": 1}).metadata == {"x": 1}
+    assert ledger.set_settings(session.key, {"reasoning.effort": "low"}).settings == {
+        "reasoning.effort": "low"
+    }
+    assert ledger.archive(session.key).archived
+    assert not ledger.archive(session.key, archived=False).archived
+    assert ledger.rename(session.key, None).title is None
+    assert session.updated_at == ledger.get_session("u", session.id).updated_at
+    absent = session.key + 1
+    changes: list[Callable[[], object]] = [
+        lambda: ledger.rename(absent, "x"),
+        lambda: ledger.set_metadata(absent, {}),
+        lambda: ledger.set_settings(absent, {}),
+        lambda: ledger.archive(absent),
+    ]
+    for change in changes:
+        with pytest.raises(NotFound):
+            change()
+
+
+def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
+    """Each session once, whatever the size of a page, archived ones apart."""
+    made = [
+        ledger.create_session("p", f"s{n}", encoding="o200k_base", created_at=n // 2)
+        for n in range(11)
+    ]
+    ledger.create_session("other", "s0", encoding="o200k_base")
+    ledger.archive(made[3].key)
+    ledger.append(made[0].key, 1, [said()], created_at=100)
+    every = sorted(
+        (ledger.get_session("p", row.id) for row in made),
+        key=lambda row: (row.updated_at, row.key),
+        reverse=True,
+    )
+
+    for archived, expected in (
+        (None, every),
+        (False, [row for row in every if not row.archived]),
+        (True, [row for row in every if row.archived]),
+    ):
+        for limit in (1, 3, 50):
+            found, after = [], None
+            while True:
+                page = ledger.sessions("p", limit=limit, after=after, archived=archived)
+                found += page.items
+                after = page.next
+                if after is None:
+                    break
+            assert expected == found
+
+    assert every[0].id == "s0"
+    assert ledger.sessions("nobody").items == []
+
+
+@pytest.mark.parametrize("after", ["", "1", "a.b", "1.", ".1", "1.2.3", "9" * 60])
+def test_a_cursor_that_we_did_not_make_is_refused(ledger: Ledger, after: str) -> None:
+    """And so is an empty page."""
+    with pytest.raises(UsageError):
+        ledger.sessions("u", after=after)
+    with pytest.raises(UsageError):
+        ledger.sessions("u", limit=0)

@@ -1,0 +1,259 @@
+"""The carried state: at every position it is what counting the messages anew would give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasoning_store.blocks import (
+    Counts,
+    Exactness,
+    Origin,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    assistant,
+)
+from reasoning_store.errors import NotFound
+from reasoning_store.ledger import carried
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.values import EXACTNESS, Entry, State, StoredRow
+
+from .histories import answered, any_text, entries, new_session, said
+
+
+def counted(rows: Sequence[StoredRow], sent: set[str], numbers: dict[Origin, int]) -> State:
+    """Count a history from its messages, the long way: no sums, no states."""
+    visible = portable = portable_calls = 0
+    opaque: dict[str, list[int]] = {}
+    turn_start = last_thinking = last_sent = None
+    turn_has_call = False
+    exactness: Exactness = "exact"
+    for row in rows:
+        message = row.message
+        has_call = bool(message.tool_calls)
+        if message.starts_turn:
+            turn_start, turn_has_call = row.position, False
+        turn_has_call |= has_call
+        visible += row.counts.visible
+        number = 0
+        if message.origin is not None:
+            number = numbers[replace(message.origin, response_id=None)]
+        for block, tokens in zip(message.thinking, row.counts.thinking, strict=True):
+            if block.opaque:
+                sums = opaque.setdefault(carried.opaque_key(number, block.source_field), [0, 0])
+                sums[0] += tokens
+                sums[1] += tokens * has_call
+            else:
+                portable += tokens
+                portable_calls += tokens * has_call
+        if message.thinking:
+            last_thinking = row.position
+        if row.id in sent:
+            last_sent = row.position
+        if EXACTNESS.index(row.counts.exactness) > EXACTNESS.index(exactness):
+            exactness = row.counts.exactness
+    return State(
+        position=len(rows),
+        visible=visible,
+        portable=portable,
+        portable_calls=portable_calls,
+        opaque={key: (own, calls) for key, (own, calls) in opaque.items()},
+        turn_start=turn_start,
+        turn_has_call=turn_has_call,
+        last_thinking=last_thinking,
+        exactness=exactness,
+        last_sent=last_sent,
+    )
+
+
+batches = st.lists(entries(), min_size=1, max_size=4)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 3), batches),
+        st.tuples(st.just("fork"), st.integers(0, 3), st.integers(0, 12)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
+@given(steps=steps)
+def test_every_state_equals_a_recount(
+    ledger: Ledger, steps: list[tuple[str, int, list[Entry] | int]]
+) -> None:
+    """Whatever was appended and forked, in any order, at every position of every branch."""
+    session = new_session(ledger)
+    branches = [1]
+    sent: set[str] = set()
+    for kind, which, what in steps:
+        branch = branches[which % len(branches)]
+        if isinstance(what, int):
+            head = ledger.head(session.key, branch).position
+            branches.append(ledger.fork(session.key, branch, min(what, head) + 1))
+        else:
+            assert kind == "append"
+            for row, entry in zip(ledger.append(session.key, branch, what), what, strict=True):
+                sent |= {row.id} if entry.sent is not None else set()
+
+    for branch in branches:
+        rows = ledger.history(session.key, branch)
+        used = ledger.states(session.key, branch)
+        numbers = {
+            origin: carried_number(origin)
+            for row in rows
+            if row.message.origin
+            for origin in [replace(row.message.origin, response_id=None)]
+        }
+        for at in range(len(rows) + 1):
+            expected = counted(rows[:at], sent, numbers)
+            found = ledger.states(session.key, branch, at=at)
+            assert expected == found.head
+            before = (expected.turn_start or 1) - 1
+            assert counted(rows[:before], sent, numbers) == found.before_turn
+            assert {numbers[o] for o in found.origins.values()} == set(found.origins)
+            assert {carried.origin_of(key) for key in found.head.opaque} - {0} == set(found.origins)
+            if expected.last_thinking is None:
+                assert found.last_thinking is None
+            else:
+                check_own(rows[expected.last_thinking - 1], found, numbers)
+        assert used == ledger.states(session.key, branch, at=len(rows))
+        assert used.head == ledger.head(session.key, branch)
+        assert all(one.stored == one.actual for one in ledger.recount(session.key, branch))
+
+
+def carried_number(origin: Origin) -> int:
+    from reasoning_store import codec
+    from reasoning_store.ledger.keys import origin_number
+
+    return origin_number(codec.dumps(codec.origin_to_json(origin)))
+
+
+def check_own(row: StoredRow, found: object, numbers: dict[Origin, int]) -> None:
+    """What the last message with thinking counts by itself."""
+    alone = counted([row], set(), numbers)
+    own = found.last_thinking  # type: ignore[attr-defined]
+    assert (row.position, bool(row.message.tool_calls)) == (own.position, own.has_call)
+    assert alone.portable == own.portable
+    present = {key: value for key, value in own.opaque.items() if value}
+    assert {key: value for key, (value, _) in alone.opaque.items() if value} == present
+
+
+@given(entries(), entries(), entries())
+def test_states_add_in_any_grouping(one: Entry, two: Entry, three: Entry) -> None:
+    """A batch can be summed before it is known where it stands."""
+    a, b, c = (
+        carried.state_of(
+            entry.message.blocks,
+            entry.counts,
+            starts_turn=entry.message.starts_turn,
+            origin=7,
+            sent=entry.sent is not None,
+        )
+        for entry in (one, two, three)
+    )
+
+    assert carried.then(carried.then(a, b), c) == carried.then(a, carried.then(b, c))
+    assert a == carried.then(carried.NOTHING, a)
+
+
+@given(any_text, any_text)
+def test_an_opaque_key_names_one_field(one: str, other: str) -> None:
+    """In printable ASCII, and back."""
+    key = carried.opaque_key(5, one)
+
+    assert key.isascii()
+    assert key.isprintable()
+    assert (5, one or None) == (carried.origin_of(key), carried.field_of(key))
+    assert (key == carried.opaque_key(5, other)) == (one == other)
+
+
+def test_several_origins_and_fields_are_counted_apart(ledger: Ledger) -> None:
+    """Opaque thinking by origin and field, and beside it the part in messages with a call."""
+    session = new_session(ledger)
+    one, two = Origin(provider="anthropic"), Origin(provider="openai")
+    sealed = ThinkingBlock(thought="t", signature="s", source_field="thinking")
+    hidden = ThinkingBlock(encrypted="e", source_field="encrypted_content")
+    call = ToolCallBlock(id="1", name="f")
+
+    ledger.append(
+        session.key,
+        1,
+        [
+            said(),
+            Entry(assistant(sealed, call, origin=one), Counts(visible=5, thinking=(7,))),
+            Entry(assistant(sealed, "done", origin=one), Counts(visible=5, thinking=(11,))),
+            Entry(
+                assistant(hidden, sealed, TextBlock(text="x"), origin=two),
+                Counts(visible=1, thinking=(13, 17), exactness="estimated"),
+            ),
+            Entry(assistant(sealed, "no origin"), Counts(visible=1, thinking=(19,))),
+        ],
+    )
+    used = ledger.states(session.key, 1)
+    by_name = {
+        (used.origins[number].provider if number else None, carried.field_of(key)): sums
+        for key, sums in used.head.opaque.items()
+        for number in [carried.origin_of(key)]
+    }
+
+    assert by_name == {
+        ("anthropic", "thinking"): (18, 7),
+        ("openai", "encrypted_content"): (13, 0),
+        ("openai", "thinking"): (17, 0),
+        (None, "thinking"): (19, 0),
+    }
+    assert (
+        used.head.turn_start,
+        used.head.turn_has_call,
+        used.head.last_thinking,
+    ) == (1, True, 5)
+    assert used.head.exactness == "estimated"
+    assert used.last_thinking is not None
+    assert list(used.last_thinking.opaque.values()) == [19]
+
+
+def test_a_state_that_does_not_exist_is_not_found(ledger: Ledger) -> None:
+    """Behind the head, and before the beginning."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said()])
+
+    for at in (-1, 2, 10**30):
+        with pytest.raises(NotFound):
+            ledger.states(session.key, 1, at=at)
+
+
+def test_usage_reads_as_much_at_5000_messages_as_at_100(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same statements, and the same number of rows."""
+    session = new_session(ledger)
+    turn = [said(), answered(origin=Origin(provider="deepseek"))]
+    work: list[int] = []
+    plain = Sql.rows
+
+    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
+        rows = plain(self, connection, params)  # type: ignore[arg-type]
+        work.append(len(rows))
+        return rows
+
+    def reads(at: int | None) -> list[int]:
+        work.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Sql, "rows", counting)
+            ledger.states(session.key, 1, at=at)
+        return list(work)
+
+    ledger.append(session.key, 1, turn * 50)
+    few = [reads(None), reads(50)]
+    ledger.append(session.key, 1, turn * 2450)
+    many = [reads(None), reads(2500)]
+
+    assert few == many
+    assert max(sum(rows) for rows in few) <= 5

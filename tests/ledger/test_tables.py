@@ -1,0 +1,80 @@
+"""The schema: every key starts with the session's, and every statement is an index range."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint
+from sqlalchemy.dialects import sqlite
+
+from reasoning_store.ledger import appending, branches, interning, reading, sessions
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import metadata
+
+TABLES = list(metadata.tables.values())
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_key_starts_with_the_session_key(table: Table) -> None:
+    """Primary keys, unique constraints and indexes, foreign keys at both ends."""
+    keys = [
+        list(constraint.columns)
+        for constraint in table.constraints
+        if isinstance(constraint, (PrimaryKeyConstraint, UniqueConstraint))
+    ]
+    keys += [list(index.columns) for index in table.indexes if index.unique]
+    keys += [list(constraint.columns) for constraint in table.foreign_key_constraints]
+    keys += [
+        [element.column for element in constraint.elements]
+        for constraint in table.foreign_key_constraints
+    ]
+
+    assert keys
+    assert {"session_key"} == {key[0].name for key in keys}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_nothing_is_numbered_by_the_database(table: Table) -> None:
+    """No sequence, no identity, no default that an engine computes."""
+    assert {(False, None, None)} == {
+        (column.autoincrement is True, column.identity, column.server_default)
+        for column in table.columns
+    }
+
+
+STATEMENTS = {
+    f"{module.__name__.rpartition('.')[2]}.{name}": statement
+    for module in (appending, branches, interning, reading, sessions)
+    for name, statement in {
+        **vars(module),
+        **{
+            f"{n}[{k}]": v
+            for n, d in vars(module).items()
+            if isinstance(d, dict)
+            for k, v in d.items()
+        },
+    }.items()
+    if isinstance(statement, Sql) and "postgresql" not in name
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_no_statement_scans_a_table(name: str, sqlite_path: Path) -> None:
+    """What it reads is found by a key, however much else is stored."""
+    compiled: Any = STATEMENTS[name]._statement.compile(dialect=sqlite.dialect())
+    with sqlite3.connect(sqlite_path) as connection:
+        plan = connection.execute(
+            f"EXPLAIN QUERY PLAN {compiled}",
+            [None] * len(compiled.positiontup or ()),
+        ).fetchall()
+    connection.close()
+
+    assert [step for *_, step in plan if "SCAN" in step and "CONSTANT" not in step] == []
+
+
+def test_there_are_statements_to_look_at() -> None:
+    """The test above found them."""
+    assert len(STATEMENTS) > 20
