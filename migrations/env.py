@@ -1,0 +1,52 @@
+"""How Alembic reaches a database: over the connection it is given, or over a URL.
+
+The package gives its own connection, inside its own transaction. From a checkout the
+command takes ``-x db=URL``, or ``REASONING_STORE_URL``; it then uses the package's engine,
+so that a migration is one transaction on SQLite too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from alembic import context
+from sqlalchemy import Connection
+
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger import engine
+from reasoning_store.ledger.tables import metadata
+
+
+def run(connection: Connection) -> None:
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        compare_type=True,
+        compare_server_default=True,
+        # SQLite changes a table by rebuilding it.
+        render_as_batch=connection.dialect.name == "sqlite",
+        # Alembic thinks that SQLite cannot; with BEGIN said by us, it can.
+        transactional_ddl=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def main() -> None:
+    if context.is_offline_mode():
+        raise UsageError("there is no offline mode: migrations look at what they change")
+    given: Connection | None = context.config.attributes.get("connection")
+    if given is not None:
+        run(given)
+        return
+    url = context.get_x_argument(as_dictionary=True).get("db") or os.environ.get(
+        "REASONING_STORE_URL"
+    )
+    if not url:
+        raise UsageError(
+            "which database?", hint="run: alembic -x db=sqlite:///chat.db upgrade head"
+        )
+    engine.for_scripts(url, run)
+
+
+main()
