@@ -19,7 +19,7 @@ from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Target, Viewed, target
 from reasoning_store.egress.tokens import fixed_tokens
 from reasoning_store.egress.usage import ContextUsage, usage
-from reasoning_store.ledger.carried import origin_of
+from reasoning_store.ledger.carried import field_of, origin_of
 from reasoning_store.ledger.values import SessionRow, StoredRow
 from reasoning_store.recorder import Recording
 from reasoning_store.settings import Policy, ReasoningSettings, Resolved
@@ -313,7 +313,7 @@ class Session:
         carried = self._workings.ledger.states(self._row.key, self._branch, at)
 
         def made_by(kind: str) -> tuple[Origin | None, str | None]:
-            return carried.origins.get(origin_of(kind)), source_of(kind)
+            return carried.origins.get(origin_of(kind)), field_of(kind)
 
         return usage(
             carried,
@@ -383,11 +383,6 @@ def stored(row: StoredRow) -> Stored:
         message=row.message,
         is_new=row.is_new,
     )
-
-
-def source_of(kind: str) -> str | None:
-    """Return the ``sourceField`` in a ledger's name for a kind of opaque thinking."""
-    return kind.partition(":")[2].encode("ascii").decode("unicode_escape") or None
 
 
 def time_of(microseconds_since_1970: int) -> datetime:

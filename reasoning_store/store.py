@@ -20,6 +20,7 @@ from reasoning_store.blocks import Counts, Message
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.ingress.masking import Masker, masked
+from reasoning_store.ledger import engine, faults, migrate
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 from reasoning_store.session import Session
@@ -157,4 +158,5 @@ def upgrade(url: str) -> str:
     ``Store`` does this by itself for an embedded SQLite file; for PostgreSQL this is the
     one way.
     """
-    return Ledger.upgrade(url)
+    faults.guarded(lambda: engine.upgrade(url))
+    return migrate.REVISIONS[-1]
