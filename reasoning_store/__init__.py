@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncStore",
     "Block",
     "BlockChunk",
     "Chunk",
@@ -68,6 +69,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from reasoning_store.aio import AsyncStore
     from reasoning_store.blocks import (
         Block,
         MediaBlock,
@@ -123,6 +125,7 @@ if TYPE_CHECKING:
     from reasoning_store.store import Store
 
 _HOMES = {
+    "aio": "AsyncStore",
     "blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock Usage assistant system tool user""",
     "chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk TextChunk

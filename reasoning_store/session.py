@@ -21,7 +21,7 @@ from reasoning_store.egress.tokens import fixed_tokens
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.ledger.carried import field_of, origin_of
 from reasoning_store.ledger.values import SessionRow, StoredRow
-from reasoning_store.recorder import Recording
+from reasoning_store.recorder import Recording, Reply
 from reasoning_store.settings import Policy, ReasoningSettings, Resolved
 
 if TYPE_CHECKING:
@@ -171,18 +171,22 @@ class Session:
         What the stream is follows from the ``request`` it answers, or from ``provider``,
         ``model`` and ``api``.
         """
+        reply = self._reply(request, (provider, model, api, base_url), idempotency_key)
+        return Recording(reply, stream)
+
+    def _reply(
+        self,
+        request: Request | None,
+        names: tuple[str | None, str | None, str | None, str | None],
+        idempotency_key: str | None,
+    ) -> Reply:
+        """Return a reply to ``request``, or one of whoever is named, ready to be fed."""
         if request is not None:
             to, settings = request.target, request.settings
         else:
-            to = self._target(provider, model, api, base_url)
-            settings = self._policy(None).settings
-        return Recording(
-            self,
-            stream,
-            to=to,
-            tags=settings.tags,
-            request=request,
-            idempotency_key=idempotency_key,
+            to, settings = self._target(*names), self._policy(None).settings
+        return Reply(
+            self, to=to, tags=settings.tags, request=request, idempotency_key=idempotency_key
         )
 
     def _first_under(self, idempotency_key: str) -> Stored | None:

@@ -27,6 +27,9 @@ from reasoning_store.session import Session
 from reasoning_store.settings import from_environment
 from reasoning_store.tokenizers import DEFAULT_ENCODING, Counter, counter
 
+CONNECTIONS = 8
+"""How many connections a store keeps: readers of an SQLite file, all of them on a server."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -100,7 +103,10 @@ class Store(Owner):
         self, url: str, *, masker: Masker | None = None, encoding: str = DEFAULT_ENCODING
     ) -> None:
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
-        super().__init__(Workings(Ledger.open(url), masker, encoding), "")
+        ledger = Ledger.open(url, connections=CONNECTIONS)
+        super().__init__(Workings(ledger, masker, encoding), "")
+        self.writers = 1 if engine.parse(url).get_backend_name() == "sqlite" else CONNECTIONS
+        """How many writes can be under way at once: an SQLite file has one lane."""
 
     def for_owner(self, owner: str) -> Owner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""

@@ -164,7 +164,7 @@ def test_every_module_of_a_room_is_typed() -> None:
 
 
 PROMISE = """
-Block BlockChunk Chunk Conflict ContextUsage CorruptRow ErrorChunk FinishChunk MediaBlock
+AsyncStore Block BlockChunk Chunk Conflict ContextUsage CorruptRow ErrorChunk FinishChunk MediaBlock
 Message MissingExtra NotFound Origin OriginChunk RawBlock ReasoningChunk ReasoningSettings
 ReasoningStoreError Request SchemaError SecretMasker Selection SettingError Store StoreBusy
 StoreFull Stored StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock TokenCount

@@ -1,0 +1,181 @@
+"""The asynchronous face: the same names, awaited, and nothing lost when a task is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store import aio, recorder, session, store
+
+PAIRS = [
+    (store.Owner, aio.AsyncOwner),
+    (store.Store, aio.AsyncStore),
+    (session.Session, aio.AsyncSession),
+    (session.SessionSettings, aio.AsyncSessionSettings),
+    (recorder.Recording, aio.AsyncRecording),
+]
+
+
+def names(kind: type) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in inspect.getmembers(kind)
+        if not name.startswith("_") and name != "writers"
+    }
+
+
+def parameters(function: Any) -> dict[str, inspect._ParameterKind]:
+    return {
+        name: parameter.kind for name, parameter in inspect.signature(function).parameters.items()
+    }
+
+
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda kind: kind.__name__)
+def test_both_faces_have_the_same_names(sync: type, awaited: type) -> None:
+    """What one can do, the other can."""
+    assert set(names(awaited)) == set(names(sync))
+
+
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda kind: kind.__name__)
+def test_both_faces_take_the_same_arguments(sync: type, awaited: type) -> None:
+    """A call changes by ``await`` and by nothing else."""
+    for name, method in names(sync).items():
+        if callable(method):
+            assert parameters(names(awaited)[name]) == parameters(method), name
+
+
+def run(work: Callable[[rs.AsyncStore], Awaitable[Any]], url: str) -> Any:
+    async def main() -> Any:
+        async with rs.AsyncStore(url) as opened:
+            return await work(opened)
+
+    return asyncio.run(main())
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'chat.db'}"
+
+
+async def events(*texts: str, delay: float = 0) -> AsyncIterator[dict[str, Any]]:
+    for text in texts:
+        await asyncio.sleep(delay)
+        yield {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+def test_the_true_path_awaited(url: str) -> None:
+    """In, stored, and out as the next request."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        chat = await opened.session("chat", create=True)
+        await chat.append(rs.user("Is 91 prime?"))
+        await chat.settings.set("reasoning.includeInContext", True)
+        async with chat.record(events("<think>7 * 13</th", "ink>No."), model="m") as reply:
+            shown = [chunk.text async for chunk in reply if isinstance(chunk, rs.TextChunk)]
+        assert shown == ["No."]
+        assert reply.stored is not None
+        assert reply.stored.position == 2
+        request = await chat.build_request()
+        assert request.body["messages"][1]["reasoning_content"] == "7 * 13"
+        assert (await chat.usage()).effective == request.tokens.effective
+        assert [item.position for item in await chat.history()] == [1, 2]
+        assert [item.id for item in (await opened.sessions()).items] == ["chat"]
+
+    run(work, url)
+
+
+def test_a_cancelled_task_keeps_what_arrived(url: str) -> None:
+    """The save is shielded; the cancellation goes on unchanged."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        chat = await opened.session("chat", create=True)
+        arrived = asyncio.Event()
+
+        async def endless() -> AsyncIterator[dict[str, Any]]:
+            yield {"choices": [{"index": 0, "delta": {"content": "Half"}}]}
+            arrived.set()
+            await asyncio.sleep(3600)
+
+        async def reading() -> None:
+            async for _ in chat.record(endless(), model="m"):
+                pass
+
+        task = asyncio.create_task(reading())
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        (item,) = await chat.history()
+        assert (item.message.text, item.message.status) == ("Half", "interrupted")
+
+    run(work, url)
+
+
+@pytest.mark.parametrize("how", ["break", "exception"])
+def test_a_reply_that_is_left_early_is_kept(url: str, how: str) -> None:
+    """Under ``async with`` what arrived is stored before the block is left."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        chat = await opened.session("chat", create=True)
+        try:
+            async with chat.record(events("one ", "two ", "three"), model="m") as reply:
+                async for _ in reply:
+                    if how == "break":
+                        break
+                    raise ZeroDivisionError
+        except ZeroDivisionError:
+            assert how == "exception"
+        (item,) = await chat.history()
+        assert (item.message.text, item.message.status) == ("one ", "interrupted")
+
+    run(work, url)
+
+
+def test_a_verb_that_has_begun_is_waited_for(url: str) -> None:
+    """A cancelled append is either there or was never begun; nothing half."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        chat = await opened.session("chat", create=True)
+        tasks = [asyncio.create_task(chat.append(rs.user(f"m{n}"))) for n in range(40)]
+        await asyncio.sleep(0.002)
+        for task in tasks[::2]:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        stored = {item.message.text for item in await chat.history()}
+        told = {result.message.text for result in results if isinstance(result, rs.Stored)}
+        assert told <= stored
+        assert [item.position for item in await chat.history()] == list(range(1, len(stored) + 1))
+
+    run(work, url)
+
+
+def test_sixty_four_tasks_write_at_once_in_turn_and_without_an_error(url: str) -> None:
+    """No lock is fought for, and nobody waits longer than everybody's one turn."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        chat = await opened.session("chat", create=True)
+
+        async def writer(name: int) -> None:
+            for n in range(5):
+                await chat.append(rs.user(f"{name}:{n}"))
+
+        await asyncio.gather(*(writer(name) for name in range(64)))
+        texts = [item.message.text for item in await chat.history()]
+        rounds = [texts[start : start + 64] for start in range(0, len(texts), 64)]
+        assert [sorted(one) for one in rounds] == [
+            sorted(f"{name}:{n}" for name in range(64)) for n in range(5)
+        ]
+
+    run(work, url)
+
+
+def test_a_closed_store_says_so(url: str) -> None:
+    """Outside ``async with`` there is no store."""
+    with pytest.raises(rs.UsageError, match="not open"):
+        rs.AsyncStore(url).for_owner("a")
