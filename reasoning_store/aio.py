@@ -218,6 +218,14 @@ class AsyncSession:
     def settings(self) -> AsyncSessionSettings:
         return AsyncSessionSettings(self._hops, self._sync.settings)
 
+    async def rename(self, title: str | None) -> None:
+        """Give the session another title, or none."""
+        await self._hops.write(self._sync.rename, title)
+
+    async def archive(self, *, archived: bool = True) -> None:
+        """Take the session out of the usual list, or put it back."""
+        await self._hops.write(self._sync.archive, archived=archived)
+
     @overload
     async def append(
         self,
@@ -286,6 +294,20 @@ class AsyncSession:
     async def fork(self, *, at: int) -> AsyncSession:
         """Return a new branch that shares the messages before ``at`` and nothing after."""
         return AsyncSession(self._hops, await self._hops.write(self._sync.fork, at=at))
+
+    async def edit(self, position: int, message: Message) -> Stored:
+        """Say something else at ``position``. See ``Session.edit``."""
+        return await self._hops.write(self._sync.edit, position, message)
+
+    async def regenerate(self, position: int) -> AsyncSession:
+        """Make room for another reply in place of the one at ``position``."""
+        await self._hops.write(self._sync.regenerate, position)
+        return self
+
+    async def pop_turn(self) -> AsyncSession:
+        """Take the last turn back, from its user message on. See ``Session.pop_turn``."""
+        await self._hops.write(self._sync.pop_turn)
+        return self
 
     async def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""

@@ -8,7 +8,7 @@ setting decides is what the next request carries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
@@ -19,8 +19,9 @@ from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Target, Viewed, target
 from reasoning_store.egress.tokens import fixed_tokens
 from reasoning_store.egress.usage import ContextUsage, usage
+from reasoning_store.errors import UsageError
 from reasoning_store.ledger.carried import field_of, origin_of
-from reasoning_store.ledger.values import SessionRow, StoredRow
+from reasoning_store.ledger.values import BranchRow, Segment, SessionRow, StoredRow
 from reasoning_store.recorder import Recording, Reply
 from reasoning_store.settings import Policy, ReasoningSettings, Resolved
 
@@ -43,6 +44,8 @@ class Stored:
     message: Message
     is_new: bool = False
     """Whether this call wrote it; an idempotent repeat did not."""
+    siblings: tuple[int, ...] = ()
+    """The branches that say something else here, after the same messages before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,14 @@ class Session:
     def updated_at(self) -> datetime:
         """When something was last said, as of when this handle was made."""
         return time_of(self._row.updated_at)
+
+    def rename(self, title: str | None) -> None:
+        """Give the session another title, or none."""
+        self._row = self._workings.ledger.rename(self._row.key, title)
+
+    def archive(self, *, archived: bool = True) -> None:
+        """Take the session out of the usual list, or put it back."""
+        self._row = self._workings.ledger.archive(self._row.key, archived=archived)
 
     @property
     def settings(self) -> SessionSettings:
@@ -182,12 +193,10 @@ class Session:
     ) -> Reply:
         """Return a reply to ``request``, or one of whoever is named, ready to be fed."""
         if request is not None:
-            to, settings = request.target, request.settings
+            to, tags = request.target, request.settings.tags
         else:
-            to, settings = self._target(*names), self._policy(None).settings
-        return Reply(
-            self, to=to, tags=settings.tags, request=request, idempotency_key=idempotency_key
-        )
+            to, tags = self._target(*names), self._policy(None).settings.tags
+        return Reply(self, to=to, tags=tags, request=request, idempotency_key=idempotency_key)
 
     def _first_under(self, idempotency_key: str) -> Stored | None:
         rows = self._workings.ledger.by_idempotency_key(self._row.key, idempotency_key)
@@ -223,11 +232,14 @@ class Session:
         self, *, limit: int | None = None, before: int | None = None, after: int | None = None
     ) -> list[Stored]:
         """Return the messages, all of their thinking included (BR-002), oldest first."""
+        ledger = self._workings.ledger
+        rows = ledger.history(self._row.key, self._branch, limit=limit, before=before, after=after)
+        others = siblings(ledger.branches(self._row.key), self._branch)
         return [
-            stored(row)
-            for row in self._workings.ledger.history(
-                self._row.key, self._branch, limit=limit, before=before, after=after
-            )
+            replace(stored(row), siblings=others[row.position])
+            if row.position in others
+            else stored(row)
+            for row in rows
         ]
 
     def get(self, position: int) -> Stored:
@@ -239,9 +251,46 @@ class Session:
     def fork(self, *, at: int) -> Session:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
-        The session's current branch stays what it is.
+        Neither this handle nor the session's current branch moves.
         """
         return self.branch(self._workings.ledger.fork(self._row.key, self._branch, at))
+
+    def edit(self, position: int, message: Message) -> Stored:
+        """Say something else at ``position``, on a new branch that becomes the current one.
+
+        What stood there and after it stays on the branch where it was. This handle goes on
+        with the new branch.
+        """
+        self._go_to(self.fork(at=position)._branch)
+        return self.append(message)
+
+    def regenerate(self, position: int) -> Session:
+        """Make room for another reply in place of the one at ``position``, and return this handle.
+
+        It stands on a new branch, now the current one, that ends before that reply.
+        """
+        if self.get(position).message.role != "assistant":
+            raise UsageError(
+                f"the message at {position} is not a model's reply",
+                hint="edit(position, message) says something else in a user's place",
+            )
+        self._go_to(self.fork(at=position)._branch)
+        return self
+
+    def pop_turn(self) -> Session:
+        """Take the last turn back, from its user message on, and return this handle.
+
+        It stands on a new branch, now the current one; nothing is deleted.
+        """
+        start = self._workings.ledger.head(self._row.key, self._branch).turn_start
+        if start is None:
+            raise UsageError("there is no turn to take back: no user has said anything yet")
+        self._go_to(self.fork(at=start)._branch)
+        return self
+
+    def _go_to(self, branch: int) -> None:
+        self.activate(branch)
+        self._branch = branch
 
     def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""
@@ -374,6 +423,30 @@ class SessionSettings:
 
     def _own(self) -> dict[str, Any]:
         return self._workings.ledger.get_session(self._row.owner, self._row.id).settings
+
+
+def siblings(branches: Sequence[BranchRow], mine: int) -> dict[int, tuple[int, ...]]:
+    """Return, by position, the branches that first differ from one of them there."""
+    by_number = {row.number: row for row in branches}
+    found: dict[int, list[int]] = {}
+    for other in branches:
+        if other.number != mine:
+            differ = _common(by_number[mine].segments, other.segments) + 1
+            if differ <= min(other.state.position, by_number[mine].state.position):
+                found.setdefault(differ, []).append(other.number)
+    return {position: tuple(numbers) for position, numbers in found.items()}
+
+
+def _common(one: Sequence[Segment], other: Sequence[Segment]) -> int:
+    """Return the last position up to which two lineages are the same messages."""
+    last = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine.branch != theirs.branch:
+            break
+        last = min(mine.last, theirs.last)
+        if mine.last != theirs.last:
+            break
+    return last
 
 
 def stored(row: StoredRow) -> Stored:

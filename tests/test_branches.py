@@ -1,0 +1,104 @@
+"""Branches as an application uses them: fork, edit, regenerate, take back, look beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[Any]:
+    with rs.Store(url) as store:
+        made = store.session("s", create=True)
+        made.append([rs.user("one"), rs.assistant("two"), rs.user("three"), rs.assistant("four")])
+        yield made
+
+
+def texts(session: Any) -> list[str]:
+    return [item.message.text for item in session.history()]
+
+
+def test_a_fork_shares_what_came_before_and_moves_nothing(session: Any) -> None:
+    """fork returns a handle; the session opens where it did."""
+    fork = session.fork(at=3)
+    fork.append(rs.user("drei"))
+
+    assert texts(fork) == ["one", "two", "drei"]
+    assert texts(session) == ["one", "two", "three", "four"]
+    assert [branch.is_current for branch in session.branches()] == [True, False]
+
+
+def test_an_edit_becomes_the_current_branch_and_keeps_the_old_one(session: Any) -> None:
+    """What was said before stays where it was."""
+    stored = session.edit(3, rs.user("drei"))
+
+    assert stored.position == 3
+    assert texts(session) == ["one", "two", "drei"]
+    assert texts(session.branch(1)) == ["one", "two", "three", "four"]
+    assert [branch.is_current for branch in session.branches()] == [False, True]
+
+
+def test_regenerating_makes_room_for_another_reply(session: Any) -> None:
+    """The handle stands just before the reply, ready to record a new one."""
+    session.regenerate(4).append(rs.assistant("vier"))
+
+    assert texts(session) == ["one", "two", "three", "vier"]
+
+
+def test_only_a_reply_can_be_regenerated(session: Any) -> None:
+    """A user's message is edited."""
+    with pytest.raises(rs.UsageError, match="not a model's reply"):
+        session.regenerate(3)
+
+    assert len(session.branches()) == 1
+
+
+def test_a_turn_is_taken_back_from_its_user_message_on(session: Any) -> None:
+    """Twice takes two turns back; then there is none."""
+    assert texts(session.pop_turn()) == ["one", "two"]
+    assert texts(session.pop_turn()) == []
+    with pytest.raises(rs.UsageError, match="no turn"):
+        session.pop_turn()
+
+
+def test_history_names_the_branches_that_differ(session: Any) -> None:
+    """At the first message that is another one, and only there."""
+    fork = session.fork(at=3)
+    fork.append([rs.user("drei"), rs.assistant("vier")])
+    other = fork.fork(at=4)
+    other.append(rs.assistant("IV"))
+
+    assert [item.siblings for item in session.history()] == [(), (), (2, 3), ()]
+    assert [item.siblings for item in fork.history()] == [(), (), (1,), (3,)]
+    assert [item.siblings for item in other.history()] == [(), (), (1,), (2,)]
+
+
+def test_a_branch_without_a_message_there_is_no_sibling(session: Any) -> None:
+    """An empty fork says nothing yet."""
+    session.fork(at=3)
+
+    assert [item.siblings for item in session.history()] == [(), (), (), ()]
+
+
+def test_a_session_opens_on_its_current_branch(session: Any, url: str) -> None:
+    """Whoever opens it later goes on where it was left."""
+    session.pop_turn()
+    with rs.Store(url) as store:
+        assert texts(store.session("s")) == ["one", "two"]
+
+
+def test_a_session_can_be_renamed_and_archived(session: Any, url: str) -> None:
+    """The list shows what is not archived."""
+    with rs.Store(url) as store:
+        mine = store.session("s")
+        mine.rename("A title")
+        assert [item.title for item in store.sessions().items] == ["A title"]
+        mine.archive()
+        assert store.sessions().items == []
+        assert [item.id for item in store.sessions(archived=True).items] == ["s"]
+        mine.archive(archived=False)
+        assert [item.id for item in store.sessions().items] == ["s"]
