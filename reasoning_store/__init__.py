@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncRecording",
+    "AsyncSession",
     "AsyncStore",
     "Block",
     "BlockChunk",
+    "Branch",
     "Chunk",
     "Conflict",
     "ContextUsage",
@@ -27,14 +30,17 @@ __all__ = [
     "NotFound",
     "Origin",
     "OriginChunk",
+    "Page",
     "RawBlock",
     "ReasoningChunk",
     "ReasoningSettings",
     "ReasoningStoreError",
+    "Recording",
     "Request",
     "SchemaError",
     "SecretMasker",
     "Selection",
+    "Session",
     "SettingError",
     "Store",
     "StoreBusy",
@@ -69,7 +75,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from reasoning_store.aio import AsyncStore
+    from reasoning_store.aio import AsyncRecording, AsyncSession, AsyncStore
     from reasoning_store.blocks import (
         Block,
         MediaBlock,
@@ -120,12 +126,13 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.masking import SecretMasker
     from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
     from reasoning_store.ingress.tags import TagFilter, split_reasoning
-    from reasoning_store.session import Stored
+    from reasoning_store.recorder import Recording
+    from reasoning_store.session import Branch, Session, Stored
     from reasoning_store.settings import ReasoningSettings
-    from reasoning_store.store import Store
+    from reasoning_store.store import Page, Store
 
 _HOMES = {
-    "aio": "AsyncStore",
+    "aio": "AsyncRecording AsyncSession AsyncStore",
     "blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock Usage assistant system tool user""",
     "chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk TextChunk
@@ -141,9 +148,10 @@ _HOMES = {
     "ingress.masking": "SecretMasker",
     "ingress.normalizer": "StreamNormalizer normalize_response",
     "ingress.tags": "TagFilter split_reasoning",
-    "session": "Stored",
+    "recorder": "Recording",
+    "session": "Branch Session Stored",
     "settings": "ReasoningSettings",
-    "store": "Store",
+    "store": "Page Store",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -1,0 +1,117 @@
+"""What a reply leaves behind while it arrives: whole, in order, and without its secrets."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import reasoning_store as rs
+from reasoning_store.ingress import drafting
+from reasoning_store.ingress.masking import Masker, masked
+from tests.wire.cases import Case, params
+
+SECRET = "weather tool"
+
+
+def drafted(case: Case, masker: Masker | None, seed: int) -> tuple[list[str], rs.Message]:
+    """Return the parts of a case's stream, taken at random moments, and its message."""
+    dice = random.Random(seed)
+    normalizer = case.normalizer()
+    draft = drafting.Draft(masker)
+    parts: list[str | None] = []
+    for event in case.variant["stream"]:
+        draft.add(normalizer.feed(event))
+        if dice.random() < 0.4:
+            parts.append(draft.take())
+    draft.add([*normalizer.close(), rs.FinishChunk(reason=None)])
+    parts.append(draft.take())
+    return [part for part in parts if part is not None], normalizer.finish()
+
+
+def made_of(parts: list[str], message: rs.Message) -> rs.Message:
+    assert message.origin is not None
+    origin = rs.Origin(provider=message.origin.provider, api=message.origin.api)
+    return drafting.message(parts, origin=origin, interrupted=False)
+
+
+@pytest.mark.parametrize("case", params("stream"))
+@hypothesis_settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_the_parts_of_a_reply_come_to_the_reply(case: Case, seed: int) -> None:
+    """Whenever they are taken, the same blocks, usage and origin."""
+    parts, message = drafted(case, None, seed)
+    again = made_of(parts, message)
+
+    assert again.blocks == message.blocks
+    assert again.usage == message.usage
+    assert again.origin == message.origin
+
+
+@pytest.mark.parametrize("case", params("stream"))
+@hypothesis_settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_no_part_holds_a_secret_however_the_stream_is_cut(case: Case, seed: int) -> None:
+    """DESIGN 4.7: masking stands before every write, drafts too."""
+    parts, message = drafted(case, rs.SecretMasker(values=[SECRET]), seed)
+
+    assert SECRET not in "".join(block.thought for block in made_of(parts, message).thinking)
+    assert all(SECRET not in part for part in parts)
+
+
+@pytest.mark.parametrize("case", params("stream"))
+def test_a_masked_draft_is_the_masked_message_where_nothing_is_sealed(case: Case) -> None:
+    """What is drafted and what is stored at the end are masked alike."""
+    masker = rs.SecretMasker(values=[SECRET])
+    parts, message = drafted(case, masker, seed=7)
+    stored, again = masked(message, masker), made_of(parts, message)
+
+    for mine, other in zip(again.blocks, stored.blocks, strict=True):
+        if not (isinstance(other, rs.ThinkingBlock) and other.signature is not None):
+            assert mine == other
+
+
+def test_a_seal_over_a_text_that_was_changed_is_left_out() -> None:
+    """A provider refuses a sealed thought that is not the one it sealed."""
+    draft = drafting.Draft(rs.SecretMasker(values=["hunter2-hunter2"]))
+    about: dict[str, Any] = {"sourceField": "thinking"}
+    draft.add(
+        [
+            rs.ReasoningChunk(phase="start", content_index=0, metadata=about),
+            rs.ReasoningChunk(text="it is hunter2-", content_index=0, metadata=about),
+            rs.ReasoningChunk(text="hunter2.", content_index=0, metadata=about),
+            rs.ReasoningChunk(
+                content_index=0,
+                phase="end",
+                is_complete=True,
+                metadata={**about, "signature": "c2ln"},
+            ),
+        ]
+    )
+    part = draft.take()
+    assert part is not None
+    (block,) = drafting.message([part], origin=rs.Origin()).thinking
+
+    assert "hunter2" not in block.thought
+    assert block.signature is None
+
+
+def test_the_newest_text_waits_until_no_secret_can_begin_in_it() -> None:
+    """A part is cut a lookback behind what has arrived."""
+    masker = rs.SecretMasker(values=["hunter2-hunter2"])
+    draft = drafting.Draft(masker)
+    draft.add([rs.TextChunk(text="x" * (masker.lookback * 3) + "hunter2-hun", content_index=0)])
+    part = draft.take()
+
+    assert part is not None
+    assert "hunter2" not in part
+
+
+def test_a_part_that_nobody_wrote_is_corrupt() -> None:
+    """A damaged draft is reported, never half read."""
+    with pytest.raises(rs.CorruptRow):
+        drafting.message(['[{"type":"nonsense"}]'], origin=rs.Origin())
