@@ -34,7 +34,7 @@ from reasoning_store.blocks import Message, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.usage import ContextUsage
-from reasoning_store.errors import Conflict, UsageError
+from reasoning_store.errors import UsageError
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.recorder import Reply
 from reasoning_store.session import Branch, Session, SessionSettings, Stored
@@ -443,6 +443,8 @@ class AsyncRecording:
             await running.aclose()
         if self._reply is not None and not self._reply.over:
             await self._leave(self._reply, error)
+        if self._reply is not None and self._reply.conflict is not None and error is None:
+            raise self._reply.conflict
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         if self._running is not None:
@@ -455,19 +457,21 @@ class AsyncRecording:
         if self._reply is None:
             self._reply = await self._hops.read(self._make)
             try:
-                await self._hops.read(self._reply.refuse_repeat)
-            except Conflict:
-                await _close(self._stream)
+                await self._hops.write(self._reply.begin)
+            except BaseException as error:
+                await self._leave(self._reply, error)
                 raise
         return self._reply
 
     async def _chunks(self) -> AsyncGenerator[Chunk]:
         reply = await self._begin()
         try:
+            reply.expect()
             async with aclosing(_events(self._stream)) as events:
                 async for raw in events:
                     for chunk in reply.feed(raw):
                         yield chunk
+                    reply.expect()
         except BaseException as error:
             await self._leave(reply, error)
             raise

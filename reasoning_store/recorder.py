@@ -12,24 +12,39 @@ drives it from a loop, ``aio.AsyncRecording`` from an asynchronous one.
 
 from __future__ import annotations
 
+import threading
+import time
 import weakref
 from collections.abc import Generator, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from reasoning_store.blocks import Message, ToolCallBlock
+from reasoning_store.blocks import Message, Origin, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Target
 from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
+from reasoning_store.ingress.drafting import Draft
 from reasoning_store.ingress.normalizer import StreamNormalizer
+from reasoning_store.ledger.values import DraftRow
 
 if TYPE_CHECKING:
     from reasoning_store.session import Session, Stored
 
+LEASE = 30.0
+"""Seconds after which a draft without a word from its recorder is an interrupted message."""
+PART_SECONDS = 1.0
+PART_CHARACTERS = 65_536
+"""How much of a reply may be in memory only: a second of it, or this much."""
+
 
 class Reply:
-    """One reply on its way into a session: what has arrived, and what becomes of it."""
+    """One reply on its way into a session: what has arrived, and what becomes of it.
+
+    A draft is begun before the first event is read, so that an attempt that was made
+    before is refused in time, and nothing that arrives is only in memory for long. The
+    keeper's thread writes it; everything else happens in the caller's.
+    """
 
     def __init__(
         self,
@@ -41,14 +56,24 @@ class Reply:
         idempotency_key: str | None,
     ) -> None:
         self._session = session
-        self._to = to
-        self._request = request
+        self._workings = session._workings
+        self._sent = _sent(to, request)
+        self._origin = Origin(
+            provider=to.provider, api=to.contract.api, model=to.model, base_url=to.base_url
+        )
         self._key = idempotency_key
         self._normalizer = StreamNormalizer(
             to.provider, to.model, to.contract.api, base_url=to.base_url, tags=tags
         )
+        self._pieces = Draft(self._workings.masker)
+        self._draft: DraftRow | None = None
+        self._parts = 0
+        self._renewed = 0.0
+        self._writing = threading.Lock()
+        self._waiting = False
         self._arrived = False
         self.over = False
+        self.conflict: Conflict | None = None
         self.stored: Stored | None = None
 
     @property
@@ -58,28 +83,60 @@ class Reply:
             return self.stored.message
         return self._normalizer.snapshot() if self._arrived else None
 
-    def refuse_repeat(self) -> None:
-        """Refuse an attempt whose key has been used. Reads the store."""
-        if self._key is None or self._arrived:
+    def begin(self) -> None:
+        """Begin the draft. Writes the store; refuses an attempt that was made before."""
+        if self._draft is not None or self.over:
             return
-        first = self._session._first_under(self._key)
-        if first is not None:
+        try:
+            self._draft = self._session._begin_draft(self._origin, self._sent, self._key)
+        except Conflict:
             self.over = True
-            raise Conflict(
-                "a reply was already recorded under this idempotency key",
-                stored=first,
-                hint="the first one is this error's .stored; a new attempt takes a new key",
-            )
+            raise
+        self._renewed = time.monotonic()
+        self._workings.keeper.add(self)
+
+    def expect(self) -> None:
+        """The model is being waited for; the draft is kept alive meanwhile."""
+        self._waiting = True
 
     def feed(self, raw: Any) -> list[Chunk]:
         """Take in one event. Computes only."""
+        self._waiting = False
         self._arrived = True
-        return self._normalizer.feed(raw)
+        chunks = self._normalizer.feed(raw)
+        with self._writing:
+            self._pieces.add(chunks)
+        if self._pieces.size >= PART_CHARACTERS:
+            self._workings.keeper.hurry()
+        return chunks
+
+    def keep(self) -> None:
+        """Write what has arrived since the last time, or that the recorder lives."""
+        with self._writing:
+            if self.over or self._draft is None:
+                return
+            try:
+                part = self._pieces.take()
+                if part is not None:
+                    self._parts += 1
+                    mine = self._session._add_part(self._draft, self._parts, part)
+                elif self._waiting and time.monotonic() - self._renewed > LEASE / 3:
+                    mine = self._session._renew(self._draft)
+                else:
+                    return
+            except ReasoningStoreError:
+                # The store is full or busy: the reply itself is stored, or refused, at its end.
+                return
+            self._renewed = time.monotonic()
+            if not mine:
+                self._workings.keeper.discard(self)
 
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
         rest = self._normalizer.close()
         self._save(interrupted=False)
+        if self.conflict is not None:
+            raise self.conflict
         return rest
 
     def leave(self, error: BaseException | None) -> None:
@@ -91,18 +148,39 @@ class Reply:
             if error is None or isinstance(error, GeneratorExit):
                 raise
             error.add_note(f"the interrupted reply could not be stored: {failure}")
+        if self.conflict is not None and error is not None:
+            error.add_note(f"the interrupted reply was not stored again: {self.conflict}")
 
     def _save(self, *, interrupted: bool) -> None:
-        self.over = True
-        if self._arrived:
-            message = self._normalizer.finish(interrupted)
-            self.stored = self._session._store_reply(
-                message,
-                self._normalizer.others,
-                to=self._to,
-                request=self._request,
-                idempotency_key=self._key,
+        with self._writing:
+            self.over = True
+            self._workings.keeper.discard(self)
+            draft, self._draft = self._draft, None
+        if draft is None:
+            return
+        message = self._normalizer.finish(interrupted) if self._arrived else None
+        if message is None:
+            self._session._drop_draft(draft)
+            return
+        try:
+            self.stored = self._session._finish_draft(
+                draft, message, self._normalizer.others, self._sent
             )
+        except Conflict as conflict:
+            self.conflict = conflict
+
+
+def _sent(to: Target, request: Request | None) -> dict[str, Any]:
+    """Return what is kept of the request that a reply answers."""
+    sent: dict[str, Any] = {
+        "provider": to.provider,
+        "model": to.model,
+        "api": to.contract.api,
+        "baseUrl": to.base_url,
+    }
+    if request is not None:
+        sent |= {"settings": request.settings.by_key(), "digest": request.digest}
+    return sent
 
 
 class Recording:
@@ -134,7 +212,7 @@ class Recording:
         return self.message.tool_calls if self.message is not None else ()
 
     def __enter__(self) -> Self:
-        self._refuse_repeat()
+        self._begin()
         return self
 
     def __exit__(
@@ -148,6 +226,8 @@ class Recording:
             running.close()
         if not self._reply.over:
             self._leave(error)
+        if self._reply.conflict is not None and error is None:
+            raise self._reply.conflict
 
     def __iter__(self) -> Iterator[Chunk]:
         if self._running is not None or self._reply.over:
@@ -157,19 +237,22 @@ class Recording:
         return generator
 
     def _chunks(self) -> Generator[Chunk]:
-        self._refuse_repeat()
+        self._begin()
+        reply = self._reply
         try:
+            reply.expect()
             for raw in self._stream:
-                yield from self._reply.feed(raw)
+                yield from reply.feed(raw)
+                reply.expect()
         except BaseException as error:
             self._leave(error)
             raise
-        yield from self._reply.complete()
+        yield from reply.complete()
 
-    def _refuse_repeat(self) -> None:
+    def _begin(self) -> None:
         try:
-            self._reply.refuse_repeat()
-        except Conflict:
+            self._reply.begin()
+        except BaseException:
             close_stream(self._stream)
             raise
 

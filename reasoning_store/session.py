@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
+from reasoning_store import recorder
 from reasoning_store import settings as _settings
 from reasoning_store.blocks import Message, Origin
 from reasoning_store.egress import request as _request
@@ -19,9 +20,17 @@ from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Target, Viewed, target
 from reasoning_store.egress.tokens import fixed_tokens
 from reasoning_store.egress.usage import ContextUsage, usage
-from reasoning_store.errors import UsageError
+from reasoning_store.errors import Conflict, NotFound, UsageError
+from reasoning_store.ingress import drafting
 from reasoning_store.ledger.carried import field_of, origin_of
-from reasoning_store.ledger.values import BranchRow, Segment, SessionRow, StoredRow
+from reasoning_store.ledger.values import (
+    BranchRow,
+    DraftRow,
+    Entry,
+    Segment,
+    SessionRow,
+    StoredRow,
+)
 from reasoning_store.recorder import Recording, Reply
 from reasoning_store.settings import Policy, ReasoningSettings, Resolved
 
@@ -39,7 +48,7 @@ class Stored:
     position: int
     branch: int
     tokens: int
-    """What the message counts, all of its thinking included."""
+    """What the message counts, all of its thinking included; 0 while it is still arriving."""
     created_at: datetime
     message: Message
     is_new: bool = False
@@ -156,14 +165,18 @@ class Session:
     ) -> list[Stored]:
         # Masking, counting and JSON are done before the ledger's lane is asked for.
         entries = [self._workings.entry(item, self._row.encoding, sent) for item in batch]
-        rows = self._workings.ledger.append(
-            self._row.key,
-            self._branch,
-            entries,
-            after=after,
-            idempotency_key=idempotency_key,
-            created_at=None if created_at is None else microseconds(created_at),
-        )
+        try:
+            rows = self._workings.ledger.append(
+                self._row.key,
+                self._branch,
+                entries,
+                after=after,
+                idempotency_key=idempotency_key,
+                created_at=None if created_at is None else microseconds(created_at),
+                resolve=self._resolve,
+            )
+        except Conflict as conflict:
+            raise _told(conflict) from None
         return [stored(row) for row in rows]
 
     def record(
@@ -198,53 +211,96 @@ class Session:
             to, tags = self._target(*names), self._policy(None).settings.tags
         return Reply(self, to=to, tags=tags, request=request, idempotency_key=idempotency_key)
 
-    def _first_under(self, idempotency_key: str) -> Stored | None:
-        rows = self._workings.ledger.by_idempotency_key(self._row.key, idempotency_key)
-        return stored(rows[0]) if rows else None
+    def _begin_draft(
+        self, origin: Origin, sent: Mapping[str, Any], idempotency_key: str | None
+    ) -> DraftRow:
+        try:
+            return self._workings.ledger.begin_draft(
+                self._row.key,
+                self._branch,
+                origin=origin,
+                sent=sent,
+                idempotency_key=idempotency_key,
+                lease=recorder.LEASE,
+                resolve=self._resolve,
+            )
+        except Conflict as conflict:
+            raise _told(conflict) from None
 
-    def _store_reply(
+    def _add_part(self, draft: DraftRow, number: int, part: str) -> bool:
+        return self._workings.ledger.add_part(draft, number, part, lease=recorder.LEASE)
+
+    def _renew(self, draft: DraftRow) -> bool:
+        return self._workings.ledger.renew(draft, lease=recorder.LEASE)
+
+    def _drop_draft(self, draft: DraftRow) -> None:
+        self._workings.ledger.drop_draft(draft)
+
+    def _finish_draft(
         self,
+        draft: DraftRow,
         message: Message,
         others: Iterable[Message],
-        *,
-        to: Target,
-        request: Request | None,
-        idempotency_key: str | None,
+        sent: Mapping[str, Any],
     ) -> Stored:
         """Store a recorded reply, and each further choice as a fork beside it."""
-        sent: dict[str, Any] = {
-            "provider": to.provider,
-            "model": to.model,
-            "api": to.contract.api,
-            "baseUrl": to.base_url,
-        }
-        if request is not None:
-            sent |= {"settings": request.settings.by_key(), "digest": request.digest}
-        (first,) = self._append([message], sent=sent, idempotency_key=idempotency_key)
+        entry = self._workings.entry(message, self._row.encoding, sent)
+        try:
+            (row,) = self._workings.ledger.finish_draft(draft, [entry])
+        except Conflict as conflict:
+            raise _told(conflict) from None
         for other in others:
-            branch = self._workings.ledger.fork(self._row.key, self._branch, first.position)
+            branch = self._workings.ledger.fork(self._row.key, draft.branch, row.position)
             Session(self._workings, self._row, branch)._append([other], sent=sent)
-        return first
+        return stored(row)
+
+    def _resolve(self, draft: DraftRow) -> Entry | None:
+        """Return what has arrived of a reply whose recorder is ended, if anything has."""
+        message = _drafted(draft, interrupted=True)
+        if not message.blocks and message.usage is None:
+            return None
+        # Its parts were masked when they were written.
+        return Entry(message, self._workings.counts(message, self._row.encoding), draft.sent)
 
     # Reading
 
     def history(
         self, *, limit: int | None = None, before: int | None = None, after: int | None = None
     ) -> list[Stored]:
-        """Return the messages, all of their thinking included (BR-002), oldest first."""
+        """Return the messages, all of their thinking included (BR-002), oldest first.
+
+        A reply that is being recorded stands last, as far as it has arrived, with the status
+        ``streaming``; ``interrupted`` where its recorder is gone.
+        """
         ledger = self._workings.ledger
+        # The draft first: where its message is there by the time the messages are read, it
+        # has become that message.
+        draft = ledger.draft(self._row.key, self._branch) if before is None else None
         rows = ledger.history(self._row.key, self._branch, limit=limit, before=before, after=after)
         others = siblings(ledger.branches(self._row.key), self._branch)
-        return [
+        found = [
             replace(stored(row), siblings=others[row.position])
             if row.position in others
             else stored(row)
             for row in rows
         ]
+        arriving = _arriving(draft) if draft is not None else None
+        last = found[-1].position if found else (after or 0)
+        if arriving is not None and last == arriving.position - 1:
+            found.append(arriving)
+        return found
 
     def get(self, position: int) -> Stored:
-        """Return one message."""
-        return stored(self._workings.ledger.get(self._row.key, self._branch, position))
+        """Return one message; of a reply that is being recorded, what has arrived so far."""
+        ledger = self._workings.ledger
+        draft = ledger.draft(self._row.key, self._branch)
+        try:
+            return stored(ledger.get(self._row.key, self._branch, position))
+        except NotFound:
+            arriving = _arriving(draft) if draft is not None else None
+            if arriving is None or arriving.position != position:
+                raise
+            return arriving
 
     # Branches
 
@@ -423,6 +479,39 @@ class SessionSettings:
 
     def _own(self) -> dict[str, Any]:
         return self._workings.ledger.get_session(self._row.owner, self._row.id).settings
+
+
+def _told(conflict: Conflict) -> Conflict:
+    """Return a conflict of the ledger's with what was stored as an application sees it."""
+    rows = conflict.stored
+    if isinstance(rows, list):
+        items = [stored(row) for row in rows]
+        conflict.stored = items[0] if len(items) == 1 else items or None
+    return conflict
+
+
+def _drafted(draft: DraftRow, *, interrupted: bool) -> Message:
+    return drafting.message(
+        draft.parts,
+        origin=draft.origin or Origin(),
+        interrupted=interrupted,
+        metadata=draft.metadata,
+    )
+
+
+def _arriving(draft: DraftRow) -> Stored | None:
+    """Return a draft as a reader sees it, if anything of it has arrived."""
+    message = _drafted(draft, interrupted=draft.expired)
+    if not message.blocks:
+        return None
+    return Stored(
+        id=draft.id,
+        position=draft.position,
+        branch=draft.branch,
+        tokens=0,
+        created_at=time_of(draft.created_at),
+        message=message if draft.expired else drafting.streaming(message),
+    )
 
 
 def siblings(branches: Sequence[BranchRow], mine: int) -> dict[int, tuple[int, ...]]:

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from reasoning_store import recorder
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.ingress.masking import Masker, masked
+from reasoning_store.keeper import Keeper
 from reasoning_store.ledger import engine, faults, migrate
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
@@ -139,6 +141,7 @@ class Workings:
         self.ledger = ledger
         self.masker = masker
         self.encoding = encoding
+        self.keeper = Keeper(every=recorder.PART_SECONDS)
 
     def entry(
         self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None

@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).parent.parent
 PACKAGE = CHECKOUT / "reasoning_store"
 
 VALUES = {"blocks", "chunks", "errors"}
-FACES = {"store", "session", "recorder", "aio"}
+FACES = {"store", "session", "recorder", "keeper", "aio"}
 ROOMS: dict[str, set[str]] = {
     "blocks": set(),
     "errors": set(),

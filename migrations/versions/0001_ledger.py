@@ -40,7 +40,8 @@ def state() -> list[sa.Column[Any]]:
         need("turn_has_call", sa.Integer),
         may("last_thinking"),
         may("last_sent"),
-        need("sum_exactness", sa.Integer),
+        need("sum_reported"),
+        need("sum_estimated"),
     ]
 
 
@@ -57,10 +58,12 @@ def belongs(table: str, to: str, *columns: str) -> sa.ForeignKeyConstraint:
 
 # old: what the branch has come to, locked. Each table's rows come as JSON under the names of
 # its columns, with positions from 1 and sums of the batch alone; what stood before is added
-# here (carried.then). NULL: the branch is not there, or does not end at "ends_at".
+# here (carried.then). NULL: the branch is not there, does not end at "ends_at", or its live
+# draft is not the one that this ends.
 APPEND = """
 CREATE FUNCTION append_messages(
-    for_key bigint, for_branch int, ends_at bigint, count bigint, now bigint,
+    for_key bigint, for_branch int, ends_at bigint, ends_draft text, count bigint, now bigint,
+    add_reasoning bigint, add_counted bigint, add_unreported bigint,
     heads json, texts json, thoughts json
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -70,16 +73,19 @@ BEGIN
         SELECT * FROM branches b
         WHERE b.session_key = for_key AND b.branch = for_branch
           AND (ends_at IS NULL OR b.next_position = ends_at + 1)
+          AND b.draft IS NOT DISTINCT FROM ends_draft
         FOR UPDATE
     ), made AS (
         INSERT INTO messages (
             session_key, branch, position, id, role, status, created_at, origin, visible,
-            exactness, has_call, shape, digest, sum_visible, sum_portable, sum_portable_calls,
-            opaque, turn_start, turn_has_call, last_thinking, last_sent, sum_exactness,
-            idempotency_key, batch, input, output, reasoning, cached
+            thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
+            sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
+            sum_reported, sum_estimated, idempotency_key, batch, input, output, reasoning,
+            cached, erased_at
         ) SELECT
             for_key, for_branch, old.next_position - 1 + n.position, n.id, n.role, n.status,
-            n.created_at, n.origin, n.visible, n.exactness, n.has_call, n.shape, n.digest,
+            n.created_at, n.origin, n.visible, n.thinking, n.exactness, n.has_call, n.shape,
+            n.digest,
             old.sum_visible + n.sum_visible, old.sum_portable + n.sum_portable,
             old.sum_portable_calls + n.sum_portable_calls,
             CASE WHEN n.opaque IS NULL THEN old.opaque ELSE (
@@ -100,8 +106,8 @@ BEGIN
                 ELSE n.turn_has_call END,
             coalesce(old.next_position - 1 + n.last_thinking, old.last_thinking),
             coalesce(old.next_position - 1 + n.last_sent, old.last_sent),
-            greatest(old.sum_exactness, n.sum_exactness),
-            n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached
+            old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
+            n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at
         FROM old, json_populate_recordset(NULL::messages, heads) n
         RETURNING *
     ), in_bodies AS (
@@ -121,19 +127,27 @@ BEGIN
             sum_portable = made.sum_portable, sum_portable_calls = made.sum_portable_calls,
             opaque = made.opaque, turn_start = made.turn_start,
             turn_has_call = made.turn_has_call, last_thinking = made.last_thinking,
-            last_sent = made.last_sent, sum_exactness = made.sum_exactness
+            last_sent = made.last_sent, sum_reported = made.sum_reported,
+            sum_estimated = made.sum_estimated, draft = NULL
         FROM old, made
         WHERE b.session_key = for_key AND b.branch = for_branch
           AND made.position = old.next_position - 1 + count
     ), in_sessions AS (
-        UPDATE sessions s SET updated_at = greatest(s.updated_at, now)
+        UPDATE sessions s SET
+            updated_at = greatest(s.updated_at, now),
+            sum_reasoning = s.sum_reasoning + add_reasoning,
+            sum_counted = s.sum_counted + add_counted,
+            sum_unreported = s.sum_unreported + add_unreported
         WHERE s.session_key = for_key AND EXISTS (SELECT FROM old)
     )
     SELECT old.next_position INTO first FROM old;
+    IF first IS NOT NULL AND ends_draft IS NOT NULL THEN
+        DELETE FROM drafts d WHERE d.session_key = for_key AND d.branch = for_branch;
+    END IF;
     RETURN first;
 END $$
 """
-DROP_APPEND = "DROP FUNCTION append_messages(bigint, int, bigint, bigint, bigint, json, json, json)"
+DROP_APPEND = "DROP FUNCTION append_messages"
 
 
 def on_postgres() -> bool:
@@ -150,10 +164,15 @@ def upgrade() -> None:
         may("title", sa.Text),
         need("metadata", sa.Text),
         need("settings", sa.Text),
+        may("profile", sa.Text),
         need("encoding", sa.Text),
         need("current_branch", sa.Integer),
         need("next_branch", sa.Integer),
         need("archived", sa.Integer),
+        need("sum_reasoning"),
+        need("sum_counted"),
+        need("sum_unreported"),
+        may("crossed", sa.Text),
         need("created_at"),
         need("updated_at"),
         primary("sessions"),
@@ -197,6 +216,7 @@ def upgrade() -> None:
         need("created_at"),
         may("origin"),
         need("visible"),
+        need("thinking"),
         need("exactness", sa.Integer),
         need("has_call", sa.Integer),
         may("shape", sa.Text),
@@ -208,6 +228,7 @@ def upgrade() -> None:
         may("output"),
         may("reasoning"),
         may("cached"),
+        may("erased_at"),
         primary("messages", "branch", "position"),
         belongs("messages", "branches", "branch"),
         sa.ForeignKeyConstraint(
@@ -260,7 +281,7 @@ def upgrade() -> None:
         may("sent", sa.Text),
         may("idempotency_key", sa.Text),
         need("parts", sa.Integer),
-        need("lease_until"),
+        may("lease_until"),
         need("created_at"),
         primary("drafts", "branch"),
         belongs("drafts", "branches", "branch"),

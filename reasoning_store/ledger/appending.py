@@ -11,9 +11,10 @@ expressions. It is a function because its plan is then kept by the server: prepa
 statements break behind poolers, and planning it anew takes twice as long as running it.
 The sum of two states (``carried.then``) is there written in SQL; a test holds them equal.
 
-Both return the first position, or None where the branch is not there, or where something
-already stands behind ``after``. Neither reads anything: the idempotency key is a unique
-index, and whoever calls this answers its violation.
+Both return the first position, or None where the branch is not there, where something
+already stands behind ``after``, or where the branch's live draft is not the one that this
+append ends (``drafts``). Neither reads anything: the idempotency key is a unique index, and
+whoever calls this answers its violation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, update
 
 from reasoning_store.ledger.branches import STATE
 from reasoning_store.ledger.carried import running
@@ -30,7 +31,8 @@ from reasoning_store.ledger.columns import Prepared, state_columns
 from reasoning_store.ledger.rows import state
 from reasoning_store.ledger.sessions import SAID
 from reasoning_store.ledger.sql import Sql, driver
-from reasoning_store.ledger.tables import bodies, branches, messages, thinking_blocks
+from reasoning_store.ledger.tables import bodies, branches, drafts, messages, thinking_blocks
+from reasoning_store.ledger.values import Thought
 
 _b = branches.c
 _THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
@@ -38,13 +40,19 @@ _TAKE = Sql(
     update(branches)
     .where(*_THIS)
     .where(or_(bindparam("after").is_(None), _b.next_position == bindparam("after") + 1))
-    .values(next_position=_b.next_position + bindparam("count"))
+    .where(_b.draft.is_not_distinct_from(bindparam("ending")))
+    .values(next_position=_b.next_position + bindparam("count"), draft=None)
     .returning(_b.next_position, *(_b[column] for column in STATE))
 )
 _SET_STATE = Sql(update(branches).where(*_THIS).values({name: bindparam(name) for name in STATE}))
 _INSERT_MESSAGE = Sql(insert(messages))
 _INSERT_BODY = Sql(insert(bodies))
 _INSERT_THINKING = Sql(insert(thinking_blocks))
+_END_DRAFT = Sql(
+    delete(drafts).where(
+        drafts.c.session_key == bindparam("key"), drafts.c.branch == bindparam("of")
+    )
+)
 
 
 def append(
@@ -54,22 +62,29 @@ def append(
     prepared: Sequence[Prepared],
     *,
     after: int | None,
-    idempotency_key: str | None,
+    ending: str | None,
     now: int,
 ) -> int | None:
-    """Write the messages behind one another and return the position of the first."""
+    """Write the messages behind one another and return the position of the first.
+
+    ``ending`` is the draft that ends with this, and whose parts go.
+    """
     # BR-002, BR-009, EC-004: everything is stored, whatever any setting says; no policy
     # reaches this room, and no row is written twice.
     write = _in_one if connection.dialect.name == "postgresql" else _in_steps
-    return write(connection, key, branch, prepared, after, idempotency_key, now)
+    return write(connection, key, branch, prepared, after, ending, now)
 
 
-def _keyed(prepared: Sequence[Prepared], idempotency_key: str | None) -> list[dict[str, Any]]:
-    """The columns of ``messages``; the first row bears the key of the whole batch."""
-    rows = [{**item.columns, "idempotency_key": None, "batch": None} for item in prepared]
-    if idempotency_key is not None:
-        rows[0].update(idempotency_key=idempotency_key, batch=len(rows))
-    return rows
+def _thought(prepared: Sequence[Prepared]) -> Thought:
+    """What the batch adds to the reasoning that the session has used."""
+    if len(prepared) == 1:
+        return prepared[0].thought
+    each = [item.thought for item in prepared]
+    return Thought(
+        reported=sum([one.reported for one in each]),
+        counted=sum([one.counted for one in each]),
+        unreported=sum([one.unreported for one in each]),
+    )
 
 
 def _in_steps(
@@ -78,12 +93,12 @@ def _in_steps(
     branch: int,
     prepared: Sequence[Prepared],
     after: int | None,
-    idempotency_key: str | None,
+    ending: str | None,
     now: int,
 ) -> int | None:
     count = len(prepared)
     this = {"key": key, "of": branch}
-    taken = _TAKE.row(connection, {**this, "after": after, "count": count})
+    taken = _TAKE.row(connection, {**this, "after": after, "ending": ending, "count": count})
     if taken is None:
         return None
     first: int = taken[0] - count
@@ -92,23 +107,34 @@ def _in_steps(
     heads: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
     thoughts: list[dict[str, Any]] = []
-    for head, item, carried in zip(
-        _keyed(prepared, idempotency_key), prepared, states, strict=True
-    ):
+    for item, carried in zip(prepared, states, strict=True):
         place = {"session_key": key, "branch": branch, "position": carried.position}
-        heads.append({**place, **head, **state_columns(carried)})
+        heads.append({**place, **item.columns, **state_columns(carried)})
         texts.append({**place, **item.body})
         thoughts += [{**place, **row} for row in item.thinking]
     _INSERT_MESSAGE.many(connection, heads)
     _INSERT_BODY.many(connection, texts)
     _INSERT_THINKING.many(connection, thoughts)
     _SET_STATE.run(connection, {**this, **state_columns(states[-1])})
-    SAID.run(connection, {"key": key, "now": now})
+    used = _thought(prepared)
+    SAID.run(
+        connection,
+        {
+            "key": key,
+            "now": now,
+            "reasoning": used.reported,
+            "counted": used.counted,
+            "unreported": used.unreported,
+        },
+    )
+    if ending is not None:
+        _END_DRAFT.run(connection, this)
     return first
 
 
 _CALL = """SELECT append_messages(
-    %s::bigint, %s::int, %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json)"""
+    %s::bigint, %s::int, %s::bigint, %s::text, %s::bigint, %s::bigint,
+    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json)"""
 
 
 def _in_one(
@@ -117,7 +143,7 @@ def _in_one(
     branch: int,
     prepared: Sequence[Prepared],
     after: int | None,
-    idempotency_key: str | None,
+    ending: str | None,
     now: int,
 ) -> int | None:
     # Positions and sums are those of the batch alone; the function adds what stands before.
@@ -125,16 +151,18 @@ def _in_one(
     texts: list[dict[str, Any]] = []
     thoughts: list[dict[str, Any]] = []
     sums = running([item.own for item in prepared])
-    for head, item, carried in zip(_keyed(prepared, idempotency_key), prepared, sums, strict=True):
+    for item, carried in zip(prepared, sums, strict=True):
         place = {"position": carried.position}
-        digest = "\\x" + head["digest"].hex()
-        heads.append({**place, **head, **state_columns(carried), "digest": digest})
+        digest = "\\x" + item.columns["digest"].hex()
+        heads.append({**place, **item.columns, **state_columns(carried), "digest": digest})
         texts.append({**place, **item.body})
         thoughts += [{**place, **row} for row in item.thinking]
     rows = [_json(table) for table in (heads, texts, thoughts)]
+    used = _thought(prepared)
+    used_up = (used.reported, used.counted, used.unreported)
     (first,) = (
         driver(connection)
-        .execute(_CALL, (key, branch, after, len(prepared), now, *rows))
+        .execute(_CALL, (key, branch, after, ending, len(prepared), now, *used_up, *rows))
         .fetchone()
     )
     return None if first is None else int(first)

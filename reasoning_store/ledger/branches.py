@@ -32,7 +32,8 @@ STATE = (
     "turn_has_call",
     "last_thinking",
     "last_sent",
-    "sum_exactness",
+    "sum_reported",
+    "sum_estimated",
 )
 """The carried state's columns, in the order of ``rows.state``."""
 _COLUMNS = (

@@ -9,11 +9,11 @@ Knows blocks and counts; knows no SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from reasoning_store.blocks import Block, Counts, ThinkingBlock, ToolCallBlock
-from reasoning_store.ledger.values import EXACTNESS, OwnThinking, State
+from reasoning_store.blocks import Block, Counts, Exactness, ThinkingBlock, ToolCallBlock
+from reasoning_store.ledger.values import OwnThinking, State
 
 NOTHING = State()
 
@@ -56,25 +56,54 @@ def state_of(
             thinking.append(block)
         elif isinstance(block, ToolCallBlock):
             has_call = True
+    return own_state(
+        [
+            (tokens, block.opaque, block.source_field)
+            for block, tokens in zip(thinking, counts.thinking, strict=True)
+        ],
+        visible=counts.visible,
+        exactness=counts.exactness,
+        has_call=has_call,
+        starts_turn=starts_turn,
+        origin=origin,
+        sent=sent,
+    )
+
+
+def own_state(
+    thinking: Sequence[tuple[int, bool, str | None]],
+    *,
+    visible: int,
+    exactness: Exactness,
+    has_call: bool,
+    starts_turn: bool,
+    origin: int | None,
+    sent: bool,
+) -> State:
+    """Return the same of a message of which only this is known.
+
+    ``thinking`` is of each block its tokens, whether it is opaque, and its source field.
+    """
     portable = 0
     opaque: dict[str, int] = {}
-    for block, tokens in zip(thinking, counts.thinking, strict=True):
-        if block.opaque:
-            key = opaque_key(origin, block.source_field)
+    for tokens, is_opaque, source_field in thinking:
+        if is_opaque:
+            key = opaque_key(origin, source_field)
             opaque[key] = opaque.get(key, 0) + tokens
         else:
             portable += tokens
     return State(
         position=1,
-        visible=counts.visible,
+        visible=visible,
         portable=portable,
         portable_calls=portable if has_call else 0,
         opaque={key: (own, own if has_call else 0) for key, own in opaque.items()},
         turn_start=1 if starts_turn else None,
         turn_has_call=has_call,
         last_thinking=1 if thinking else None,
-        exactness=counts.exactness,
         last_sent=1 if sent else None,
+        reported=int(exactness == "reported"),
+        estimated=int(exactness == "estimated"),
     )
 
 
@@ -97,8 +126,9 @@ def then(before: State, after: State) -> State:
         turn_start=_moved(after.turn_start, base, before.turn_start),
         turn_has_call=after.turn_has_call or (before.turn_has_call and not new_turn),
         last_thinking=_moved(after.last_thinking, base, before.last_thinking),
-        exactness=max(before.exactness, after.exactness, key=EXACTNESS.index),
         last_sent=_moved(after.last_sent, base, before.last_sent),
+        reported=before.reported + after.reported,
+        estimated=before.estimated + after.estimated,
     )
 
 

@@ -9,8 +9,8 @@ Knows blocks, codec and the columns' forms (``tables`` says what they hold); run
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -18,9 +18,10 @@ from typing import Any
 from reasoning_store import codec
 from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, ThinkingBlock
 from reasoning_store.errors import UsageError
+from reasoning_store.ledger import keys
 from reasoning_store.ledger.carried import state_of
 from reasoning_store.ledger.keys import origin_number
-from reasoning_store.ledger.values import EXACTNESS, Entry, State
+from reasoning_store.ledger.values import EXACTNESS, Entry, State, Thought
 
 _NAME_LIMIT = 1000
 
@@ -44,6 +45,12 @@ def name(value: str, what: str) -> str:
     if len(text.encode()) > _NAME_LIMIT:
         raise UsageError(f"{what} is longer than {_NAME_LIMIT} bytes")
     return text
+
+
+def repeat(idempotency_key: str) -> str:
+    """Return the column of an idempotency key."""
+    name(idempotency_key, "an idempotency key")
+    return keys.repeat(idempotency_key)
 
 
 _canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -76,6 +83,7 @@ class Prepared:
     body: dict[str, Any]
     thinking: list[dict[str, Any]]
     own: State
+    thought: Thought
     origin: tuple[int, str] | None
     """Its number and JSON, to be interned."""
 
@@ -110,6 +118,7 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "created_at": created_at,
             "origin": origin[0] if origin else None,
             "visible": counts.visible,
+            "thinking": sum(counts.thinking),
             "exactness": EXACTNESS.index(counts.exactness),
             "has_call": int(own.turn_has_call),
             "shape": _shape(message, counts) if thinking else None,
@@ -118,12 +127,35 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "output": _number(reported and reported.output),
             "reasoning": _number(reported and reported.reasoning),
             "cached": _number(reported and reported.cached),
+            "idempotency_key": None,
+            "batch": None,
+            "erased_at": None,
         },
         body=body(message, entry.sent),
         thinking=thinking,
         own=own,
+        thought=thought(message.role, _number(reported and reported.reasoning), counts.thinking),
         origin=origin,
     )
+
+
+def thought(role: str, reported: int | None, counted: Sequence[int]) -> Thought:
+    """Return what one message adds to the reasoning that its session has used."""
+    if role != "assistant":
+        return Thought()
+    if reported is None:
+        # Absent usage is not zero: what was counted stands in for it.
+        return Thought(counted=sum(counted), unreported=1)
+    return Thought(reported=reported)
+
+
+def keyed(prepared: Sequence[Prepared], idempotency_key: str | None) -> list[Prepared]:
+    """Return a batch under a key: its first row bears it, and how many rows it covers."""
+    rows = list(prepared)
+    if idempotency_key is not None:
+        key = {"idempotency_key": idempotency_key, "batch": len(rows)}
+        rows[0] = replace(rows[0], columns={**rows[0].columns, **key})
+    return rows
 
 
 @lru_cache(maxsize=256)
@@ -145,7 +177,8 @@ def _thinking(message: Message) -> list[tuple[int, ThinkingBlock]]:
 
 def _number(value: object) -> int | None:
     """What a sum can use of a reported number; what came is kept in the JSON all the same."""
-    return value if isinstance(value, int) and 0 <= value < 1 << 62 else None
+    # A trillion tokens are no report, and would overflow the sums.
+    return value if isinstance(value, int) and 0 <= value < 1 << 40 else None
 
 
 def _bare(block: Block) -> bool:
@@ -235,5 +268,6 @@ def state_columns(state: State) -> dict[str, Any]:
         "turn_has_call": int(state.turn_has_call),
         "last_thinking": state.last_thinking,
         "last_sent": state.last_sent,
-        "sum_exactness": EXACTNESS.index(state.exactness),
+        "sum_reported": state.reported,
+        "sum_estimated": state.estimated,
     }

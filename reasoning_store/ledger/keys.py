@@ -21,13 +21,17 @@ from hashlib import blake2b
 _63_BITS = (1 << 63) - 1
 
 
-def _hash(*parts: str, size: int = 8) -> int:
+def _digest(*parts: str) -> bytes:
     state = blake2b()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass")
         state.update(len(raw).to_bytes(8, "big"))
         state.update(raw)
-    return int.from_bytes(state.digest()[:size], "big") & _63_BITS
+    return state.digest()
+
+
+def _hash(*parts: str, size: int = 8) -> int:
+    return int.from_bytes(_digest(*parts)[:size], "big") & _63_BITS
 
 
 def session_key(owner: str, session_id: str) -> int:
@@ -50,6 +54,15 @@ def origin_number(origin_json: str) -> int:
     another origin, whatever was erased and written since.
     """
     return _hash(origin_json, size=6) or 1
+
+
+def repeat(idempotency_key: str) -> str:
+    """Return what an idempotency key is known by: 16 bytes of its hash, in hexadecimal.
+
+    Never the key itself: it may speak of what was said, and has to outlive an erasure, or
+    a late repeat would bring back what was erased.
+    """
+    return _digest(idempotency_key)[:16].hex()
 
 
 def new_id() -> str:

@@ -179,6 +179,15 @@ def get(
     return _read(connection, key, [one], thinking=thinking)[0]
 
 
+def from_position(
+    connection: Connection, key: int, branch: int, position: int, *, count: int
+) -> list[StoredRow]:
+    """Return at most ``count`` messages from a position on."""
+    found, _ = branches.get(connection, key, branch)
+    last = min(position + count - 1, found.state.position)
+    return _read(connection, key, _between(found, position, last), thinking=True)
+
+
 def by_idempotency_key(connection: Connection, key: int, name: str) -> list[StoredRow] | None:
     """Return what was appended under an idempotency key, if anything was."""
     row = _BY_KEY.row(connection, {"key": key, "idempotency_key": name})

@@ -155,7 +155,7 @@ def stored_row(
 
 def state(position: int, columns: Sequence[Any]) -> State:
     """Return a state from its columns, in the order of ``state_columns``."""
-    visible, portable, calls, opaque, turn, has_call, thinking, sent, exactness = columns
+    visible, portable, calls, opaque, turn, has_call, thinking, sent, reported, guessed = columns
     return State(
         position=position,
         visible=visible,
@@ -165,6 +165,7 @@ def state(position: int, columns: Sequence[Any]) -> State:
         turn_start=turn,
         turn_has_call=bool(has_call),
         last_thinking=thinking,
-        exactness=EXACTNESS[exactness],
         last_sent=sent,
+        reported=reported,
+        estimated=guessed,
     )

@@ -69,9 +69,13 @@ SAID = Sql(
     update(sessions)
     .where(_THIS)
     .values(
-        updated_at=case((_t.updated_at < bindparam("now"), bindparam("now")), else_=_t.updated_at)
+        updated_at=case((_t.updated_at < bindparam("now"), bindparam("now")), else_=_t.updated_at),
+        sum_reasoning=_t.sum_reasoning + bindparam("reasoning"),
+        sum_counted=_t.sum_counted + bindparam("counted"),
+        sum_unreported=_t.sum_unreported + bindparam("unreported"),
     )
 )
+"""What an append leaves on the session: that something was said, and what was thought."""
 _LAST = (1 << 63) - 1
 
 
@@ -122,6 +126,11 @@ def new(
         "current_branch": _FIRST,
         "next_branch": _FIRST + 1,
         "archived": 0,
+        "profile": None,
+        "sum_reasoning": 0,
+        "sum_counted": 0,
+        "sum_unreported": 0,
+        "crossed": None,
         "created_at": created_at,
         "updated_at": created_at,
     }

@@ -5,9 +5,9 @@ Every primary key, unique constraint and foreign key starts with ``session_key``
 are no sequences and no identity columns. ``settings_profiles`` belongs to an owner, not to
 a session: its session key is the owner's own, which no session can have.
 
-Texts. Names that people choose (owner, id, title, encoding, idempotency key, profile) are
-stored as JSON text, quotes and all: so any Python string comes back exactly, and equal
-strings are equal columns. Prose (``bodies.text``, ``thinking_blocks.thought``) stands
+Texts. Names that people choose (owner, id, title, encoding, profile) are stored as JSON
+text, quotes and all: so any Python string comes back exactly, and equal strings are equal
+columns. Prose (``bodies.text``, ``thinking_blocks.thought``) stands
 plainly in its column, which costs a third of decoding it and reads as prose in SQL; what no
 text column can hold (NUL, lone surrogates) stands in the row's JSON instead. Never JSONB.
 
@@ -82,7 +82,8 @@ def _state() -> tuple[Column[Any], ...]:
         _need("turn_has_call", Integer),
         _may("last_thinking"),
         _may("last_sent"),
-        _need("sum_exactness", Integer),  # index into values.EXACTNESS
+        _need("sum_reported"),
+        _need("sum_estimated"),
     )
 
 
@@ -96,10 +97,16 @@ sessions = Table(
     _may("title", Text),
     _need("metadata", Text),
     _need("settings", Text),
+    _may("profile", Text),  # the name of the settings profile that it uses
     _need("encoding", Text),
     _need("current_branch", Integer),  # no foreign key: the branch refers to the session
     _need("next_branch", Integer),
     _need("archived", Integer),
+    # What was thought here on all branches: values.BudgetRow
+    _need("sum_reasoning"),
+    _need("sum_counted"),
+    _need("sum_unreported"),
+    _may("crossed", Text),  # [name, ...]: the marks of a budget that were told
     _need("created_at"),
     _need("updated_at"),
     PrimaryKeyConstraint("session_key"),
@@ -146,18 +153,20 @@ messages = Table(
     _need("status", Text),
     _need("created_at"),
     _may("origin"),
-    _need("visible"),  # own tokens; those of each thinking block are in shape
+    _need("visible"),  # own tokens
+    _need("thinking"),  # ... of all its thinking; block by block they are in shape
     _need("exactness", Integer),
     _need("has_call", Integer),
     _may("shape", Text),  # [[place, tokens, flags, sourceField], ...]: values.Shape
     _need("digest", LargeBinary),  # columns.digest: 16 bytes over the whole message
     *_state(),
-    _may("idempotency_key", Text),  # on the first row of what was appended under it
+    _may("idempotency_key", Text),  # keys.repeat, on the first row of what was appended so
     _may("batch", Integer),  # ... and how many rows that is
     _may("input"),  # what the provider reported, beside the JSON in bodies, for sums
     _may("output"),
     _may("reasoning"),
     _may("cached"),
+    _may("erased_at"),  # when the message, or its reasoning, was
     PrimaryKeyConstraint("session_key", "branch", "position"),
     _belongs_to("branches", "branch"),
     ForeignKeyConstraint(["session_key", "origin"], ["origins.session_key", "origins.number"]),
@@ -208,11 +217,11 @@ drafts = Table(
     _key(),
     _need("branch", Integer),
     _need("id", Text),  # of the message to be, and of its recorder: branches.draft
-    _need("header", Text),  # JSON: role, origin, metadata, what is known before any part
+    _need("header", Text),  # JSON: origin, metadata: what is known before any part
     _may("sent", Text),
     _may("idempotency_key", Text),
     _need("parts", Integer),
-    _need("lease_until"),
+    _may("lease_until"),  # NULL: taken from its recorder, to be made a message as it is
     _need("created_at"),
     PrimaryKeyConstraint("session_key", "branch"),
     _belongs_to("branches", "branch"),

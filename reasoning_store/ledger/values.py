@@ -15,6 +15,8 @@ from reasoning_store.blocks import Counts, Exactness, Message, Origin
 
 EXACTNESS: tuple[Exactness, ...] = ("exact", "reported", "estimated")
 """From the best to the worst; a row stores the index."""
+OPAQUE = 0b111
+"""The flags of a stored shape that make it opaque: signed, encrypted, redacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,9 @@ class State:
     ``"<origin number>:<sourceField>"`` (number 0: no origin). ``turn_start`` is the message
     that starts the open turn; before the first real user message it is None, and
     ``turn_has_call`` speaks of everything so far. ``last_thinking`` and ``last_sent`` are
-    the last messages that have a thinking block, and that have a ``sent``.
+    the last messages that have a thinking block, and that have a ``sent``. ``reported`` and
+    ``estimated`` are how many messages hold a count that the provider gave, and one that
+    nobody knows exactly: numbers, so that a part can be taken away again.
     """
 
     position: int = 0
@@ -132,8 +136,56 @@ class State:
     turn_start: int | None = None
     turn_has_call: bool = False
     last_thinking: int | None = None
-    exactness: Exactness = "exact"
     last_sent: int | None = None
+    reported: int = 0
+    estimated: int = 0
+
+    @property
+    def exactness(self) -> Exactness:
+        """The worst label of any message."""
+        return "estimated" if self.estimated else "reported" if self.reported else "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """How much reasoning was used: as reported, and as counted where nothing was."""
+
+    reported: int = 0
+    counted: int = 0
+    """The counted thinking of the replies that reported nothing."""
+    unreported: int = 0
+    """How many replies those are."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """What a session has thought, on all of its branches, and which marks were told of it."""
+
+    thought: Thought
+    crossed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRow:
+    """A reply that is being recorded: what has arrived of the message at ``position``.
+
+    Its id is that of the message which it becomes. ``parts`` are JSON texts that only
+    their writer understands, in order; the handle that a recorder holds has none.
+    """
+
+    session_key: int
+    branch: int
+    id: str
+    position: int
+    origin: Origin | None
+    metadata: dict[str, Any] | None
+    sent: dict[str, Any] | None
+    idempotency_key: str | None
+    """As it is stored, to be compared only."""
+    created_at: int
+    parts: tuple[str, ...] = field(default=(), repr=False)
+    expired: bool = False
+    """Its recorder lives no more, or has lost it: what has arrived is what there will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +233,18 @@ class BranchRow:
     @property
     def next_position(self) -> int:
         return self.state.position + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What erasing took away, and where it did not reach."""
+
+    sessions: int = 0
+    messages: int = 0
+    thinking_blocks: int = 0
+    copies: tuple[str, ...] = ()
+    """Files that may still hold it: copies made before upgrades, and where the file or its
+    WAL could not be rewritten because somebody was using it, these."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reasoning_store import codec
 from reasoning_store.blocks import (
     Block,
     Counts,
@@ -22,7 +23,7 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import EXACTNESS, Entry, SessionRow
+from reasoning_store.ledger.values import EXACTNESS, DraftRow, Entry, SessionRow
 
 # Every code point there is: NUL, lone surrogates, pairs that merely stand side by side.
 any_text = st.one_of(
@@ -130,6 +131,29 @@ def answered(text: str = "No.", thought: str = "7 * 13", origin: Origin | None =
         ),
         Counts(visible=len(text), thinking=(len(thought),)),
     )
+
+
+def part(text: str) -> str:
+    """A part of a draft, as a recorder might write it."""
+    return codec.dumps({"text": text})
+
+
+def resolved(draft: DraftRow) -> Entry | None:
+    """What has arrived of a draft that was recorded in such parts, as a message."""
+    text = "".join([codec.loads(one)["text"] for one in draft.parts])
+    if not text:
+        return None
+    return Entry(
+        assistant(text, status="interrupted", origin=draft.origin),
+        Counts(visible=len(text)),
+        draft.sent,
+    )
+
+
+def complete(parts: int) -> Entry:
+    """The message of which the parts "1 ", "2 ", "3 " ... are the draft."""
+    text = "".join([f"{n} " for n in range(1, parts + 1)])
+    return Entry(assistant(text), Counts(visible=len(text)))
 
 
 _made = iter(range(1_000_000))

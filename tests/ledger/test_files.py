@@ -256,7 +256,7 @@ def test_a_full_disk_keeps_what_was_acknowledged(sqlite_path: Path) -> None:
         "DELETE FROM messages WHERE position = 2",
         "DELETE FROM messages WHERE position = 3",
         "UPDATE branches SET next_position = 3",
-        "UPDATE branches SET sum_exactness = 9",
+        "UPDATE branches SET opaque = '{'",
         "UPDATE messages SET exactness = 9",
         "UPDATE messages SET opaque = '{\"7:x\":1}'",
         "UPDATE bodies SET data = '[]'",

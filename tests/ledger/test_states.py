@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from reasoning_store.blocks import (
     Counts,
-    Exactness,
     Origin,
     TextBlock,
     ThinkingBlock,
@@ -22,7 +22,7 @@ from reasoning_store.errors import NotFound
 from reasoning_store.ledger import carried
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.values import EXACTNESS, Entry, State, StoredRow
+from reasoning_store.ledger.values import Entry, State, StoredRow
 
 from .histories import answered, any_text, entries, new_session, said
 
@@ -33,7 +33,7 @@ def counted(rows: Sequence[StoredRow], sent: set[str], numbers: dict[Origin, int
     opaque: dict[str, list[int]] = {}
     turn_start = last_thinking = last_sent = None
     turn_has_call = False
-    exactness: Exactness = "exact"
+    labels = Counter(row.counts.exactness for row in rows)
     for row in rows:
         message = row.message
         has_call = bool(message.tool_calls)
@@ -56,8 +56,6 @@ def counted(rows: Sequence[StoredRow], sent: set[str], numbers: dict[Origin, int
             last_thinking = row.position
         if row.id in sent:
             last_sent = row.position
-        if EXACTNESS.index(row.counts.exactness) > EXACTNESS.index(exactness):
-            exactness = row.counts.exactness
     return State(
         position=len(rows),
         visible=visible,
@@ -67,7 +65,8 @@ def counted(rows: Sequence[StoredRow], sent: set[str], numbers: dict[Origin, int
         turn_start=turn_start,
         turn_has_call=turn_has_call,
         last_thinking=last_thinking,
-        exactness=exactness,
+        reported=labels["reported"],
+        estimated=labels["estimated"],
         last_sent=last_sent,
     )
 

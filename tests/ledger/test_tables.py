@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint
 from sqlalchemy.dialects import sqlite
 
-from reasoning_store.ledger import appending, branches, interning, reading, sessions
+from reasoning_store.ledger import appending, branches, drafts, interning, reading, sessions
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import metadata
 
@@ -47,7 +47,7 @@ def test_nothing_is_numbered_by_the_database(table: Table) -> None:
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
-    for module in (appending, branches, interning, reading, sessions)
+    for module in (appending, branches, drafts, interning, reading, sessions)
     for name, statement in {
         **vars(module),
         **{

@@ -1,0 +1,70 @@
+"""Keeps the drafts of replies that are being recorded: one thread for a whole store.
+
+About once a second it writes what each reply has got since, so that a process that dies
+loses a second of it at most and readers elsewhere can follow; the loop that shows a reply
+never waits for a disk. While a reply waits for its model its lease is renewed. A reply
+whose reader has stopped asking is not kept alive: what arrived is written, the lease runs
+out, and everybody else sees a message that was interrupted.
+
+The thread lives while there is something to keep. It knows replies only by ``keep``.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Protocol
+
+
+class Kept(Protocol):
+    """A reply, as the keeper sees it."""
+
+    def keep(self) -> None:
+        """Write what there is to write. Never raises."""
+        ...
+
+
+class Keeper:
+    """The thread that keeps the drafts of one store."""
+
+    def __init__(self, *, every: float) -> None:
+        self._every = every
+        self._lock = threading.Lock()
+        self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, reply: Kept) -> None:
+        """Begin to keep a reply, until it is discarded or forgotten."""
+        with self._lock:
+            self._kept.add(reply)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="reasoning-store-keeper", daemon=True
+                )
+                self._thread.start()
+
+    def discard(self, reply: Kept) -> None:
+        with self._lock:
+            self._kept.discard(reply)
+            if not self._kept:
+                self._wake.set()
+
+    def hurry(self) -> None:
+        """Write soon: a reply has got much at once."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(self._every)
+            self._wake.clear()
+            with self._lock:
+                replies = list(self._kept)
+                if not replies:
+                    self._thread = None
+                    return
+            for reply in replies:
+                reply.keep()
+            # Nothing here may keep alive what its reader has let go of.
+            del replies
+            reply = None  # type: ignore[assignment]

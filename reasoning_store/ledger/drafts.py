@@ -1,0 +1,245 @@
+"""The SQL of drafts: replies that are still arriving.
+
+A draft is one row, and parts that are only ever added behind one another; it has no
+position of its own, no count and no digest. ``branches.draft`` names the live one, so that
+an append sees it in the row that it has to take anyway (``appending``).
+
+A draft ends in one of three ways. Its recorder ends it, by an append that deletes it. Its
+recorder drops it. Or somebody else is in a hurry: the draft is first *taken away*, after
+which nothing can be added to it, so that what is made of its parts, outside of any
+transaction, is what it ends as; whoever comes next may finish that.
+
+Parts are texts of JSON; nobody here reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+
+from reasoning_store import codec
+from reasoning_store.errors import CorruptRow, UsageError
+from reasoning_store.ledger import branches as lineages
+from reasoning_store.ledger.columns import holdable
+from reasoning_store.ledger.rows import UNREADABLE, parsed
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import branches, draft_parts, drafts, messages
+from reasoning_store.ledger.values import DraftRow
+
+_b, _d, _p = branches.c, drafts.c, draft_parts.c
+_BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
+_THIS = (
+    _d.session_key == bindparam("key"),
+    _d.branch == bindparam("of"),
+    _d.id == bindparam("this"),
+)
+_PARTS = and_(_p.session_key == _d.session_key, _p.branch == _d.branch)
+
+_CLAIM = Sql(
+    update(branches)
+    .where(*_BRANCH, _b.draft.is_(None))
+    .values(draft=bindparam("this"))
+    .returning(_b.next_position)
+)
+_RELEASE = Sql(
+    update(branches)
+    .where(*_BRANCH, _b.draft == bindparam("this"))
+    .values(draft=None)
+    .returning(_b.branch)
+)
+_INSERT = Sql(insert(drafts))
+_DELETE = Sql(delete(drafts).where(*_THIS))
+_GET = Sql(
+    select(
+        _b.draft,
+        _b.next_position,
+        _d.id,
+        _d.header,
+        _d.sent,
+        _d.idempotency_key,
+        _d.created_at,
+        _d.lease_until,
+        _d.parts,
+        _p.body,
+    )
+    .select_from(
+        branches.outerjoin(
+            drafts,
+            and_(_d.session_key == _b.session_key, _d.branch == _b.branch, _d.id == _b.draft),
+        ).outerjoin(draft_parts, _PARTS)
+    )
+    .where(*_BRANCH)
+    .order_by(_p.part)
+)
+_SINCE = Sql(
+    select(_p.body)
+    .select_from(drafts.outerjoin(draft_parts, and_(_PARTS, _p.part > bindparam("after"))))
+    .where(*_THIS)
+    .order_by(_p.part)
+)
+_COUNT = Sql(
+    update(drafts)
+    .where(*_THIS, _d.lease_until.is_not(None), _d.parts == bindparam("part") - 1)
+    .values(parts=bindparam("part"), lease_until=bindparam("until"))
+    .returning(_d.parts)
+)
+_COUNTED = Sql(select(_d.parts).where(*_THIS, _d.lease_until.is_not(None)))
+_INSERT_PART = Sql(insert(draft_parts))
+_RENEW = Sql(
+    update(drafts)
+    .where(*_THIS, _d.lease_until.is_not(None))
+    .values(lease_until=bindparam("until"))
+    .returning(_d.branch)
+)
+_TAKE_AWAY = Sql(update(drafts).where(*_THIS).values(lease_until=None).returning(_d.branch))
+_UNDER_KEY = Sql(
+    select(_d.branch).where(
+        _d.session_key == bindparam("key"), _d.idempotency_key == bindparam("idempotency_key")
+    )
+)
+_USED = Sql(
+    select(messages.c.position).where(
+        messages.c.session_key == bindparam("key"),
+        messages.c.idempotency_key == bindparam("idempotency_key"),
+    )
+)
+
+
+def columns_of(draft: DraftRow, *, until: int) -> dict[str, Any]:
+    """Return the columns of a new draft."""
+    header: dict[str, Any] = {}
+    if draft.origin is not None:
+        header["origin"] = codec.origin_to_json(draft.origin)
+    if draft.metadata is not None:
+        header["metadata"] = draft.metadata
+    return {
+        "session_key": draft.session_key,
+        "branch": draft.branch,
+        "id": draft.id,
+        "header": codec.dumps(header),
+        "sent": None if draft.sent is None else codec.dumps(draft.sent),
+        "idempotency_key": draft.idempotency_key,
+        "parts": 0,
+        "lease_until": until,
+        "created_at": draft.created_at,
+    }
+
+
+def begin(connection: Connection, row: Mapping[str, Any]) -> int | None:
+    """Write a draft and return the position that it will have.
+
+    None says that the branch is not there or has one, or that its key was used.
+    """
+    if _key_is_used(connection, row["session_key"], row["idempotency_key"]):
+        return None
+    claimed = _CLAIM.row(
+        connection, {"key": row["session_key"], "of": row["branch"], "this": row["id"]}
+    )
+    if claimed is None:
+        return None
+    _INSERT.run(connection, row)
+    position: int = claimed[0]
+    return position
+
+
+def _key_is_used(connection: Connection, key: int, idempotency_key: str | None) -> bool:
+    params = {"key": key, "idempotency_key": idempotency_key}
+    return idempotency_key is not None and bool(
+        _USED.rows(connection, params) or _UNDER_KEY.rows(connection, params)
+    )
+
+
+def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow | None:
+    """Return the draft of a branch with all of its parts, if there is one."""
+    lineages.check(branch)
+    found = _GET.rows(connection, {"key": key, "of": branch})
+    if not found:
+        raise lineages.no_branch()
+    live, position, id_, header, sent, idempotency_key, created_at, lease, count, _ = found[0]
+    if live is None:
+        return None
+    parts = tuple([line[-1] for line in found if line[-1] is not None])
+    if id_ is None or count != len(parts):
+        raise CorruptRow(f"the draft of branch {branch} is not whole")
+    try:
+        fields = parsed(header)
+        return DraftRow(
+            session_key=key,
+            branch=branch,
+            id=id_,
+            position=position,
+            origin=codec.origin_from_json(fields["origin"]) if "origin" in fields else None,
+            metadata=fields.get("metadata"),
+            sent=None if sent is None else parsed(sent),
+            idempotency_key=idempotency_key,
+            created_at=created_at,
+            parts=parts,
+            expired=lease is None or lease <= now,
+        )
+    except UNREADABLE:
+        raise CorruptRow(f"the draft of branch {branch} cannot be read back") from None
+
+
+def under_key(connection: Connection, key: int, idempotency_key: str) -> list[int]:
+    """Return the branches on which a draft has this idempotency key."""
+    params = {"key": key, "idempotency_key": idempotency_key}
+    return [branch for (branch,) in _UNDER_KEY.rows(connection, params)]
+
+
+def since(connection: Connection, draft: DraftRow, after: int) -> list[str] | None:
+    """Return the parts behind the first ``after``; None where the draft is there no more."""
+    found = _SINCE.rows(connection, {**_of(draft), "after": after})
+    return [body for (body,) in found if body is not None] if found else None
+
+
+def _of(draft: DraftRow) -> dict[str, Any]:
+    return {"key": draft.session_key, "of": draft.branch, "this": draft.id}
+
+
+def add(connection: Connection, draft: DraftRow, part: int, text: str, *, until: int) -> bool:
+    """Add a part behind those that are there; False where the draft is its recorder's no more.
+
+    A part that is there already was written by an earlier try.
+    """
+    if not holdable(text):
+        raise UsageError("a part is JSON text that every engine keeps", hint="use codec.dumps")
+    if _COUNT.row(connection, {**_of(draft), "part": part, "until": until}) is None:
+        counted = _COUNTED.row(connection, _of(draft))
+        if counted is not None and counted[0] != part:
+            raise UsageError(f"part {part} does not follow part {counted[0]}")
+        return counted is not None
+    _INSERT_PART.run(
+        connection,
+        {"session_key": draft.session_key, "branch": draft.branch, "part": part, "body": text},
+    )
+    return True
+
+
+def renew(connection: Connection, draft: DraftRow, *, until: int) -> bool:
+    """Lengthen the lease; False where the draft is its recorder's no more."""
+    return _RENEW.row(connection, {**_of(draft), "until": until}) is not None
+
+
+def take_away(connection: Connection, draft: DraftRow) -> DraftRow | None:
+    """Close a draft to its recorder and return it as it then is; None where it has ended."""
+    if _TAKE_AWAY.row(connection, _of(draft)) is None:
+        return None
+    found = get(connection, draft.session_key, draft.branch, now=draft.created_at)
+    if found is None or found.id != draft.id:
+        raise CorruptRow(f"branch {draft.branch} does not know its draft")
+    used = {"key": draft.session_key, "idempotency_key": found.idempotency_key}
+    if found.idempotency_key is not None and _USED.rows(connection, used):
+        # Its attempt has succeeded elsewhere; what arrived here is kept without the name.
+        return replace(found, idempotency_key=None)
+    return found
+
+
+def drop(connection: Connection, draft: DraftRow) -> bool:
+    """Remove a draft and its parts; False where it has ended."""
+    if _RELEASE.row(connection, _of(draft)) is None:
+        return False
+    _DELETE.run(connection, _of(draft))
+    return True

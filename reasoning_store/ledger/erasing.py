@@ -1,0 +1,394 @@
+"""The SQL of erasing: rows emptied or removed, and all that was made from them.
+
+A message that is erased leaves its row, with role, position, id and time, and nothing else;
+one whose reasoning is erased leaves what it said. Both change what stands behind them: the
+carried state is made anew in every branch that shares them, and compactions whose range
+holds them go. What a row becomes is worked out before (``Change``); here one transaction
+locks the session, finds which rows are still as they were read, and writes.
+
+The number of an idempotency key stays (``keys.repeat``): it says nothing, and a late repeat
+must not bring back what was erased. What a session has used of its budget stays used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, exists, func, or_, select, update
+
+from reasoning_store import codec
+from reasoning_store.blocks import Counts, Message
+from reasoning_store.errors import CorruptRow
+from reasoning_store.ledger import branches, carried, columns, pairs, rows, sessions
+from reasoning_store.ledger.keys import owner_key
+from reasoning_store.ledger.pairs import Links, Place
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import (
+    bodies,
+    compactions,
+    messages,
+    origins,
+    settings_profiles,
+    thinking_blocks,
+)
+from reasoning_store.ledger.tables import branches as branches_table
+from reasoning_store.ledger.tables import sessions as sessions_table
+from reasoning_store.ledger.values import EXACTNESS, OPAQUE, BranchRow, Entry, State, StoredRow
+
+_PAGE = 2000
+_m, _b, _t, _c, _o = messages.c, bodies.c, thinking_blocks.c, compactions.c, origins.c
+_s, _h = sessions_table.c, branches_table.c
+_PLACE = {"key": bindparam("key"), "of": bindparam("of"), "at": bindparam("at")}
+
+
+def _at(table: Any) -> tuple[Any, ...]:
+    return (
+        table.session_key == _PLACE["key"],
+        table.branch == _PLACE["of"],
+        table.position == _PLACE["at"],
+    )
+
+
+def _range(table: Any) -> tuple[Any, ...]:
+    return (
+        table.session_key == bindparam("key"),
+        table.branch == bindparam("of"),
+        table.position.between(bindparam("first"), bindparam("last")),
+    )
+
+
+_CHANGED = (
+    "status",
+    "origin",
+    "visible",
+    "thinking",
+    "exactness",
+    "has_call",
+    "shape",
+    "digest",
+    "input",
+    "output",
+    "reasoning",
+    "cached",
+)
+_LOCK = Sql(
+    select(_h.branch)
+    .where(_h.session_key == bindparam("key"))
+    .order_by(_h.branch)
+    .with_for_update()
+)
+_LOCK_SESSION = Sql(
+    select(_s.session_key).where(_s.session_key == bindparam("key")).with_for_update()
+)
+_LINKS = Sql(
+    select(_b.position, _b.data)
+    .where(_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
+    .where(or_(_b.data.like('%"type":"tool_call"%'), _b.data.like('%"type":"tool_response"%')))
+    .order_by(_b.position)
+)
+_ROLE = Sql(select(_m.role).where(*_at(_m)))
+_NOW = Sql(
+    select(_m.position, _m.digest, _m.status, _m.shape, _m.origin)
+    .where(*_range(_m))
+    .order_by(_m.position)
+)
+_CHANGE = Sql(
+    update(messages)
+    .where(*_at(_m))
+    .values({name: bindparam(name) for name in (*_CHANGED, "erased_at")})
+)
+_EMPTY = Sql(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
+_FORGET = Sql(delete(thinking_blocks).where(*_at(_t)))
+_OWN = Sql(
+    select(
+        _m.position,
+        _m.status,
+        _m.origin,
+        _m.visible,
+        _m.exactness,
+        _m.has_call,
+        _m.shape,
+        *(_m[name] for name in branches.STATE),
+    )
+    .where(*_range(_m))
+    .order_by(_m.position)
+    .limit(_PAGE)
+)
+_SET_STATE = Sql(
+    update(messages).where(*_at(_m)).values({name: bindparam(name) for name in branches.STATE})
+)
+_SET_HEAD = Sql(
+    update(branches_table)
+    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
+    .values({name: bindparam(name) for name in branches.STATE})
+)
+_RANGES = Sql(
+    select(_c.branch, _c.number, _c.first, _c.last).where(_c.session_key == bindparam("key"))
+)
+_SUMMARY = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+_UNSUMMARIZE = Sql(delete(compactions).where(*_SUMMARY, _c.number == bindparam("number")))
+_RESTORE = Sql(
+    update(compactions)
+    .where(*_SUMMARY, _c.superseded_by == bindparam("number"))
+    .values(superseded_by=None)
+)
+_UNUSED = Sql(
+    delete(origins).where(
+        _o.session_key == bindparam("key"),
+        _o.number == bindparam("number"),
+        ~exists().where(_m.session_key == bindparam("key"), _m.origin == bindparam("number")),
+    )
+)
+_ERASED = Sql(
+    select(func.count())
+    .select_from(messages)
+    .where(*_range(_m), _m.erased_at.is_not(None))
+)
+_MESSAGES = Sql(
+    select(func.count())
+    .select_from(messages)
+    .where(_m.session_key == bindparam("key"), _m.status != "erased")
+)
+_THOUGHTS = Sql(
+    select(func.count()).select_from(thinking_blocks).where(_t.session_key == bindparam("key"))
+)
+_DELETE = Sql(delete(sessions_table).where(_s.session_key == bindparam("key")))
+_OF_OWNER = Sql(
+    select(_s.session_key).where(
+        _s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner")
+    )
+)
+_PROFILES = Sql(
+    delete(settings_profiles).where(
+        settings_profiles.c.session_key == bindparam("owner_key"),
+        settings_profiles.c.owner == bindparam("owner"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a row becomes."""
+
+    place: Place
+    columns: Mapping[str, Any]
+    was: bytes | None
+    """The digest that it was read with: one that differs by now stays. None: none does."""
+
+
+def to_empty(connection: Connection, key: int, branch: int, position: int) -> list[Change]:
+    """Return how a message is erased, with what belongs to it (``pairs``)."""
+    branches.check(branch)
+    lineages = branches.all_of(connection, key)
+    lineage = next((one for one in lineages if one.number == branch), None)
+    if lineage is None:
+        raise branches.no_branch()
+    known: dict[int, list[Links]] = {}
+
+    def links(of: int) -> Sequence[Links]:
+        if of not in known:
+            found = _LINKS.rows(connection, {"key": key, "of": of})
+            known[of] = [_linked(at, data) for at, data in found]
+        return known[of]
+
+    start = (branches.place(lineage, position).branch, position)
+    changes = []
+    for place in sorted(pairs.together(start, lineages, links)):
+        ((role,),) = _ROLE.rows(connection, _params(key, place))
+        emptied = Entry(Message(role=role, status="erased"))
+        changes.append(Change(place, columns.prepare(emptied, id="", created_at=0).columns, None))
+    return changes
+
+
+def _linked(position: int, data: str) -> Links:
+    found = rows.parsed(data).get("blocks", ())
+    kinds: dict[str, set[str]] = {"tool_call": set(), "tool_response": set()}
+    for block in found:
+        if block is not None and block["type"] in kinds:
+            kinds[block["type"]].add(block["id" if block["type"] == "tool_call" else "callId"])
+    return Links(position, frozenset(kinds["tool_call"]), frozenset(kinds["tool_response"]))
+
+
+def unthought(row: StoredRow, counts: Counts) -> Change:
+    """Return how a message becomes one without reasoning; it was read without."""
+    entry = Entry(row.message, counts)
+    return Change(
+        (row.branch, row.position),
+        columns.prepare(entry, id=row.id, created_at=row.created_at).columns,
+        row.digest,
+    )
+
+
+def _params(key: int, place: Place) -> dict[str, Any]:
+    return {"key": key, "of": place[0], "at": place[1]}
+
+
+def lock(connection: Connection, key: int) -> None:
+    """Keep appends, forks and other erasures of this session waiting.
+
+    Branches before the session, the order in which an append takes them; what was forked
+    until the session was held is then locked too.
+    """
+    _LOCK.rows(connection, {"key": key})
+    if _LOCK_SESSION.row(connection, {"key": key}) is None:
+        raise sessions.no_session()
+    _LOCK.rows(connection, {"key": key})
+
+
+def apply(
+    connection: Connection, key: int, changes: Iterable[Change], *, now: int
+) -> tuple[int, int]:
+    """Write the changes; return how many messages and thinking blocks went."""
+    lock(connection, key)
+    lineages = branches.all_of(connection, key)
+    by_branch: dict[int, dict[int, Change]] = {}
+    for change in changes:
+        by_branch.setdefault(change.place[0], {})[change.place[1]] = change
+    made: list[Change] = []
+    gone: set[int] = set()
+    thoughts = 0
+    for branch, wanted in by_branch.items():
+        span = {"key": key, "of": branch, "first": min(wanted), "last": max(wanted)}
+        for position, digest, status, shape, origin in _NOW.rows(connection, span):
+            found = wanted.get(position)
+            if found is None or status == "erased" or found.was not in (None, digest):
+                continue
+            made.append(found)
+            thoughts += len(rows.parsed(shape)) if shape is not None else 0
+            if origin is not None and found.columns["origin"] is None:
+                gone.add(origin)
+    _write(connection, key, made, now)
+    _carry(connection, key, lineages, made)
+    _summaries(connection, key, lineages, made)
+    _UNUSED.many(connection, [{"key": key, "number": number} for number in sorted(gone)])
+    return sum(_empties(change) for change in made), thoughts
+
+
+def _empties(change: Change) -> bool:
+    return bool(change.columns["status"] == "erased")
+
+
+def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -> None:
+    _CHANGE.many(
+        connection,
+        [
+            {
+                **_params(key, change.place),
+                **{name: change.columns[name] for name in _CHANGED},
+                "erased_at": now,
+            }
+            for change in made
+        ],
+    )
+    _EMPTY.many(connection, [_params(key, change.place) for change in made if _empties(change)])
+    _FORGET.many(connection, [_params(key, change.place) for change in made])
+
+
+def _carry(
+    connection: Connection, key: int, lineages: Sequence[BranchRow], made: Sequence[Change]
+) -> None:
+    """Make the carried state anew behind the changes, in every branch that shares them."""
+    firsts: dict[int, int] = {}
+    for change in made:
+        branch, position = change.place
+        firsts[branch] = min(firsts.get(branch, position), position)
+    # In the order of their numbers, so that what a branch starts from is done already.
+    for lineage in lineages:
+        start = firsts.get(lineage.number)
+        if any(
+            segment.branch != lineage.number and firsts.get(segment.branch, _NEVER) <= segment.last
+            for segment in lineage.segments
+        ):
+            start = lineage.first
+        if start is not None:
+            _carry_one(connection, key, lineage, start)
+
+
+_NEVER = 1 << 63
+
+
+def _carry_one(connection: Connection, key: int, lineage: BranchRow, start: int) -> None:
+    this = {"key": key, "of": lineage.number}
+    state = branches.states(connection, key, lineage, [start - 1])[start - 1][0]
+    while True:
+        span = {**this, "first": state.position + 1, "last": lineage.state.position}
+        page = _OWN.rows(connection, span)
+        changed: list[dict[str, Any]] = []
+        for row in page:
+            try:
+                old, own = _states(row)
+            except rows.UNREADABLE:
+                raise CorruptRow(f"message {row[0]} cannot be read back") from None
+            state = carried.then(state, own)
+            if state != old:
+                changed.append({**this, "at": row[0], **columns.state_columns(state)})
+        _SET_STATE.many(connection, changed)
+        if len(page) < _PAGE:
+            break
+    _SET_HEAD.run(connection, {**this, **columns.state_columns(state)})
+
+
+def _states(row: Sequence[Any]) -> tuple[State, State]:
+    """Return the state that a row carries, and the one that its message is on its own."""
+    position, status, origin, visible, exactness, has_call, shape, *stored = row
+    old = rows.state(position, stored)
+    erased = status == "erased"
+    own = carried.own_state(
+        [
+            (tokens, bool(flags & OPAQUE), source_field)
+            for _, tokens, flags, source_field in (rows.parsed(shape) if shape else ())
+        ],
+        visible=visible,
+        exactness=EXACTNESS[exactness],
+        has_call=bool(has_call),
+        starts_turn=old.turn_start == position and not erased,
+        origin=origin,
+        sent=old.last_sent == position and not erased,
+    )
+    return old, own
+
+
+def _summaries(
+    connection: Connection, key: int, lineages: Sequence[BranchRow], made: Sequence[Change]
+) -> None:
+    """Remove the compactions that were made from what is gone; those inside hold again."""
+    by_number = {lineage.number: lineage for lineage in lineages}
+    doomed = [
+        {"key": key, "of": branch, "number": number}
+        for branch, number, first, last in _RANGES.rows(connection, {"key": key})
+        if any(
+            first <= change.place[1] <= last and pairs.holds(by_number[branch], change.place)
+            for change in made
+        )
+    ]
+    _UNSUMMARIZE.many(connection, doomed)
+    _RESTORE.many(connection, doomed)
+
+
+def was_erased(connection: Connection, key: int, stored: Sequence[StoredRow]) -> bool:
+    """Whether any of these rows, which stand behind one another, was erased."""
+    span = {"first": stored[0].position, "last": stored[-1].position}
+    row = _ERASED.row(connection, {"key": key, "of": stored[0].branch, **span})
+    return row is not None and row[0] > 0
+
+
+def remove(connection: Connection, key: int) -> tuple[int, int]:
+    """Remove a session whole; return how many messages and thinking blocks it had."""
+    lock(connection, key)
+    ((gone,),) = _MESSAGES.rows(connection, {"key": key})
+    ((thoughts,),) = _THOUGHTS.rows(connection, {"key": key})
+    _DELETE.run(connection, {"key": key})
+    return gone, thoughts
+
+
+def sessions_of(connection: Connection, owner: str) -> list[int]:
+    """Return the keys of all sessions of an owner."""
+    params = {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
+    return [key for (key,) in _OF_OWNER.rows(connection, params)]
+
+
+def remove_profiles(connection: Connection, owner: str) -> None:
+    """Remove the settings profiles of an owner."""
+    _PROFILES.run(connection, {"owner_key": owner_key(owner), "owner": codec.dumps(owner)})

@@ -1,0 +1,37 @@
+"""The verbs of branches: listed, forked, made current."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from reasoning_store.ledger import branches, sessions
+from reasoning_store.ledger.opened import Opened
+from reasoning_store.ledger.values import BranchRow, SessionRow
+
+
+class BranchVerbs(Opened):
+    """The lines of a conversation."""
+
+    def branches(self, session_key: int) -> list[BranchRow]:
+        return self._read(lambda connection: branches.all_of(connection, session_key), single=True)
+
+    def get_branch(self, session_key: int, branch: int) -> BranchRow:
+        return self._read(
+            lambda connection: branches.get(connection, session_key, branch)[0], single=True
+        )
+
+    def fork(self, session_key: int, branch: int, at: int, *, created_at: int | None = None) -> int:
+        """Return a new branch that shares the messages before ``at`` and nothing after."""
+        now = self._clock() if created_at is None else created_at
+        return self._write(
+            lambda connection: branches.fork(connection, session_key, branch, at, created_at=now)
+        )
+
+    def activate(self, session_key: int, branch: int) -> SessionRow:
+        """Make a branch the one that opening the session gives."""
+
+        def work(connection: Connection) -> SessionRow:
+            branches.get(connection, session_key, branch)
+            return sessions.change(connection, session_key, "current_branch", branch)
+
+        return self._write(work)

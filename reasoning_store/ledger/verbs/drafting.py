@@ -1,0 +1,179 @@
+"""The verbs of drafts: a reply that is recorded while it arrives.
+
+A recorder holds the ``DraftRow`` that ``begin_draft`` gave it. ``add_part`` and ``renew``
+answer whether the draft is still its own: somebody else may have ended it, and then the
+recorder goes on without writing, and is told at its end.
+
+To show a conversation with its draft, read the draft first: where a message stands at its
+position by the time the messages are read, the draft has become that message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from reasoning_store.blocks import Origin
+from reasoning_store.errors import Conflict, UsageError
+from reasoning_store.ledger import branches, columns, drafts, reading
+from reasoning_store.ledger.columns import Prepared
+from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
+from reasoning_store.ledger.verbs.writing import Resolve, WritingVerbs, new_rows, same
+
+LEASE = 30.0
+"""Seconds for which a draft is its recorder's without a word from it (DESIGN 5)."""
+
+
+class DraftVerbs(WritingVerbs):
+    """Replies that are still arriving."""
+
+    def begin_draft(
+        self,
+        session_key: int,
+        branch: int,
+        *,
+        origin: Origin | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        sent: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        lease: float = LEASE,
+        resolve: Resolve | None = None,
+    ) -> DraftRow:
+        """Begin the one draft that a branch can have; one that is there ends as interrupted.
+
+        ``idempotency_key`` names the attempt. Where a message was written under it, or a
+        draft that has lost its recorder, this is a Conflict that carries the rows; where a
+        reply is being recorded under it just now, it is a Conflict, and that one goes on.
+        ``resolve`` is that of ``append``.
+        """
+        branches.check(branch)
+        now = self._clock()
+        draft = DraftRow(
+            session_key=session_key,
+            branch=branch,
+            id=self._new_id(),
+            position=0,
+            origin=origin,
+            metadata=None if metadata is None else dict(metadata),
+            sent=None if sent is None else dict(sent),
+            idempotency_key=None if idempotency_key is None else columns.repeat(idempotency_key),
+            created_at=now,
+        )
+        row = drafts.columns_of(draft, until=now + _microseconds(lease))
+
+        while True:
+            position = self._write(lambda connection: drafts.begin(connection, row))
+            if position is not None:
+                return replace(draft, position=position)
+            other = self._read(lambda connection: self._other_draft(connection, draft))
+            if other is not None:
+                self._end(other, resolve, (), now=self._clock())
+
+    def _other_draft(self, connection: Connection, draft: DraftRow) -> DraftRow | None:
+        """Return the draft that has to end first; raise what cannot be got past."""
+        key, now = draft.session_key, self._clock()
+        if draft.idempotency_key is not None:
+            stored = reading.by_idempotency_key(connection, key, draft.idempotency_key)
+            if stored is not None:
+                raise Conflict(
+                    "a reply was already recorded under this idempotency key", stored=stored
+                )
+            for branch in drafts.under_key(connection, key, draft.idempotency_key):
+                found = drafts.get(connection, key, branch, now=now)
+                if found is None or found.expired:
+                    return found
+                raise Conflict("a reply is being recorded under this idempotency key")
+        return drafts.get(connection, key, draft.branch, now=now)
+
+    def add_part(self, draft: DraftRow, part: int, text: str, *, lease: float = LEASE) -> bool:
+        """Write what has arrived since, as part 1, 2, 3 ..., and renew the lease.
+
+        ``text`` is JSON that only its writer understands. The same part again is nothing.
+        False says that the draft was ended by somebody else, and that nothing was written.
+        """
+        until = self._clock() + _microseconds(lease)
+        return self._write(
+            lambda connection: drafts.add(connection, draft, part, text, until=until),
+            again_when_lost=True,
+        )
+
+    def renew(self, draft: DraftRow, *, lease: float = LEASE) -> bool:
+        """Say that the recorder lives; False where the draft was ended by somebody else."""
+        until = self._clock() + _microseconds(lease)
+        return self._write(
+            lambda connection: drafts.renew(connection, draft, until=until),
+            single=True,
+            again_when_lost=True,
+        )
+
+    def finish_draft(
+        self, draft: DraftRow, entries: Sequence[Entry], *, created_at: int | None = None
+    ) -> list[StoredRow]:
+        """End a draft: its message, and what follows it, take the place of its parts.
+
+        The first message has the draft's id and, unless another is given, its time.
+        Repeated with the same messages it returns the same rows. Where somebody else has
+        ended it this is a Conflict that carries the rows which that made of it, if any.
+        """
+        if not entries:
+            raise UsageError("finish_draft: no message was given; see drop_draft")
+        at = draft.created_at if created_at is None else self._time(created_at)
+        first, *rest = entries
+        batch = [self._prepared(first, at, id=draft.id)]
+        batch += [self._prepared(entry, at) for entry in rest]
+        prepared = columns.keyed(batch, draft.idempotency_key)
+
+        position = self._append(
+            draft.session_key, draft.branch, prepared, ending=draft.id, now=self._clock()
+        )
+        if position is not None:
+            return new_rows(draft.branch, position, prepared)
+        return self._read(lambda connection: _what_became(connection, draft, prepared))
+
+    def drop_draft(self, draft: DraftRow) -> bool:
+        """Remove a draft of which nothing has arrived; False where it has ended."""
+        return self._write(lambda connection: drafts.drop(connection, draft))
+
+    def end_draft(self, draft: DraftRow, resolve: Resolve) -> bool:
+        """End somebody else's draft as what has arrived of it; False where it has ended."""
+        return self._end(draft, resolve, (), now=self._clock()) is not None
+
+    def draft(self, session_key: int, branch: int) -> DraftRow | None:
+        """Return the draft of a branch with all of its parts, if there is one."""
+        now = self._clock()
+        return self._read(
+            lambda connection: drafts.get(connection, session_key, branch, now=now), single=True
+        )
+
+    def parts_since(self, draft: DraftRow, parts: int) -> list[str] | None:
+        """Return what has arrived behind the first ``parts`` of them.
+
+        None says that the draft has ended: the message is at its position, if there is one.
+        """
+        return self._read(lambda connection: drafts.since(connection, draft, parts), single=True)
+
+
+def _microseconds(lease: float) -> int:
+    return int(lease * 1_000_000)
+
+
+def _what_became(
+    connection: Connection, draft: DraftRow, prepared: Sequence[Prepared]
+) -> list[StoredRow]:
+    """Return what an earlier try of this end wrote; raise what somebody else did instead."""
+    there = reading.from_position(
+        connection, draft.session_key, draft.branch, draft.position, count=len(prepared)
+    )
+    stored = [row for row in there[:1] if row.id == draft.id] or None
+    if stored is not None and same(there, prepared):
+        return there
+    if stored is None and draft.idempotency_key is not None:
+        stored = reading.by_idempotency_key(connection, draft.session_key, draft.idempotency_key)
+    raise Conflict(
+        "this reply was ended while it was being recorded",
+        stored=stored,
+        hint="what was stored of it, if anything, is this error's .stored",
+    )

@@ -1,0 +1,78 @@
+"""The verbs that read messages, and what they have come to.
+
+Whole values come back; no cursor is left open.
+"""
+
+from __future__ import annotations
+
+from reasoning_store.ledger import branches, columns, reading
+from reasoning_store.ledger.opened import Opened
+from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow, UsageRows
+
+
+class ReadingVerbs(Opened):
+    """Messages and their sums, as they are stored."""
+
+    def by_idempotency_key(self, session_key: int, idempotency_key: str) -> list[StoredRow] | None:
+        """Return what was appended under a key, if anything was."""
+        text = columns.repeat(idempotency_key)
+        return self._read(
+            lambda connection: reading.by_idempotency_key(connection, session_key, text)
+        )
+
+    def history(
+        self,
+        session_key: int,
+        branch: int,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        thinking: bool = True,
+    ) -> list[StoredRow]:
+        """Return messages in order, those strictly between ``after`` and ``before``.
+
+        A ``limit`` keeps those next to ``after`` where only that is given, else the latest.
+        Without ``thinking`` the table that holds it is not read.
+        """
+        return self._read(
+            lambda connection: reading.history(
+                connection,
+                session_key,
+                branch,
+                limit=limit,
+                before=before,
+                after=after,
+                thinking=thinking,
+            )
+        )
+
+    def get(
+        self, session_key: int, branch: int, position: int, *, thinking: bool = True
+    ) -> StoredRow:
+        return self._read(
+            lambda connection: reading.get(
+                connection, session_key, branch, position, thinking=thinking
+            )
+        )
+
+    def head(self, session_key: int, branch: int) -> State:
+        """Return the state at the head of a branch; its position is the last one there."""
+        return self._read(
+            lambda connection: branches.get(connection, session_key, branch)[0].state, single=True
+        )
+
+    def states(self, session_key: int, branch: int, at: int | None = None) -> UsageRows:
+        """Return what a count of any policy needs at the head, or at an earlier position."""
+        return self._read(lambda connection: reading.usage(connection, session_key, branch, at))
+
+    def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:
+        """Return the last recorded reply's request, at the head or at an earlier position."""
+        return self._read(lambda connection: reading.last_sent(connection, session_key, branch, at))
+
+    def recount(self, session_key: int, branch: int) -> list[Recounted]:
+        """Return each row's carried state beside the one recomputed from the rows.
+
+        The last is the branch's own.
+        """
+        return self._read(lambda connection: reading.recount(connection, session_key, branch))

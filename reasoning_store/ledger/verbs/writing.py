@@ -1,0 +1,264 @@
+"""The verbs that write messages: prepare, intern, append, and who answers a used key.
+
+Everything slow or able to fail in a caller's value (JSON, digests) is done before the
+transaction starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from sqlalchemy import Connection
+
+from reasoning_store.errors import Conflict, CorruptRow, UsageError
+from reasoning_store.ledger import (
+    appending,
+    branches,
+    columns,
+    drafts,
+    engine,
+    faults,
+    interning,
+    keys,
+    reading,
+)
+from reasoning_store.ledger.columns import Prepared
+from reasoning_store.ledger.opened import Opened
+from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
+
+Resolve: TypeAlias = Callable[[DraftRow], Entry | None]
+"""What has arrived of a draft, as a message: the caller's answer, asked for outside of any
+transaction. The same draft has the same answer, and there always is one."""
+_REMEMBERED = 4096
+_ATTEMPTS = 50
+"""Drafts come and go: many times over, what was in the way may be gone when looked at."""
+_MOST = 1 << 62
+_MOST_TOKENS = 1 << 40
+
+
+class WritingVerbs(Opened):
+    """Messages, written once."""
+
+    def __init__(
+        self,
+        database: engine.Database,
+        *,
+        clock: Callable[[], int] = keys.now,
+        new_id: Callable[[], str] = keys.new_id,
+    ) -> None:
+        super().__init__(database, clock=clock, new_id=new_id)
+        self._interned: dict[tuple[int, int], None] = {}
+
+    def append(
+        self,
+        session_key: int,
+        branch: int,
+        entries: Sequence[Entry],
+        *,
+        after: int | None = None,
+        idempotency_key: str | None = None,
+        created_at: int | None = None,
+        resolve: Resolve | None = None,
+    ) -> list[StoredRow]:
+        """Append messages behind one another, all or none of them.
+
+        ``idempotency_key`` covers all of ``entries``: given again with equal messages it
+        returns what was written first, with others it is a Conflict. ``after`` is the
+        position that the first of them must follow.
+
+        A reply that is being recorded on the branch ends with this: ``resolve`` is asked,
+        outside of any transaction, for the message that has arrived of it, and may answer
+        None where that is nothing. Without ``resolve`` it is a Conflict.
+        """
+        if not entries:
+            raise UsageError("append: no message was given")
+        if after is not None:
+            after = min(max(after, -1), _MOST)
+        key_text = None if idempotency_key is None else columns.repeat(idempotency_key)
+        at = self._time(created_at)
+        prepared = columns.keyed([self._prepared(entry, at) for entry in entries], key_text)
+        branches.check(branch)
+
+        attempts = 1
+        first = self._append(session_key, branch, prepared, after=after, now=at)
+        while first is None:
+            found = self._read(
+                lambda connection: self._in_the_way(
+                    connection, session_key, branch, prepared, key_text, after
+                )
+            )
+            if isinstance(found, list):
+                return found
+            if found is not None:
+                first = self._end(found, resolve, prepared, after=after, now=at)
+            elif attempts < _ATTEMPTS:
+                # What was in the way is there no more: it was written or erased meanwhile.
+                attempts += 1
+                first = self._append(session_key, branch, prepared, after=after, now=at)
+            else:
+                raise CorruptRow("a message stands where the branch says that none does")
+        return new_rows(branch, first, prepared)
+
+    def _in_the_way(
+        self,
+        connection: Connection,
+        session_key: int,
+        branch: int,
+        prepared: Sequence[Prepared],
+        key_text: str | None,
+        after: int | None,
+    ) -> list[StoredRow] | DraftRow | None:
+        """Say why an append wrote nothing: what it wrote before, the draft in its way.
+
+        Raises what it cannot get past; None says that by now nothing is in its way.
+        """
+        if key_text is not None:
+            stored = reading.by_idempotency_key(connection, session_key, key_text)
+            if stored is not None:
+                if same(stored, prepared):
+                    return stored
+                raise Conflict("this idempotency key stands for another message", stored=stored)
+        draft = drafts.get(connection, session_key, branch, now=self._clock())
+        if draft is None:
+            last = branches.get(connection, session_key, branch)[0].state.position
+        elif key_text is not None and draft.idempotency_key == key_text:
+            raise Conflict("a reply is being recorded under this idempotency key")
+        else:
+            # Its message stands before ours, unless nothing of it has arrived.
+            last = draft.position - (not draft.parts)
+        if after is not None and after != last:
+            raise stale(last, after)
+        return draft
+
+    def _end(
+        self,
+        draft: DraftRow,
+        resolve: Resolve | None,
+        behind: Sequence[Prepared],
+        *,
+        now: int,
+        after: int | None = None,
+    ) -> int | None:
+        """Make a draft the message that has arrived of it, and append others in the same step.
+
+        Returns the position of the first of the others; None says that the draft had ended.
+        """
+        if resolve is None:
+            raise Conflict(
+                "a reply is being recorded on this branch",
+                hint="append through a session, which ends it as interrupted",
+            )
+        taken = self._write(
+            lambda connection: drafts.take_away(connection, draft), again_when_lost=True
+        )
+        if taken is None:
+            return None
+        entry = resolve(taken)
+        ended: list[Prepared] = []
+        if entry is not None:
+            item = self._prepared(entry, taken.created_at, id=taken.id)
+            ended = columns.keyed([item], taken.idempotency_key)
+        first = taken.position + len(ended)
+        if after is not None and after != first - 1:
+            raise stale(first - 1, after)
+        if not (ended or behind):
+            dropped = self._write(lambda connection: drafts.drop(connection, taken))
+            return first if dropped else None
+        start = self._append(
+            draft.session_key, draft.branch, [*ended, *behind], ending=taken.id, now=now
+        )
+        return None if start is None else start + len(ended)
+
+    def _time(self, given: int | None) -> int:
+        at = self._clock() if given is None else given
+        if not -_MOST < at < _MOST:
+            raise UsageError("created_at: out of range")
+        return at
+
+    def _prepared(self, entry: Entry, created_at: int, *, id: str | None = None) -> Prepared:
+        if len(entry.counts.thinking) != len(entry.message.thinking):
+            raise UsageError("counts: one number for each thinking block")
+        if entry.message.status == "streaming":
+            raise UsageError("a message that is still streaming is a draft, and is not appended")
+        counted = (entry.counts.visible, *entry.counts.thinking)
+        if not all(0 <= tokens < _MOST_TOKENS for tokens in counted):
+            raise UsageError("counts: a number of tokens is out of range")
+        return columns.prepare(entry, id=id or self._new_id(), created_at=created_at)
+
+    def _append(
+        self,
+        session_key: int,
+        branch: int,
+        prepared: Sequence[Prepared],
+        *,
+        now: int,
+        after: int | None = None,
+        ending: str | None = None,
+    ) -> int | None:
+        """Return the first position; None says that something else stands in the way."""
+        # What a second run would write is there already: refused by its key, or by the
+        # draft that has ended with the first.
+        harmless = ending is not None or prepared[0].columns["idempotency_key"] is not None
+
+        def work(connection: Connection) -> int | None:
+            return appending.append(
+                connection, session_key, branch, prepared, after=after, ending=ending, now=now
+            )
+
+        def once() -> int | None:
+            self._intern(session_key, prepared)
+            return self._write(work, single=True, again_when_lost=harmless)
+
+        try:
+            return once()
+        except faults.Taken:
+            return None
+        except faults.Dangling:
+            # The session was erased since its origins were interned, and may be there again.
+            self._interned.clear()
+        try:
+            return once()
+        except (faults.Taken, faults.Dangling):
+            return None
+
+    def _intern(self, session_key: int, prepared: Sequence[Prepared]) -> None:
+        wanted = {
+            item.origin
+            for item in prepared
+            if item.origin and (session_key, item.origin[0]) not in self._interned
+        }
+        if not wanted:
+            return
+        self._write(lambda connection: interning.intern(connection, session_key, wanted))
+        if len(self._interned) > _REMEMBERED:
+            self._interned.clear()
+        self._interned.update(dict.fromkeys((session_key, number) for number, _ in wanted))
+
+
+def new_rows(branch: int, first: int, prepared: Sequence[Prepared]) -> list[StoredRow]:
+    return [
+        StoredRow(
+            id=item.columns["id"],
+            position=position,
+            branch=branch,
+            message=item.entry.message,
+            counts=item.entry.counts,
+            created_at=item.columns["created_at"],
+            digest=item.columns["digest"],
+            is_new=True,
+        )
+        for position, item in enumerate(prepared, first)
+    ]
+
+
+def same(stored: Sequence[StoredRow], prepared: Sequence[Prepared]) -> bool:
+    """Whether these are the messages that were to be written."""
+    return [row.digest for row in stored] == [item.columns["digest"] for item in prepared]
+
+
+def stale(last: int, after: int) -> Conflict:
+    return Conflict(
+        f"the last message is at {last}, not at {after}",
+        hint="read the messages after it, then decide anew",
+    )

@@ -1,0 +1,42 @@
+"""A process that records a reply: python -m tests.ledger.recorder URL OWNER ID LEASE PARTS PAUSE.
+
+It prints each part that it was told is stored, so that whoever kills it can compare; at
+its end it prints what became of the reply. Told that the reply was ended by somebody else,
+it goes on for a few parts more.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from reasoning_store.errors import Conflict
+from reasoning_store.ledger.ledger import Ledger
+
+from .histories import complete, part, resolved
+
+
+def main(url: str, owner: str, session_id: str, lease: str, parts: str, pause: str) -> None:
+    with Ledger.open(url) as ledger:
+        session = ledger.get_session(owner, session_id)
+        draft = ledger.begin_draft(session.key, 1, lease=float(lease), resolve=resolved)
+        print("began", draft.id, flush=True)
+        n, last, lost = 0, int(parts), 0
+        while n < last:
+            n += 1
+            mine = ledger.add_part(draft, n, part(f"{n} "), lease=float(lease))
+            print("kept" if mine else "lost", n, flush=True)
+            if not mine:
+                lost = lost or n
+                last = min(last, lost + 5)
+            time.sleep(float(pause))
+        try:
+            (row,) = ledger.finish_draft(draft, [complete(n)])
+        except Conflict as conflict:
+            print("conflict", *[stored.position for stored in conflict.stored], flush=True)
+        else:
+            print("stored", row.position, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

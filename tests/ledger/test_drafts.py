@@ -1,0 +1,796 @@
+"""Drafts: a reply is kept while it arrives, ends once, and is never lost or stored twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_store.blocks import Counts, Origin, ThinkingBlock, assistant
+from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.values import DraftRow, Entry, SessionRow
+
+from .histories import answered, complete, new_session, part, resolved, said
+
+ROOT = Path(__file__).parents[2]
+ORIGIN = Origin(provider="deepseek", model="r1", response_id="r-1")
+SECOND = 1_000_000
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000 * SECOND
+
+    def __call__(self) -> int:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += int(seconds * SECOND)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def timed(url: str, clock: Clock) -> Iterator[Ledger]:
+    """An open ledger on each engine that lives by ``clock``."""
+    with Ledger.open(url, clock=clock) as opened:
+        yield opened
+
+
+def rows_of(ledger: Ledger, table: str) -> int:
+    count: int = ledger._read(
+        lambda connection: (
+            driver(connection)
+            .execute(f"SELECT count(*) FROM {table}")  # noqa: S608
+            .fetchone()[0]
+        )
+    )
+    return count
+
+
+def texts(ledger: Ledger, session: SessionRow, branch: int = 1) -> list[str]:
+    return [row.message.text for row in ledger.history(session.key, branch)]
+
+
+def recording(ledger: Ledger, session: SessionRow, parts: int = 0, **given: Any) -> DraftRow:
+    """A draft with so many parts."""
+    draft = ledger.begin_draft(session.key, 1, **given)
+    for n in range(1, parts + 1):
+        assert ledger.add_part(draft, n, part(f"{n} "))
+    return draft
+
+
+# Its own end
+
+
+def test_a_draft_becomes_the_message_that_it_announced(ledger: Ledger) -> None:
+    """At its position, under its id and time; its parts are gone; the sums are right."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said()])
+    draft = recording(ledger, session, 3, idempotency_key="k", origin=ORIGIN)
+    reply = answered("No.", "7 * 13", ORIGIN)
+
+    (row,) = ledger.finish_draft(draft, [reply])
+
+    assert (row.id, row.position, row.created_at) == (draft.id, 2, draft.created_at)
+    assert row.is_new
+    assert replace(row, is_new=False) == ledger.get(session.key, 1, 2)
+    assert ledger.by_idempotency_key(session.key, "k") == [replace(row, is_new=False)]
+    assert (ledger.draft(session.key, 1), rows_of(ledger, "draft_parts")) == (None, 0)
+    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+    assert ledger.append(session.key, 1, [said()])[0].position == 3
+
+
+def test_while_it_arrives_it_has_no_position_and_counts_nothing(ledger: Ledger) -> None:
+    """History, usage and the head are those of what is stored."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said()])
+    before = ledger.states(session.key, 1)
+
+    draft = recording(ledger, session, 2)
+
+    assert texts(ledger, session) == [said().message.text]
+    assert before == ledger.states(session.key, 1)
+    assert draft.position == 2
+    with pytest.raises(NotFound):
+        ledger.get(session.key, 1, 2)
+
+
+def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
+    """All of it, or what came behind the parts that they have; then that it has ended."""
+    with Ledger.open(url) as ledger, Ledger.open(url) as reader:
+        session = new_session(ledger)
+        assert reader.draft(session.key, 1) is None
+        draft = recording(ledger, session, origin=ORIGIN, metadata={"x": "\0"}, sent={"y": 1})
+        seen: list[str] = []
+        for n in range(1, 6):
+            ledger.add_part(draft, n, part(f"{n} "))
+            found = reader.draft(session.key, 1)
+            assert found is not None
+            assert reader.parts_since(found, len(seen)) == list(found.parts[len(seen) :])
+            assert list(found.parts[: len(seen)]) == seen
+            seen = list(found.parts)
+            assert (found.id, found.position, found.expired) == (draft.id, 1, False)
+            assert (found.origin, found.metadata, found.sent) == (ORIGIN, {"x": "\0"}, {"y": 1})
+        assert reader.parts_since(draft, 5) == []
+
+        ledger.finish_draft(draft, [complete(5)])
+
+        assert (reader.draft(session.key, 1), reader.parts_since(draft, 5)) == (None, None)
+        assert reader.get(session.key, 1, draft.position).id == draft.id
+
+
+def test_what_follows_a_reply_can_end_it_too(ledger: Ledger) -> None:
+    """Several messages are one step, under one key."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 1, idempotency_key="k")
+
+    rows = ledger.finish_draft(draft, [complete(1), said()])
+
+    assert [row.position for row in rows] == [1, 2]
+    assert rows[0].id == draft.id != rows[1].id
+    found = ledger.by_idempotency_key(session.key, "k")
+    assert found == [replace(row, is_new=False) for row in rows]
+
+
+def test_ending_it_twice_gives_the_same_rows(ledger: Ledger) -> None:
+    """Whoever lost the answer may ask again; with other messages it is a conflict."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 1)
+    first = ledger.finish_draft(draft, [complete(1), said()])
+    ledger.append(session.key, 1, [said()])
+
+    again = ledger.finish_draft(draft, [complete(1), said()])
+
+    assert again == [replace(row, is_new=False) for row in first]
+    for other in ([complete(2)], [complete(1), answered()]):
+        with pytest.raises(Conflict) as caught:
+            ledger.finish_draft(draft, other)
+        assert caught.value.stored == again[:1]
+
+
+def test_a_reply_of_which_nothing_came_leaves_nothing(ledger: Ledger) -> None:
+    """Dropped, and the branch is free; a second time is nothing."""
+    session = new_session(ledger)
+    draft = recording(ledger, session)
+
+    assert ledger.drop_draft(draft)
+    assert not ledger.drop_draft(draft)
+
+    assert ledger.draft(session.key, 1) is None
+    assert ledger.append(session.key, 1, [said()])[0].position == 1
+    with pytest.raises(Conflict) as caught:
+        ledger.finish_draft(draft, [complete(1)])
+    assert caught.value.stored is None
+
+
+# Parts
+
+
+def test_a_part_written_again_is_nothing_and_one_out_of_order_is_refused(ledger: Ledger) -> None:
+    """The number says which it is, so a lost answer can be asked for again."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 2)
+
+    assert ledger.add_part(draft, 2, part("again"))
+    for wrong in (0, 1, 4):
+        with pytest.raises(UsageError):
+            ledger.add_part(draft, wrong, part("x"))
+
+    found = ledger.draft(session.key, 1)
+    assert found is not None
+    assert found.parts == (part("1 "), part("2 "))
+
+
+def test_any_string_is_a_part_once_it_is_json(ledger: Ledger) -> None:
+    """NUL and lone surrogates too; bare they are refused, and nothing is written."""
+    session = new_session(ledger)
+    draft = recording(ledger, session)
+    every = "\0 \ud800 \ud83d\ude00 \U0001f600"
+
+    assert ledger.add_part(draft, 1, part(every))
+    for bare in ("\0", "\ud800"):
+        with pytest.raises(UsageError):
+            ledger.add_part(draft, 2, bare)
+
+    ledger.append(session.key, 1, [said("x")], resolve=resolved)
+    assert texts(ledger, session) == [every, "x"]
+
+
+# Somebody else ends it
+
+
+def test_an_append_by_somebody_else_ends_it_as_interrupted(ledger: Ledger) -> None:
+    """First what has arrived, then the message; the recorder is told, and told at its end."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("q")])
+    draft = recording(ledger, session, 2, idempotency_key="k", origin=ORIGIN, sent={"p": 1})
+
+    (row,) = ledger.append(session.key, 1, [said("me!")], idempotency_key="m", resolve=resolved)
+
+    assert (row.position, texts(ledger, session)) == (3, ["q", "1 2 ", "me!"])
+    ended = ledger.get(session.key, 1, 2)
+    assert (ended.id, ended.message.status) == (draft.id, "interrupted")
+    assert (ended.created_at, ended.message.origin) == (draft.created_at, ORIGIN)
+    assert ledger.by_idempotency_key(session.key, "k") == [ended]
+    assert ledger.last_sent(session.key, 1) is not None
+    assert not ledger.add_part(draft, 3, part("3 "))
+    assert not ledger.renew(draft)
+    assert not ledger.drop_draft(draft)
+    with pytest.raises(Conflict) as caught:
+        ledger.finish_draft(draft, [complete(3)])
+    assert caught.value.stored == [ended]
+    assert caught.value.hint
+    assert texts(ledger, session) == ["q", "1 2 ", "me!"]
+    assert rows_of(ledger, "draft_parts") == 0
+    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+
+
+def test_of_a_reply_with_no_part_yet_an_append_leaves_nothing(ledger: Ledger) -> None:
+    """The message takes its place."""
+    session = new_session(ledger)
+    draft = recording(ledger, session)
+
+    assert ledger.append(session.key, 1, [said("x")], resolve=resolved)[0].position == 1
+
+    assert texts(ledger, session) == ["x"]
+    with pytest.raises(Conflict) as caught:
+        ledger.finish_draft(draft, [complete(1)])
+    assert caught.value.stored is None
+
+
+def test_a_second_recording_ends_the_first(ledger: Ledger) -> None:
+    """One live draft a branch; the second begins behind what came of the first."""
+    session = new_session(ledger)
+    first = recording(ledger, session, 2)
+
+    second = recording(ledger, session, 1, resolve=resolved)
+
+    assert (first.position, second.position) == (1, 2)
+    assert texts(ledger, session) == ["1 2 "]
+    with pytest.raises(Conflict):
+        ledger.finish_draft(first, [complete(3)])
+    assert ledger.finish_draft(second, [complete(1)])[0].position == 2
+
+
+def test_without_an_answer_to_what_has_arrived_a_draft_is_in_the_way(ledger: Ledger) -> None:
+    """A conflict with a hint, for an append and for a recording; the draft goes on."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 1)
+
+    for verb in (
+        lambda: ledger.append(session.key, 1, [said()]),
+        lambda: ledger.begin_draft(session.key, 1),
+    ):
+        with pytest.raises(Conflict) as caught:
+            verb()
+        assert caught.value.hint
+    assert ledger.add_part(draft, 2, part("2 "))
+    assert ledger.finish_draft(draft, [complete(2)])[0].position == 1
+
+
+def test_it_can_be_ended_by_itself(ledger: Ledger) -> None:
+    """As interrupted, with nothing behind it."""
+    session = new_session(ledger)
+    recording(ledger, session, 2)
+    found = ledger.draft(session.key, 1)
+    assert found is not None
+
+    assert ledger.end_draft(found, resolved)
+    assert not ledger.end_draft(found, resolved)
+
+    assert texts(ledger, session) == ["1 2 "]
+
+
+def test_after_speaks_of_the_message_that_a_draft_becomes(ledger: Ledger) -> None:
+    """Whoever has not seen it is refused and ends nothing; whoever has, is not."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("q")])
+    draft = recording(ledger, session, 2)
+
+    for stale in (0, 1, 3):
+        with pytest.raises(Conflict, match="the last message is at 2"):
+            ledger.append(session.key, 1, [said("x")], after=stale, resolve=resolved)
+    assert ledger.add_part(draft, 3, part("3 "))
+
+    assert ledger.append(session.key, 1, [said("x")], after=2, resolve=resolved)[0].position == 3
+    assert texts(ledger, session) == ["q", "1 2 3 ", "x"]
+
+
+def test_what_has_arrived_is_asked_for_outside_of_any_transaction(ledger: Ledger) -> None:
+    """The answer may take its time, and may ask the ledger itself."""
+    session = new_session(ledger)
+    recording(ledger, session, 1)
+    seen: list[DraftRow] = []
+
+    def ask(draft: DraftRow) -> Entry | None:
+        seen.append(draft)
+        other = new_session(ledger)
+        ledger.append(other.key, 1, [said()])
+        assert ledger.draft(session.key, 1) == draft
+        return resolved(draft)
+
+    ledger.append(session.key, 1, [said("x")], resolve=ask)
+
+    assert texts(ledger, session) == ["1 ", "x"]
+    assert [draft.expired for draft in seen] == [True]
+
+
+def test_an_append_that_dies_between_taking_it_and_ending_it_loses_nothing(
+    ledger: Ledger,
+) -> None:
+    """The draft stays, closed to its recorder, and the next append ends it."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 2)
+
+    def dies(_: DraftRow) -> Entry:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ledger.append(session.key, 1, [said("x")], resolve=dies)
+    found = ledger.draft(session.key, 1)
+
+    assert found is not None
+    assert (found.expired, len(found.parts)) == (True, 2)
+    assert not ledger.add_part(draft, 3, part("3 "))
+    ledger.append(session.key, 1, [said("y")], resolve=resolved)
+    assert texts(ledger, session) == ["1 2 ", "y"]
+
+
+def test_a_recorder_that_ends_first_wins(ledger: Ledger) -> None:
+    """Between being taken away and being ended it may still end itself, whole."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 2)
+
+    def late(taken: DraftRow) -> Entry | None:
+        ledger.finish_draft(draft, [complete(3)])
+        return resolved(taken)
+
+    ledger.append(session.key, 1, [said("x")], resolve=late)
+
+    assert texts(ledger, session) == ["1 2 3 ", "x"]
+
+
+# The key of the attempt
+
+
+def test_the_key_of_a_reply_that_was_stored_cannot_begin_another(ledger: Ledger) -> None:
+    """The conflict carries the first result."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 1, idempotency_key="k")
+    (row,) = ledger.finish_draft(draft, [complete(1)])
+
+    with pytest.raises(Conflict) as caught:
+        ledger.begin_draft(session.key, 1, idempotency_key="k", resolve=resolved)
+
+    assert caught.value.stored == [replace(row, is_new=False)]
+    assert ledger.draft(session.key, 1) is None
+
+
+def test_the_same_attempt_twice_at_once_leaves_the_first_alone(ledger: Ledger) -> None:
+    """On this branch and on another; an append under its key is refused as well."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("q")])
+    fork = ledger.fork(session.key, 1, 2)
+    draft = recording(ledger, session, 1, idempotency_key="k")
+
+    for branch in (1, fork):
+        with pytest.raises(Conflict):
+            ledger.begin_draft(session.key, branch, idempotency_key="k", resolve=resolved)
+    with pytest.raises(Conflict):
+        ledger.append(session.key, 1, [said()], idempotency_key="k", resolve=resolved)
+
+    assert ledger.add_part(draft, 2, part("2 "))
+    assert ledger.finish_draft(draft, [complete(2)])[0].is_new
+
+
+def test_a_key_that_was_used_meanwhile_does_not_hold_the_draft(ledger: Ledger) -> None:
+    """The recorder is told what stands under it; what it had is kept without the name."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("q")])
+    fork = ledger.fork(session.key, 1, 2)
+    draft = recording(ledger, session, 2, idempotency_key="k")
+    (other,) = ledger.append(session.key, fork, [said("first")], idempotency_key="k")
+
+    with pytest.raises(Conflict) as caught:
+        ledger.finish_draft(draft, [complete(2)])
+    ledger.append(session.key, 1, [said("x")], resolve=resolved)
+
+    assert caught.value.stored == [replace(other, is_new=False)]
+    assert texts(ledger, session) == ["q", "1 2 ", "x"]
+
+
+# The lease
+
+
+def test_a_draft_whose_lease_has_run_out_reads_as_what_has_arrived(
+    timed: Ledger, clock: Clock
+) -> None:
+    """Parts and renewals lengthen it; the next append makes it a message."""
+    session = new_session(timed)
+    draft = recording(timed, session, 1)
+
+    def expired() -> bool:
+        found = timed.draft(session.key, 1)
+        assert found is not None
+        return found.expired
+
+    clock.pass_(29)
+    assert not expired()
+    assert timed.renew(draft)
+    clock.pass_(29)
+    assert not expired()
+    assert timed.add_part(draft, 2, part("2 "))
+    clock.pass_(29)
+    assert not expired()
+    clock.pass_(1)
+    assert expired()
+    timed.append(session.key, 1, [said("x")], resolve=resolved)
+    assert texts(timed, session) == ["1 2 ", "x"]
+    assert timed.get(session.key, 1, 1).created_at == draft.created_at
+
+
+def test_a_recorder_that_was_only_slow_goes_on(timed: Ledger, clock: Clock) -> None:
+    """Its lease ran out, and nobody had an interest in it."""
+    session = new_session(timed)
+    draft = recording(timed, session, 1)
+    clock.pass_(3600)
+
+    assert timed.add_part(draft, 2, part("2 "))
+    assert timed.finish_draft(draft, [complete(2)])[0].position == 1
+
+
+def test_an_attempt_whose_recorder_died_is_kept_and_told(timed: Ledger, clock: Clock) -> None:
+    """Begun again under its key it is a conflict that carries what had arrived of it."""
+    session = new_session(timed)
+    draft = recording(timed, session, 2, idempotency_key="k")
+    clock.pass_(30)
+
+    with pytest.raises(Conflict) as caught:
+        timed.begin_draft(session.key, 1, idempotency_key="k", resolve=resolved)
+
+    assert [(row.id, row.message.text) for row in caught.value.stored] == [(draft.id, "1 2 ")]
+    assert texts(timed, session) == ["1 2 "]
+
+
+def test_an_attempt_that_died_before_its_first_part_begins_again(
+    timed: Ledger, clock: Clock
+) -> None:
+    """Nothing had arrived, so nothing was stored under its key."""
+    session = new_session(timed)
+    recording(timed, session, idempotency_key="k")
+    clock.pass_(30)
+
+    again = timed.begin_draft(session.key, 1, idempotency_key="k", resolve=resolved)
+
+    assert timed.finish_draft(again, [complete(1)])[0].position == 1
+
+
+# Processes
+
+
+class Recorder:
+    """A process that records."""
+
+    def __init__(self, url: str, session: SessionRow, *, lease: float, parts: int, pause: float):
+        words = (url, session.owner, session.id, str(lease), str(parts), str(pause))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.ledger.recorder", *words],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def told(self) -> list[str]:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().split()
+
+    def rest(self) -> list[str]:
+        assert self.process.stdout is not None
+        return self.process.stdout.read().splitlines()
+
+    def told_until(self, word: str, number: int) -> None:
+        while self.told() != [word, str(number)]:
+            assert self.process.poll() is None
+
+
+@contextmanager
+def recorder(url: str, session: SessionRow, **given: Any) -> Iterator[Recorder]:
+    started = Recorder(url, session, **given)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.wait()
+        if started.process.stdout is not None:
+            started.process.stdout.close()
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Wait for what has to come; the test's own timeout is the only other end."""
+    while not reached():
+        time.sleep(0.01)
+
+
+def test_a_killed_recorder_loses_no_part_that_it_was_told_is_kept(url: str) -> None:
+    """While its lease lasts it reads as arriving, then as interrupted; then it is a message."""
+    with Ledger.open(url) as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said("q")])
+        with recorder(url, session, lease=1.0, parts=10_000, pause=0.0) as other:
+            _, draft_id = other.told()
+            other.told_until("kept", 20)
+            other.process.kill()
+            kept = max([20, *(int(line.split()[1]) for line in other.rest())])
+
+        def found() -> DraftRow:
+            draft = ledger.draft(session.key, 1)
+            assert draft is not None
+            return draft
+
+        assert found().id == draft_id
+        until(lambda: found().expired)
+        (row,) = ledger.append(session.key, 1, [said("x")], resolve=resolved)
+        ended = ledger.get(session.key, 1, 2)
+
+        assert (row.position, ended.id, ended.message.status) == (3, draft_id, "interrupted")
+        arrived = ended.message.text.split()
+        assert arrived == [str(n) for n in range(1, len(arrived) + 1)]
+        # One part more may have been written than it could say.
+        assert kept <= len(arrived) <= kept + 1
+        assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+
+
+def test_a_recorder_in_another_process_goes_on_and_is_told_at_its_end(url: str) -> None:
+    """A second writer barges in; a reader follows; nothing is twice and nothing is lost."""
+    with Ledger.open(url) as ledger:
+        session = new_session(ledger)
+        with recorder(url, session, lease=30.0, parts=1_000_000, pause=0.01) as other:
+            assert other.told()[0] == "began"
+            draft = ledger.draft(session.key, 1)
+            assert draft is not None
+            seen: list[str] = []
+
+            def follow() -> bool:
+                seen.extend(ledger.parts_since(draft, len(seen)) or ())
+                return len(seen) >= 5
+
+            until(follow)
+            ledger.append(session.key, 1, [said("me!")], resolve=resolved)
+            said_by_it = other.rest()
+
+        assert said_by_it[-1] == "conflict 1"
+        kept = [line for line in said_by_it if line.startswith("kept")]
+        lost = [line for line in said_by_it if line.startswith("lost")]
+        assert len(lost) == 6
+        arrived, message = texts(ledger, session)
+        assert message == "me!"
+        assert arrived == "".join(f"{n} " for n in range(1, len(kept) + 1))
+        assert arrived.startswith("".join(resolved_text(one) for one in seen))
+
+
+def resolved_text(one: str) -> str:
+    from reasoning_store import codec
+
+    text: str = codec.loads(one)["text"]
+    return text
+
+
+def test_an_undisturbed_recorder_in_another_process_stores_its_message(url: str) -> None:
+    """With a lease shorter than its stream, which its parts renew."""
+    with Ledger.open(url) as ledger:
+        session = new_session(ledger)
+        with recorder(url, session, lease=0.5, parts=30, pause=0.02) as other:
+            told = other.rest()
+
+        assert told[-1] == "stored 1"
+        assert texts(ledger, session) == [complete(30).message.text]
+
+
+# Many at once
+
+
+def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -> None:
+    """On one branch: every stored reply is a prefix of what its recorder sent, in gapless order."""
+    session = new_session(ledger)
+    ends: list[tuple[str, int, list[int]]] = []
+    begun = threading.Barrier(6)
+
+    def record(n: int) -> None:
+        begun.wait()
+        for attempt in range(6):
+            draft = ledger.begin_draft(
+                session.key, 1, resolve=resolved, idempotency_key=f"{n} {attempt}"
+            )
+            kept = 0
+            while kept < 8 and ledger.add_part(draft, kept + 1, part(f"{kept + 1} ")):
+                kept += 1
+            try:
+                rows = ledger.finish_draft(draft, [complete(9)])
+            except Conflict as conflict:
+                rows = conflict.stored or []
+                assert [row.message.text for row in rows] == [
+                    complete(kept).message.text for _ in range(bool(kept))
+                ]
+            ends.append((draft.id, draft.position, [row.position for row in rows]))
+
+    def write(n: int) -> None:
+        begun.wait()
+        for turn in range(12):
+            key = f"w{n} {turn}"
+            ledger.append(session.key, 1, [said(key)], resolve=resolved, idempotency_key=key)
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(record, n) for n in range(3)] + [
+            pool.submit(write, n) for n in range(3)
+        ]:
+            done.result()
+
+    rows = ledger.history(session.key, 1)
+    assert [row.position for row in rows] == list(range(1, len(rows) + 1))
+    by_id = {row.id: row for row in rows}
+    assert len(by_id) == len(rows)
+    for draft_id, position, stored in ends:
+        assert stored == ([by_id[draft_id].position] if draft_id in by_id else [])
+        assert stored in ([], [position])
+    mine = [row.message.text for row in rows if row.message.role == "user"]
+    for n in range(3):
+        assert [text for text in mine if text.startswith(f"w{n}")] == [
+            f"w{n} {turn}" for turn in range(12)
+        ]
+    assert len(rows) == 36 + sum(len(stored) for _, _, stored in ends)
+    assert rows_of(ledger, "drafts") == rows_of(ledger, "draft_parts") == 0
+    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+
+
+def test_two_recorders_at_once_on_one_branch(ledger: Ledger) -> None:
+    """Whoever begins second ends the other; one is whole, and the other is told."""
+    session = new_session(ledger)
+    begun = threading.Barrier(2)
+
+    def record(name: str) -> str:
+        begun.wait()
+        draft = ledger.begin_draft(session.key, 1, resolve=resolved)
+        begun.wait()
+        ledger.add_part(draft, 1, part(name))
+        try:
+            ledger.finish_draft(draft, [Entry(assistant(f"{name} whole"), Counts(visible=1))])
+        except Conflict:
+            return "told"
+        return "stored"
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(record, ("a", "b")))
+
+    assert sorted(answers) == ["stored", "told"]
+    assert texts(ledger, session) == ["ab"[answers.index("stored")] + " whole"]
+
+
+# Around it
+
+
+def test_a_draft_is_its_branchs_own(ledger: Ledger) -> None:
+    """A fork has none, may have one of its own, and may be made where the draft stands."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("q")])
+    draft = recording(ledger, session, 1)
+
+    fork = ledger.fork(session.key, 1, 2)
+    beside = ledger.begin_draft(session.key, fork)
+
+    assert ledger.add_part(beside, 1, part("beside"))
+    assert ledger.finish_draft(draft, [complete(1)])[0].position == 2
+    assert ledger.finish_draft(beside, [complete(2)])[0].position == 2
+    assert texts(ledger, session, fork) == ["q", "1 2 "]
+
+
+def test_a_draft_of_a_session_that_was_erased_is_over(ledger: Ledger) -> None:
+    """Parts are refused quietly; at its end the recorder is told that there is no session."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 1, origin=ORIGIN)
+    ledger._write(
+        lambda connection: driver(connection).execute(
+            f"DELETE FROM sessions WHERE session_key = {session.key}"  # noqa: S608
+        )
+    )
+
+    assert not ledger.add_part(draft, 2, part("2 "))
+    assert not ledger.renew(draft)
+    assert not ledger.drop_draft(draft)
+    with pytest.raises(NotFound):
+        ledger.finish_draft(draft, [answered(origin=ORIGIN)])
+    with pytest.raises(NotFound):
+        ledger.draft(session.key, 1)
+    with pytest.raises(NotFound):
+        ledger.begin_draft(session.key, 1)
+    assert rows_of(ledger, "drafts") == rows_of(ledger, "draft_parts") == 0
+
+
+@pytest.mark.parametrize("branch", [0, -1, 2, 10**30])
+def test_a_branch_that_is_not_there_has_no_draft(ledger: Ledger, branch: int) -> None:
+    """And cannot begin one."""
+    session = new_session(ledger)
+
+    with pytest.raises(NotFound):
+        ledger.begin_draft(session.key, branch)
+    with pytest.raises(NotFound):
+        ledger.draft(session.key, branch)
+
+
+def test_what_cannot_end_a_draft_leaves_it_as_it_is(ledger: Ledger) -> None:
+    """No message, counts of other blocks, one that is still streaming."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 1)
+    wrong: list[list[Entry]] = [
+        [],
+        [Entry(assistant(ThinkingBlock(thought="x")), Counts())],
+        [Entry(assistant("x", status="streaming"), Counts(visible=1))],
+    ]
+
+    for entries in wrong:
+        with pytest.raises(UsageError):
+            ledger.finish_draft(draft, entries)
+
+    assert ledger.add_part(draft, 2, part("2 "))
+    assert ledger.finish_draft(draft, [complete(2)])[0].position == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM draft_parts WHERE part = 1",
+        "DELETE FROM drafts",
+        "UPDATE drafts SET id = 'x'",
+        "UPDATE drafts SET header = '{'",
+        "UPDATE drafts SET header = '[]'",
+    ],
+)
+def test_a_damaged_draft_is_raised_and_never_skipped(ledger: Ledger, damage: str) -> None:
+    """Read, or met by an append."""
+    session = new_session(ledger)
+    recording(ledger, session, 2)
+    ledger._write(lambda connection: driver(connection).execute(damage))
+
+    with pytest.raises(CorruptRow):
+        ledger.draft(session.key, 1)
+    with pytest.raises(CorruptRow):
+        ledger.append(session.key, 1, [said()], resolve=resolved)
+
+
+def test_following_a_draft_reads_what_is_new_only(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One statement, and the rows of the new parts."""
+    from reasoning_store.ledger.sql import Sql
+
+    session = new_session(ledger)
+    draft = recording(ledger, session, 500)
+    work: list[int] = []
+    plain = Sql.rows
+
+    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
+        rows = plain(self, connection, params)  # type: ignore[arg-type]
+        work.append(len(rows))
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sql, "rows", counting)
+        assert ledger.parts_since(draft, 498) == [part("499 "), part("500 ")]
+
+    assert work == [2]

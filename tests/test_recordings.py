@@ -1,0 +1,293 @@
+"""Recordings in real use: left, killed, overtaken, followed from elsewhere. Nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store import recorder
+
+
+def event(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts and leases run out in fractions of a second, so that a test can wait for them."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 0.02)
+    monkeypatch.setattr(recorder, "LEASE", 0.5)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[rs.Store]:
+    with rs.Store(url) as opened:
+        yield opened
+
+
+def until(true: Callable[[], Any], seconds: float = 30) -> Any:
+    """Wait for something to come true, and return it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never came true")
+
+
+def test_a_reader_elsewhere_follows_a_reply_that_grows_only_at_its_end(
+    store: rs.Store, url: str
+) -> None:
+    """Another connection sees what has arrived, and the finished message at the same place."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Say the alphabet."))
+    seen: list[str] = []
+    with rs.Store(url) as elsewhere:
+        other = elsewhere.session("s")
+
+        def stream() -> Iterator[dict[str, Any]]:
+            for letters in ("<think>slow", "ly</think>abc", "def", "ghi"):
+                yield event(letters)
+                ready = (seen[-1] if seen else "") if letters.startswith("<") else None
+                if ready is None:
+                    seen.append(until(lambda: growing(other, longer_than=seen)))
+
+        with session.record(stream(), model="m") as reply:
+            list(reply)
+        final = other.get(2)
+
+    assert all(later.startswith(earlier) for earlier, later in pairwise(seen))
+    assert seen[-1] == final.message.text == "abcdefghi"
+    assert final.message.status == "complete"
+    assert final.id == reply.stored.id  # type: ignore[union-attr]
+
+
+def growing(session: rs.Session, longer_than: list[str]) -> str | None:
+    try:
+        message = session.get(2).message
+    except rs.NotFound:
+        return None
+    assert message.status == "streaming"
+    assert "think" not in message.text
+    return message.text if len(message.text) > len(longer_than[-1] if longer_than else "") else None
+
+
+def test_history_shows_a_reply_that_is_still_arriving_last(store: rs.Store) -> None:
+    """With its status, so that nobody takes it for the whole."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Hi"))
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        found = until(lambda: [s for s in session.history() if s.message.status == "streaming"])
+        assert (found[0].position, found[0].message.text, found[0].tokens) == (2, "Hel", 0)
+        yield event("lo")
+
+    with session.record(stream(), model="m") as reply:
+        list(reply)
+
+    assert [(s.message.text, s.message.status) for s in session.history()] == [
+        ("Hi", "complete"),
+        ("Hello", "complete"),
+    ]
+
+
+def test_a_live_draft_is_neither_sent_nor_counted(store: rs.Store) -> None:
+    """What is still arriving belongs to no request."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Hi"))
+    before = session.usage()
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: len(session.history()) == 2)
+        assert session.usage() == before
+        assert [m["role"] for m in session.build_request().body["messages"]] == ["user"]
+        yield event("lo")
+
+    with session.record(stream(), model="m") as reply:
+        list(reply)
+
+
+def test_a_second_writer_ends_the_draft_and_the_recorder_is_told_at_its_end(
+    store: rs.Store,
+) -> None:
+    """What had arrived is an interrupted message; the rest is still shown to its reader."""
+    session = store.session("s", create=True)
+    shown: list[str] = []
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        store.session("s").append(rs.user("Never mind."))
+        yield event("lo")
+
+    def read(reply: rs.Recording) -> None:
+        shown.extend(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
+
+    with pytest.raises(rs.Conflict) as told, session.record(stream(), model="m") as reply:
+        read(reply)
+
+    assert shown == ["Hel", "lo"]
+    assert told.value.stored.message.text == "Hel"
+    assert [(s.message.text, s.message.status) for s in session.history()] == [
+        ("Hel", "interrupted"),
+        ("Never mind.", "complete"),
+    ]
+
+
+def test_a_second_recording_on_the_branch_ends_the_first(store: rs.Store) -> None:
+    """A branch has one live draft."""
+    session = store.session("s", create=True)
+
+    def first() -> Iterator[dict[str, Any]]:
+        yield event("one")
+        until(lambda: session.history())
+        with session.record(iter([event("two")]), model="m") as second:
+            list(second)
+        yield event(" more")
+
+    with pytest.raises(rs.Conflict), session.record(first(), model="m") as reply:
+        list(reply)
+
+    assert [s.message.text for s in session.history()] == ["one", "two"]
+
+
+KILLED = """
+import sys, time
+import reasoning_store as rs
+from reasoning_store import recorder
+recorder.PART_SECONDS, recorder.LEASE = 0.02, 0.5
+
+def stream():
+    for text in ("<think>half a th", "ought</think>half an ", "answer"):
+        yield {"choices": [{"index": 0, "delta": {"content": text}}]}
+    print("spoken", flush=True)
+    time.sleep(3600)
+
+with rs.Store(sys.argv[1]) as store:
+    with store.session("s", create=True).record(stream(), model="m") as reply:
+        for chunk in reply:
+            pass
+"""
+
+
+def test_a_recorder_that_is_killed_leaves_what_had_arrived(store: rs.Store, url: str) -> None:
+    """kill -9: the draft reads as interrupted when its lease is over; an append makes it so."""
+    session = store.session("s", create=True)
+    child = subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "spoken\n"
+    until(lambda: session.history() and session.history()[-1].message.text == "half an answer")
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+
+    until(lambda: session.history()[-1].message.status == "interrupted")
+    session.append(rs.user("Go on."))
+
+    first, second = session.history()
+    assert (first.message.text, first.message.status) == ("half an answer", "interrupted")
+    assert [block.thought for block in first.message.thinking] == ["half a thought"]
+    assert first.tokens > 0
+    assert (second.position, second.message.text) == (2, "Go on.")
+
+
+def test_a_reply_that_waits_long_for_its_model_stays_alive(store: rs.Store) -> None:
+    """A lease is renewed while the model thinks without a word."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Let me think. ")
+        until(lambda: session.history())
+        time.sleep(1.2)
+        assert session.history()[-1].message.status == "streaming"
+        yield event("Done.")
+
+    with session.record(stream(), model="m") as reply:
+        list(reply)
+
+    assert session.history()[-1].message.text == "Let me think. Done."
+
+
+def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(store: rs.Store) -> None:
+    """An abandoned generator in a living process: all that arrived reads as interrupted."""
+    session = store.session("s", create=True)
+    chunks = iter(session.record(iter([event("a"), event("b"), event("c")]), model="m"))
+    next(chunks)
+    next(chunks)
+
+    kept = until(lambda: [s for s in session.history() if s.message.status == "interrupted"])
+    assert kept[0].message.text == "ab"
+    session.append(rs.user("Next."))
+    del chunks
+
+    assert [s.message.text for s in session.history()] == ["ab", "Next."]
+
+
+def test_a_reader_that_comes_back_late_goes_on_where_nobody_was_in_a_hurry(
+    store: rs.Store,
+) -> None:
+    """A lease that has run out is renewed by the next word, if nothing else was said."""
+    session = store.session("s", create=True)
+    chunks = iter(session.record(iter([event("a"), event("b")]), model="m"))
+    next(chunks)
+    until(lambda: session.history() and session.history()[0].message.status == "interrupted")
+    list(chunks)
+
+    assert [(s.message.text, s.message.status) for s in session.history()] == [("ab", "complete")]
+
+
+def test_a_repeat_under_the_key_of_a_reply_that_is_arriving_is_refused(store: rs.Store) -> None:
+    """Two workers that take the same attempt: one records, the other is told."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("one")
+        second: list[Any] = []
+        with (
+            pytest.raises(rs.Conflict),
+            session.record(iter([event("two")]), model="m", idempotency_key="k") as again,
+        ):
+            second += list(again)
+        assert second == []
+
+    with session.record(stream(), model="m", idempotency_key="k") as reply:
+        list(reply)
+
+    assert [s.message.text for s in session.history()] == ["one"]
+
+
+def test_the_keeper_ends_with_the_last_recording(store: rs.Store) -> None:
+    """No thread is left behind."""
+    with store.session("s", create=True).record(iter([event("a")]), model="m") as reply:
+        list(reply)
+
+    until(lambda: not [t for t in threading.enumerate() if "keeper" in t.name])
+
+
+def test_much_text_at_once_is_written_before_its_second_is_over(
+    store: rs.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part each second or 64 K, whichever comes first."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    with rs.Store("sqlite://") as patient:
+        session = patient.session("s", create=True)
+
+        def stream() -> Iterator[dict[str, Any]]:
+            yield event("x" * recorder.PART_CHARACTERS)
+            until(lambda: session.history())
+
+        with session.record(stream(), model="m") as reply:
+            list(reply)
