@@ -63,6 +63,10 @@ class Hops:
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await _hop(self._writes, partial(work, *args, **kwargs))
 
+    async def must(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Write also when the task is cancelled before the write has begun."""
+        return await _hop(self._writes, partial(work, *args, **kwargs), may_be_dropped=False)
+
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await _hop(self._reads, partial(work, *args, **kwargs))
 
@@ -71,13 +75,15 @@ class Hops:
         self._reads.shutdown(wait=False)
 
 
-async def _hop(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+async def _hop(
+    executor: ThreadPoolExecutor, work: Callable[[], T], *, may_be_dropped: bool = True
+) -> T:
     begun = executor.submit(work)
     waiting = asyncio.wrap_future(begun)
     try:
         return await asyncio.shield(waiting)
     except asyncio.CancelledError:
-        if begun.cancel():
+        if may_be_dropped and begun.cancel():
             raise  # it was still in the queue, and has done nothing
         while not waiting.done():
             try:
@@ -479,9 +485,10 @@ class AsyncRecording:
             yield chunk
 
     async def _leave(self, reply: Reply, error: BaseException | None) -> None:
-        # Shielded: a cancelled task waits for its reply to be stored, then goes on ending.
+        # Shielded: a cancelled task waits for its reply to be stored, then goes on ending. Some
+        # frameworks cancel again at every await, so not even the queue may let go of it.
         try:
-            await self._hops.write(reply.leave, error)
+            await self._hops.must(reply.leave, error)
         finally:
             await _close(self._stream)
 

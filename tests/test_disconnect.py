@@ -31,20 +31,20 @@ class Gate:
 
     def __init__(self) -> None:
         self.gone = threading.Event()
+        self.over = threading.Event()
 
     def sync_stream(self) -> Iterator[dict[str, Any]]:
         for text in PIECES:
             yield event(text)
         while not self.gone.wait(0.02):
             yield event(".")
-        for _ in range(200):
+        while not self.over.wait(0.02):
             yield event(".")
-            time.sleep(0.02)
 
     async def async_stream(self) -> AsyncIterator[dict[str, Any]]:
         for text in PIECES:
             yield event(text)
-        for _ in range(500):
+        while not self.over.is_set():
             await asyncio.sleep(0.02)
             yield event(".")
 
@@ -122,9 +122,10 @@ def test_a_client_that_leaves_loses_nothing_of_the_reply(face: str, tmp_path: Pa
         gate.gone.set()
         with rs.Store(url) as store:
             session = store.session(face)
-            interrupted(session)
+            interrupted(session, gate)
             session.append(rs.user("I am back."))
             message = session.history()[0].message
+        gate.over.set()
 
     assert message.status == "interrupted"
     assert b"think" not in shown.split(b"\r\n\r\n", 1)[1]
@@ -132,11 +133,12 @@ def test_a_client_that_leaves_loses_nothing_of_the_reply(face: str, tmp_path: Pa
     assert [block.thought for block in message.thinking] == ["first I think"]
 
 
-def interrupted(session: rs.Session) -> None:
+def interrupted(session: rs.Session, gate: Gate) -> None:
     """Wait until what arrived reads as interrupted, whoever noticed."""
     for _ in range(1500):
         kept = [item.message for item in session.history()]
         if kept and kept[-1].status == "interrupted":
             return
         time.sleep(0.02)
-    raise AssertionError("nothing was kept")
+    gate.over.set()
+    raise AssertionError([item.message.status for item in session.history()])

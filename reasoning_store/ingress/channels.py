@@ -66,6 +66,7 @@ class Channels:
         "_extracted",
         "_filter",
         "_finished",
+        "_held",
         "_last_alias",
         "_last_text",
         "_loose",
@@ -102,6 +103,7 @@ class Channels:
         self._alias: str | None = None
         self._last_alias: int | None = None
         self._loose: _Unit | None = None
+        self._held: list[tuple[int | None, int]] = []
         self._units: dict[int, _Unit] = {}
         self._ended: dict[int, int] = {}
         self._text: int | None = None
@@ -286,11 +288,27 @@ class Channels:
                 self._place(key, out)  # the note is on the text that comes with it
             self._show("", key, chunk.metadata, out)
         if chunk.text:
-            for run in self._filter.feed(chunk.text):
-                self._run(run, key, out)
-            if self._text is None and self._tagged is None and self._filter.held:
+            self._take(self._filter.feed(chunk.text), key, out)
+            held = len(self._filter.held) - sum(count for _, count in self._held)
+            if held:
                 # What is held may yet be visible: its place is before what comes next.
-                self._place(key, out)
+                self._held.append((None if self._tagged else self._place(key, out), held))
+
+    def _take(self, runs: list[Run], key: int | None, out: list[Chunk]) -> None:
+        """Take in runs; what was held goes to the block that it arrived in."""
+        for run in runs:
+            text = run.text
+            while self._held and text:
+                place, count = self._held.pop(0)
+                piece, text = text[:count], text[count:]
+                if len(piece) < count:
+                    self._held.insert(0, (place, count - len(piece)))
+                if place is None or run.kind != "visible" or run.phase != "delta":
+                    continue
+                out.append(TextChunk(text=piece, content_index=place, choice=self._choice))
+                run = run._replace(text=text)
+            if run.text or run.phase != "delta":
+                self._run(run, key, out)
 
     def _show(
         self, text: str, key: int | None, metadata: Metadata | None, out: list[Chunk]
@@ -338,8 +356,7 @@ class Channels:
 
     def _drain(self, tag_filter: TagFilter, out: list[Chunk]) -> None:
         """End one text: what was held goes out, and the filter is as new for the next."""
-        for run in tag_filter.finish():
-            self._run(run, self._text_key, out)
+        self._take(tag_filter.finish(), self._text_key, out)
         if self._tagged is not None:
             # An unclosed block is never visible and never lost.
             self._end(self._tagged, out, interrupted=tag_filter.interrupted)

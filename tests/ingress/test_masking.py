@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
@@ -12,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_store import codec
@@ -249,6 +248,7 @@ MASKERS = st.sampled_from(
 
 
 @given(MASKERS, TEXTS)
+@settings(deadline=None)
 def test_masking_twice_is_masking_once(masker: SecretMasker, text: str) -> None:
     """A placeholder is never masked again, and never makes a secret of its neighbours."""
     once = masker.mask(text)
@@ -257,6 +257,7 @@ def test_masking_twice_is_masking_once(masker: SecretMasker, text: str) -> None:
 
 
 @given(TEXTS)
+@settings(deadline=None)
 def test_no_registered_value_is_left(text: str) -> None:
     """Not as it stands, and not as base64 or in a URL."""
     hidden = SecretMasker([VALUE, "swordfish"]).mask(text)
@@ -273,6 +274,7 @@ def in_pieces(text: str, cuts: Iterable[int]) -> list[str]:
 
 
 @given(MASKERS, TEXTS, st.lists(st.integers(0, 5_000), max_size=40))
+@settings(deadline=None)
 def test_a_text_in_pieces_is_masked_like_the_whole(
     masker: SecretMasker, text: str, cuts: list[int]
 ) -> None:
@@ -306,6 +308,7 @@ def test_a_long_text_in_pieces_is_masked_like_the_whole(masker: Masker, size: in
 
 
 @given(st.text("ab \n", max_size=4_000), st.lists(st.integers(0, 4_000), max_size=20))
+@settings(deadline=None)
 def test_what_is_handed_out_stays_behind_the_newest_text(text: str, cuts: list[int]) -> None:
     """DESIGN 4.7: at least ``lookback`` characters behind, and not much more than twice that."""
     masker = SecretMasker(["swordfish"])
@@ -341,22 +344,33 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("unit", HOSTILE, ids=[unit[:24] for unit in HOSTILE])
-def test_a_hostile_text_costs_time_in_proportion_to_its_length(unit: str) -> None:
-    """Every run in every rule is bounded."""
-    masker = SecretMasker(["swordfish"])
+class Counting:
+    """A masker that counts the characters it is asked to look at."""
 
-    def cost(size: int) -> float:
+    def __init__(self) -> None:
+        self._masker = SecretMasker(["swordfish"])
+        self.lookback = self._masker.lookback
+        self.seen = 0
+
+    def mask(self, text: str) -> str:
+        self.seen += len(text)
+        return self._masker.mask(text)
+
+
+@pytest.mark.parametrize("unit", HOSTILE, ids=[unit[:24] for unit in HOSTILE])
+def test_a_hostile_text_is_looked_at_in_proportion_to_its_length(unit: str) -> None:
+    """Sixteen times the text is not two hundred and fifty-six times the work."""
+
+    def looked_at(size: int) -> int:
         text = "-----BEGIN PRIVATE KEY-----\n" + (unit * (size // len(unit) + 1))[:size]
-        stream, start = StreamMasker(masker), time.perf_counter()
+        masker = Counting()
+        stream = StreamMasker(masker)
         pieces = [stream.feed(text[at : at + 1_024]) for at in range(0, len(text), 1_024)]
         pieces.append(stream.finish())
-        taken = time.perf_counter() - start
-        assert "".join(pieces) == masker.mask(text)
-        return taken
+        assert "".join(pieces) == SecretMasker(["swordfish"]).mask(text)
+        return masker.seen
 
-    # 16 times the text: a quadratic cost would be 256 times as much.
-    assert cost(160_000) < 80 * min(cost(10_000) for _ in range(3)) + 0.05
+    assert looked_at(160_000) < 40 * looked_at(10_000)
 
 
 # Messages
@@ -529,6 +543,7 @@ SEALS = st.sampled_from(["signature", "encrypted", "redacted"])
 
 
 @given(TEXTS, TEXTS, SEALS, st.dictionaries(st.text(max_size=3), TEXTS, max_size=2))
+@settings(deadline=None)
 def test_whatever_a_message_holds_the_sealed_stays_and_the_secret_goes(
     text: str, thought: str, seal: str, metadata: dict[str, str]
 ) -> None:
