@@ -33,6 +33,7 @@ __all__ = [
     "Page",
     "RawBlock",
     "ReasoningChunk",
+    "ReasoningRenderer",
     "ReasoningSettings",
     "ReasoningStoreError",
     "Recording",
@@ -65,6 +66,7 @@ __all__ = [
     "assistant",
     "build_request",
     "effective_tokens",
+    "explain_refusal",
     "normalize_response",
     "select",
     "split_reasoning",
@@ -72,6 +74,7 @@ __all__ = [
     "tool",
     "user",
     "visible_parts",
+    "what_if",
 ]
 
 if TYPE_CHECKING:
@@ -105,7 +108,9 @@ if TYPE_CHECKING:
         UsageChunk,
     )
     from reasoning_store.egress.display import visible_parts
-    from reasoning_store.egress.free import build_request, effective_tokens, select
+    from reasoning_store.egress.free import build_request, effective_tokens, select, what_if
+    from reasoning_store.egress.headend import ReasoningRenderer
+    from reasoning_store.egress.refusal import explain_refusal
     from reasoning_store.egress.request import Request
     from reasoning_store.egress.select import Selection, Verdict, Warning
     from reasoning_store.egress.tokens import TokenCount
@@ -138,7 +143,9 @@ _HOMES = {
     "chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk TextChunk
         ToolCallChunk UnknownChunk UsageChunk""",
     "egress.display": "visible_parts",
-    "egress.free": "build_request effective_tokens select",
+    "egress.free": "build_request effective_tokens select what_if",
+    "egress.headend": "ReasoningRenderer",
+    "egress.refusal": "explain_refusal",
     "egress.request": "Request",
     "egress.select": "Selection Verdict Warning",
     "egress.tokens": "TokenCount",

@@ -166,10 +166,10 @@ def test_every_module_of_a_room_is_typed() -> None:
 PROMISE = """
 AsyncRecording AsyncSession AsyncStore Block BlockChunk Branch Chunk Conflict ContextUsage
 CorruptRow ErrorChunk FinishChunk MediaBlock Message MissingExtra NotFound Origin OriginChunk
-Page RawBlock ReasoningChunk ReasoningSettings ReasoningStoreError Recording Request SchemaError
-SecretMasker Selection Session SettingError Store StoreBusy StoreFull Stored StreamNormalizer
-TagFilter TextBlock TextChunk ThinkingBlock TokenCount ToolCallBlock ToolCallChunk
-ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict Warning WireError assistant
-build_request effective_tokens normalize_response select split_reasoning system tool user
-visible_parts
+Page RawBlock ReasoningChunk ReasoningRenderer ReasoningSettings ReasoningStoreError Recording
+Request SchemaError SecretMasker Selection Session SettingError Store StoreBusy StoreFull Stored
+StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock TokenCount ToolCallBlock
+ToolCallChunk ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict Warning
+WireError assistant build_request effective_tokens explain_refusal normalize_response select
+split_reasoning system tool user visible_parts what_if
 """.split()

@@ -5,18 +5,25 @@ It knows blocks and the display settings. It must not know contracts, tokens or 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from reasoning_store.blocks import Block, Message, ThinkingBlock
-from reasoning_store.settings import ReasoningSettings
+from reasoning_store.egress.verdicts import Holder, message_of
+from reasoning_store.settings import ReasoningSettings, resolve
 
 
-def visible_parts(message: Message, settings: ReasoningSettings | None = None) -> tuple[Block, ...]:
+def visible_parts(
+    message: Message | Holder, settings: ReasoningSettings | Mapping[str, Any] | None = None
+) -> tuple[Block, ...]:
     """Return the blocks to show, in order.
 
-    Thinking is shown where ``includeInResponse`` says so and the block is not hidden.
+    Thinking is shown where ``includeInResponse`` says so and the block is not hidden. What
+    a session's ``history()`` gives is taken as it is, for its message.
     """
-    show = settings is None or settings.include_in_response
+    show = resolve(settings).settings.include_in_response
     return tuple(
         block
-        for block in message.blocks
+        for block in message_of(message).blocks
         if not isinstance(block, ThinkingBlock) or (show and not block.is_hidden)
     )

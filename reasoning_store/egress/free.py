@@ -7,22 +7,29 @@ they are not told is unknown, and an unknown host gets no floor and no parameter
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from reasoning_store.blocks import Message
 from reasoning_store.egress import request as _request
 from reasoning_store.egress import select as _select
+from reasoning_store.egress import what_if as _what_if
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Selection, Viewed
 from reasoning_store.egress.tokens import TokenCount, count_message
+from reasoning_store.egress.verdicts import Holder, message_of
+from reasoning_store.egress.what_if import WhatIf
+from reasoning_store.errors import UsageError
 from reasoning_store.settings import ReasoningSettings, resolve
 from reasoning_store.tokenizers import DEFAULT_ENCODING, Counter, counter
 
-Settings = ReasoningSettings | Mapping[str, Any] | None
+Settings: TypeAlias = ReasoningSettings | Mapping[str, Any] | None
+Messages: TypeAlias = Sequence[Message | Holder]
+"""Plain messages, or what a session's ``history()`` gives."""
+Tools: TypeAlias = Sequence[Mapping[str, Any]] | None
 
 
 def select(
-    messages: Sequence[Message],
+    messages: Messages,
     *,
     settings: Settings = None,
     provider: str | None = None,
@@ -36,7 +43,7 @@ def select(
 
 
 def build_request(
-    messages: Sequence[Message],
+    messages: Messages,
     *,
     settings: Settings = None,
     provider: str | None = None,
@@ -44,10 +51,15 @@ def build_request(
     api: str | None = None,
     base_url: str | None = None,
     system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
+    tools: Tools = None,
     extra: Mapping[str, Any] | None = None,
+    previous: Request | None = None,
 ) -> Request:
-    """Return the request that sends these messages, counted and explained."""
+    """Return the request that sends these messages, counted and explained.
+
+    With ``previous``, an earlier request of the same conversation, it says in
+    ``cache_break`` from which message on the two differ.
+    """
     return _request.build(
         _view(messages, _counter()),
         resolve(settings),
@@ -56,11 +68,12 @@ def build_request(
         system=system,
         tools=tools,
         extra=extra,
+        previous=previous,
     )
 
 
 def effective_tokens(
-    messages: Sequence[Message],
+    messages: Messages,
     *,
     settings: Settings = None,
     provider: str | None = None,
@@ -68,7 +81,7 @@ def effective_tokens(
     api: str | None = None,
     base_url: str | None = None,
     system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
+    tools: Tools = None,
 ) -> TokenCount:
     """Return what the request of these messages counts, without building it."""
     to = _select.target(provider, model, api, base_url)
@@ -77,11 +90,39 @@ def effective_tokens(
     return _request.count(view, selection, _counter(), system=system, tools=tools)
 
 
+def what_if(
+    messages: Messages,
+    *,
+    settings: Settings = None,
+    provider: str | None = None,
+    model: str | None = None,
+    api: str | None = None,
+    base_url: str | None = None,
+    system: Any = None,
+    tools: Tools = None,
+) -> WhatIf:
+    """Return what every choice of include and strip would send, beside the current one."""
+    return _what_if.what_if(
+        _view(messages, _counter()),
+        resolve(settings),
+        _select.target(provider, model, api, base_url),
+        _counter(),
+        system=system,
+        tools=tools,
+    )
+
+
 def _counter() -> Counter:
     return counter(DEFAULT_ENCODING)
 
 
-def _view(messages: Sequence[Message], count: Counter) -> list[Viewed]:
-    # What a session's history() gives is taken as it is, for its messages.
-    plain: list[Message] = [getattr(item, "message", item) for item in messages]
+def _view(messages: Messages, count: Counter) -> list[Viewed]:
+    plain: list[Message] = []
+    for place, item in enumerate(messages):
+        if not isinstance(item, Message) and not isinstance(getattr(item, "message", 0), Message):
+            raise UsageError(
+                f"messages[{place}] is not a message but {type(item).__name__}",
+                hint="make one with user(), assistant(), tool() or system()",
+            )
+        plain.append(message_of(item))
     return _select.viewed(plain, (count_message(message, count) for message in plain))

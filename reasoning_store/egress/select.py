@@ -10,98 +10,73 @@ display and decide nothing here (BR-003).
 
 What is withheld is absent: not as text, not as a fake block. The stored blocks are not
 touched (BR-009). This module knows blocks, contracts and policy; it must not know a
-protocol's shapes, tokens' origins or SQL.
+protocol's shapes, tokens' origins or SQL. What a sender should be told is worded in
+``concerns``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 from reasoning_store.blocks import (
     Block,
     Counts,
     Message,
-    Origin,
     ThinkingBlock,
+    ToolCallBlock,
 )
+from reasoning_store.egress.admission import (
+    Obstacles,
+    obstacle,
+    opaque_obstacle,
+    portable_obstacle,
+)
+from reasoning_store.egress.concerns import Concerns
 from reasoning_store.egress.policy import Place, demanded, left_by_strip
+from reasoning_store.egress.verdicts import (
+    REASONS,
+    Rule,
+    Selection,
+    Target,
+    Verdict,
+    Viewed,
+    Warning,
+)
+from reasoning_store.errors import UsageError
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contracts import Contract
 
-Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
+__all__ = [
+    "REASONS",
+    "Rule",
+    "Selection",
+    "Target",
+    "Verdict",
+    "Viewed",
+    "Warning",
+    "decide",
+    "obstacle",
+    "opaque_obstacle",
+    "places",
+    "portable_obstacle",
+    "select",
+    "target",
+    "viewed",
+]
 
-REASONS: dict[Rule, str] = {
-    "kept": "the settings keep it",
-    "required": "the provider demands it back",
-    "no_place": "the protocol has no field for it",
-    "origin": "it belongs to another provider, api, model family or address",
-    "unsigned": "the provider takes back signed reasoning only",
-    "strip": "reasoning.stripFromContext strips it",
-    "include": "reasoning.includeInContext is false",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What was decided about one thinking block, and by which rule."""
-
-    message: int
-    """Which message: its place in the list that was given, or its position in the session."""
-    block: int
-    """Which block of that message."""
-    kept: bool
-    rule: Rule
-    tokens: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warning:
-    """Something about a request that its sender should know; ``code`` is for programs."""
-
-    code: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Viewed:
-    """One message of a view, with what it counts and the name that verdicts give it."""
-
-    message: Message
-    counts: Counts
-    name: int
-    summary: bool = False
-    """It stands for a compacted range; no turn starts with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Whom a request is for."""
-
-    contract: Contract
-    provider: str | None
-    model: str | None
-    base_url: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What is left of a view to send, a verdict for each thinking block, and warnings."""
-
-    messages: tuple[Message, ...]
-    verdicts: tuple[Verdict, ...]
-    warnings: tuple[Warning, ...]
-    owed: tuple[bool, ...] = ()
-    """For each of ``messages``, whether the provider demands its reasoning."""
+_UNFINISHED = "the reply is still being written"
+_NOT_A_REPLY = "only a model's message has a field for it"
 
 
 def target(
     provider: str | None, model: str | None, api: str | None, base_url: str | None
 ) -> Target:
     """Return whom a request is for; an unknown host gets its api's own row."""
+    names = {"provider": provider, "model": model, "api": api, "base_url": base_url}
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"{name} is a string, not {type(value).__name__}")
     return Target(
         contract=contracts.resolve(provider, model, api, base_url),
         provider=contracts.provider_id(provider, base_url),
@@ -110,104 +85,128 @@ def target(
     )
 
 
-def select(view: Sequence[Viewed], settings: ReasoningSettings, to: Target) -> Selection:
-    """Decide about every thinking block of a view."""
+def select(
+    view: Sequence[Viewed],
+    settings: ReasoningSettings,
+    to: Target,
+    *,
+    asked_with: str | None = None,
+) -> Selection:
+    """Decide about every thinking block of a view.
+
+    ``asked_with`` is the digest of the system and tools that will be sent along.
+    """
+    contract = to.contract
+    obstacles = Obstacles(to)
+    concerns = Concerns(settings, to, asked_with)
+    owes = settings.floor == "provider" and concerns.demanding
     verdicts: list[Verdict] = []
-    warnings: dict[str, Warning] = {}
     messages: list[Message] = []
     owed: list[bool] = []
+    open_reasoning = False
     for item, place in zip(view, places(view), strict=True):
-        blocks: list[Block] = []
-        thinking = iter(item.counts.thinking)
-        for number, block in enumerate(item.message.blocks):
-            if not isinstance(block, ThinkingBlock):
-                blocks.append(block)
-                continue
-            kept, rule = decide(obstacle(block, item.message.origin, to), settings, place, to)
-            if kept:
-                blocks.append(block)
-            elif warning := _loss(rule, settings, place, to):
-                warnings.setdefault(warning.code, warning)
-            verdicts.append(
+        message = item.message
+        blocks: Sequence[Block] = message.blocks
+        rules: list[Rule] = []
+        if item.counts.thinking:
+            found = _verdicts(item, settings, place, to, obstacles)
+            verdicts += found
+            rules = [verdict.rule for verdict in found]
+            gone = {verdict.block for verdict in found if not verdict.kept}
+            blocks = [block for number, block in enumerate(blocks) if number not in gone]
+            open_reasoning = open_reasoning or (place.open and len(gone) < len(found))
+        if concerns.demanding:
+            concerns.note(item, place, rules)
+        if blocks:  # a message with nothing left to say is dropped
+            whole = len(blocks) == len(message.blocks)
+            messages.append(message if whole else _left(message, blocks))
+            owed.append(owes and message.role == "assistant" and _is_owed(contract, place))
+    return Selection(
+        messages=tuple(messages),
+        verdicts=tuple(verdicts),
+        warnings=concerns.warnings(open_reasoning=open_reasoning),
+        owed=tuple(owed),
+        open_reasoning=open_reasoning,
+    )
+
+
+def _is_owed(contract: Contract, place: Place) -> bool:
+    """Whether something has to stand in a message, in whose turn it may be long since.
+
+    A placeholder is not taken back when its turn ends: what was sent stays as it was sent.
+    """
+    return (
+        demanded(contract.floor, place)
+        or demanded(contract.empty_field, place)
+        or (contract.dummy_seal is not None and place.call)
+    )
+
+
+def _left(message: Message, blocks: Sequence[Block]) -> Message:
+    """Return a message with these of its blocks. ``replace`` would cost as much as the rest."""
+    return Message(
+        role=message.role,
+        blocks=tuple(blocks),
+        status=message.status,
+        origin=message.origin,
+        usage=message.usage,
+        finish_reason=message.finish_reason,
+        metadata=message.metadata,
+    )
+
+
+def _verdicts(
+    item: Viewed, settings: ReasoningSettings, place: Place, to: Target, obstacles: Obstacles
+) -> list[Verdict]:
+    """Decide about the thinking blocks of one message."""
+    message = item.message
+    why = None if message.role == "assistant" else _NOT_A_REPLY
+    if message.status == "streaming":
+        why = _UNFINISHED
+    tokens = iter(item.counts.thinking)
+    found = []
+    for number, block in enumerate(message.blocks):
+        if isinstance(block, ThinkingBlock):
+            hindrance: Rule | None = "no_place" if why else obstacles.of(block, message.origin)
+            kept, rule = decide(hindrance, settings, place, to)
+            found.append(
                 Verdict(
                     message=item.name,
                     block=number,
                     kept=kept,
                     rule=rule,
-                    tokens=next(thinking),
-                    reason=REASONS[rule],
+                    tokens=next(tokens),
+                    reason=why or REASONS[rule],
                 )
             )
-        if blocks:  # a message with nothing left to say is dropped
-            whole = len(blocks) == len(item.message.blocks)
-            messages.append(item.message if whole else replace(item.message, blocks=tuple(blocks)))
-            owed.append(
-                item.message.role == "assistant"
-                and settings.floor == "provider"
-                and demanded(to.contract.floor, place)
-            )
-    return Selection(
-        messages=tuple(messages),
-        verdicts=tuple(verdicts),
-        warnings=tuple(warnings.values()),
-        owed=tuple(owed),
-    )
+    return found
 
 
 def places(view: Sequence[Viewed]) -> list[Place]:
     """Return where each message of a view stands."""
     start = max((n for n, item in enumerate(view) if _starts_turn(item)), default=0)
-    last = max((n for n, item in enumerate(view) if item.message.thinking), default=-1)
-    open_call = any(item.message.tool_calls for item in view[start:])
-    return [
-        Place(
-            last=n == last,
-            open=n >= start,
-            call=bool(item.message.tool_calls),
-            open_call=open_call,
-        )
-        for n, item in enumerate(view)
-    ]
+    last = max((n for n, item in enumerate(view) if item.counts.thinking), default=-1)
+    calls = [_has_call(item.message) for item in view]
+    open_call = any(calls[start:])
+    return [_PLACES[n == last, n >= start, call, open_call] for n, call in enumerate(calls)]
+
+
+_FLAGS = (False, True)
+_PLACES = {
+    (last, open, call, open_call): Place(last, open, call, open_call)
+    for last in _FLAGS
+    for open in _FLAGS
+    for call in _FLAGS
+    for open_call in _FLAGS
+}
+
+
+def _has_call(message: Message) -> bool:
+    return ToolCallBlock in map(type, message.blocks)
 
 
 def _starts_turn(item: Viewed) -> bool:
-    return item.message.starts_turn and not item.summary
-
-
-def obstacle(block: ThinkingBlock, origin: Origin | None, to: Target) -> Rule | None:
-    """Return why a block has no way to this target, or ``None`` where it is admissible."""
-    if block.opaque:
-        return opaque_obstacle(origin, block.source_field, to)
-    return portable_obstacle(to)
-
-
-def portable_obstacle(to: Target) -> Rule | None:
-    """Whether reasoning without signature or ciphertext has a place at the target."""
-    if to.contract.signed:
-        return "unsigned"
-    return None if to.contract.echo is not None else "no_place"
-
-
-def opaque_obstacle(origin: Origin | None, source_field: str | None, to: Target) -> Rule | None:
-    """Whether opaque reasoning of this origin may go to the target.
-
-    It goes only where provider, api and model family equal those it came from, and the
-    address where both are known; without an origin its field must be one of the target's.
-    Foreign reasoning is never turned into text.
-    """
-    contract = to.contract
-    if not contract.opaque:
-        return "no_place"
-    if origin is None or origin.provider is None:
-        return None if source_field in contract.fields else "origin"
-    made = contracts.resolve(origin.provider, origin.model, origin.api, origin.base_url)
-    same = (
-        origin.provider == to.provider
-        and made.api == contract.api
-        and contracts.family(made) == contracts.family(contract)
-        and (not origin.base_url or not to.base_url or origin.base_url == to.base_url)
-    )
-    return None if same else "origin"
+    return item.message.role == "user" and not item.summary and item.message.starts_turn
 
 
 def decide(
@@ -223,23 +222,6 @@ def decide(
         return True, "required"
     # BR-005: strip comes first, so it is the rule that is named where both say no.
     return False, "include" if left else "strip"
-
-
-def _loss(rule: Rule, settings: ReasoningSettings, place: Place, to: Target) -> Warning | None:
-    """Return the warning where the provider demands what is not sent."""
-    if not demanded(to.contract.floor, place):
-        return None
-    who = to.provider or "the provider"
-    if rule in ("strip", "include"):
-        return Warning(
-            code="floor_off",
-            text=f"{who} may refuse this request: it demands the reasoning of messages with tool "
-            "calls back, and reasoning.floor is off; set reasoning.floor to provider",
-        )
-    return Warning(
-        code="floor_unmet",
-        text=f"{who} demands reasoning back that cannot be sent to it: {REASONS[rule]}",
-    )
 
 
 def viewed(messages: Iterable[Message], counts: Iterable[Counts]) -> list[Viewed]:

@@ -53,6 +53,9 @@ class TokenCount:
     exactness: Exactness
     encoding: str
 
+    def __str__(self) -> str:
+        return str(self.effective)
+
 
 def count_message(message: Message, counter: Counter) -> Counts:
     """Return what each part of a message counts."""
@@ -116,12 +119,16 @@ def total(
 ) -> TokenCount:
     """Return the count of a view of which ``withheld`` tokens of thinking stay home."""
     raw = fixed[0]
-    label = fixed[1]
+    labels = {fixed[1]}
     for counts in counted:
         raw += counts.visible + sum(counts.thinking)
-        label = worst(label, counts.exactness)
+        labels.add(counts.exactness)
     return TokenCount(
-        effective=raw - withheld, raw=raw, fixed=fixed[0], exactness=label, encoding=encoding
+        effective=raw - withheld,
+        raw=raw,
+        fixed=fixed[0],
+        exactness=worst(*labels),
+        encoding=encoding,
     )
 
 

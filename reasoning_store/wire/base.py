@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from reasoning_store.blocks import Message
@@ -92,6 +92,8 @@ class Written:
     """Fields of ``Asked`` that were set and for which the host has no word."""
     left_out: tuple[str, ...] = ()
     """Kinds of blocks that the protocol has no place for, each once."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """What the SDK's call takes beside the body: the model, where it stands in the address."""
 
 
 class RequestWriter(Protocol):

@@ -18,13 +18,12 @@ from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 from reasoning_store.errors import UsageError
-
-Floor: TypeAlias = Literal["none", "open_calls", "all_calls", "open_turn_with_call", "all"]
-"""In which messages a provider demands reasoning back: DESIGN 7, ``required``."""
+from reasoning_store.wire.demands import Demands as Demands
+from reasoning_store.wire.demands import Floor as Floor
 
 APIS = (
     "anthropic.messages",
@@ -38,80 +37,6 @@ APIS = (
     "thinking_events",
 )
 DEFAULT_API = "openai.chat"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demands:
-    """What a request has to be for a host: the part of a contract that egress reads."""
-
-    # Which reasoning goes back, and where.
-    echo: str | None = None
-    """Where portable reasoning goes back: a field, ``think_tags``, or nowhere."""
-    echoes: tuple[str, ...] = ()
-    """Where reasoning goes back that came from there; all other goes to ``echo``."""
-    opaque: bool = False
-    """Whether opaque reasoning has a place."""
-    sources: tuple[str, ...] = ()
-    """The ``sourceField`` of opaque reasoning that belongs here though it has no origin, beside
-    ``fields`` and ``echo``."""
-    signed: bool = False
-    """Whether unsigned reasoning is refused."""
-    floor: Floor = "none"
-    """The messages whose reasoning is demanded back."""
-    refusal: str | None = None
-    """What is answered where it is missing; ``None``: it is asked for and not enforced."""
-    empty_field: Floor = "none"
-    """The messages in which the field must be present, though empty (against EC-007)."""
-    call_seal: str | None = None
-    """Where the seal of a call stands on it, if that and no thought is what is demanded."""
-    dummy_seal: str | None = None
-    """The documented seal for a call that has lost its own."""
-    off_when_unmet: bool = False
-    """Whether reasoning is switched off where what is demanded cannot be sent."""
-    fixed_in_turn: bool = False
-    """Whether it cannot be switched off in a turn whose messages carry reasoning."""
-    bound: str | None = None
-    """Where reasoning is bound to the exact prefix it was made behind: what helps."""
-
-    # What the host wants of its messages.
-    content_required: bool = False
-    """Whether a message of calls alone has an empty text, where others want none."""
-    call_id: str | None = None
-    """The ids of calls that are taken, as a regular expression."""
-    unique_call_ids: bool = False
-    """Whether an id may name one call only in all of the conversation."""
-    assistant_after_tool: bool = False
-    """Whether a user may not speak straight after a tool."""
-    system_inside: bool = False
-    """Whether a system message may stand in the conversation, behind a user's."""
-    answer_tokens: int | None = None
-    """How long an answer may become, beside a budget of thinking, where the protocol wants a
-    limit and ``extra`` gives none."""
-    stateless: bool = False
-    """Whether the host is asked to keep nothing and to give back what it would have kept."""
-
-    # How the host is told to reason. A path names an object's field by dots.
-    enabled_at: str | None = None
-    """Where reasoning is switched."""
-    on: str | bool | None = None
-    off: str | bool | None = None
-    """What is said there; a switch without a word for off cannot be turned off."""
-    thinks: bool = False
-    """Whether the model reasons when nothing is said there."""
-    shown_at: str | None = None
-    shown: str | bool | None = None
-    """What makes the host show the reasoning that it is asked for, where it else hides it."""
-    effort_at: str | None = None
-    efforts: tuple[str, ...] = ()
-    """The efforts that the host knows, ``ours=theirs`` where the names differ; none: all."""
-    budget_at: str | None = None
-    budgets: tuple[int, ...] = ()
-    """The least and the largest budget that the host takes; none: any."""
-    one_of_both: bool = False
-    """Whether effort and budget exclude each other; the budget is the more exact."""
-    keep_at: str | None = None
-    keep: str | bool | None = None
-    """What makes the host read the reasoning of earlier turns, which it else leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +100,31 @@ class Template:
     checked: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """What some models of providers demand otherwise than the providers' rows say."""
+
+    providers: tuple[str, ...]
+    apis: tuple[str, ...]
+    models: tuple[str, ...]
+    demands: Mapping[str, Any]
+    source: str = ""
+    checked: str = ""
+
+    def matches(self, contract: Contract, model: str | None) -> bool:
+        return (
+            contract.provider in self.providers
+            and contract.api in self.apis
+            and _named(model, self.models)
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _Tables:
     hosts: Mapping[str, Host]
     apis: Mapping[str, str]
     contracts: tuple[Contract, ...]
+    models: tuple[Model, ...]
     templates: tuple[Template, ...]
 
 
@@ -191,14 +136,15 @@ def resolve(
 ) -> Contract:
     """Return the row that holds for a model of a provider, or its api's own row.
 
-    Where the text may hold delimiters, those of the model's own template are in it.
+    What holds for the model alone is laid over it, and where the text may hold delimiters,
+    those of the model's own template are in it.
     """
     known = host(provider, base_url)
     wanted = api_name(api) if api is not None else known.api if known else DEFAULT_API
     own = known.id if known is not None else None
     for row in _tables().contracts:
         if own and row.provider == own and row.api == wanted and row.matches(model):
-            return _with_template(row, model)
+            return _with_template(_with_model(row, model), model)
     return _with_template(_own_row(wanted), model)
 
 
@@ -249,6 +195,10 @@ def rows() -> tuple[Contract, ...]:
     return _tables().contracts
 
 
+def models() -> tuple[Model, ...]:
+    return _tables().models
+
+
 def templates() -> tuple[Template, ...]:
     return _tables().templates
 
@@ -269,6 +219,13 @@ def _own_row(api: str) -> Contract:
         if row.api == api and row.provider is None:
             return row
     return Contract(api=api)
+
+
+def _with_model(contract: Contract, model: str | None) -> Contract:
+    for item in _tables().models if model else ():
+        if item.matches(contract, model):
+            return replace(contract, **item.demands)
+    return contract
 
 
 def _with_template(contract: Contract, model: str | None) -> Contract:
@@ -304,8 +261,17 @@ def _read(data: Mapping[str, Any]) -> _Tables:
         hosts,
         apis,
         tuple(Contract(**_row(Contract, row)) for row in data["contract"]),
+        tuple(_model(row) for row in data.get("model", ())),
         tuple(Template(**_row(Template, row)) for row in data.get("template", ())),
     )
+
+
+def _model(row: Mapping[str, Any]) -> Model:
+    """Return a row whose keys are its own or those of the demands that it changes."""
+    changed = {item.name for item in fields(Demands)} & set(row)
+    own = {name: value for name, value in row.items() if name not in changed}
+    demands = _row(Demands, {name: row[name] for name in changed})
+    return Model(**_row(Model, {**own, "demands": demands}))
 
 
 def _row(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -314,4 +280,4 @@ def _row(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"contracts.toml has an unknown key: {sorted(strange)}")
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
-    } | {"checked": str(row.get("checked", ""))}
+    } | ({"checked": str(row["checked"])} if "checked" in row else {})

@@ -1,42 +1,48 @@
-"""OpenAI Chat Completions, the writing direction: messages as a request body.
+"""OpenAI Chat Completions and its kin, the writing direction: messages as a request body.
 
-Knows the protocol's shapes and, from the contract, where a host wants reasoning: in a
-field of the assistant message, inside its text, or nowhere. What is kept was decided
-before: every thinking block that stands in a message here is written. The reading
-direction is ``openai_chat``; this module must not know settings, tokens or SQL.
+Theory. A message is one object, but for the answers of tools, which are a message each.
+What a model said, called and thought is one object too; ``openai_chat_replies`` makes it.
+Hosts of this family agree on the frame and differ in details, which the contract says:
+where reasoning goes, how it is asked for, whether an empty text is null or a string.
+
+What is kept was decided before: every thinking block that stands in a message here is
+written. The reading direction is ``openai_chat``; this module must not know settings,
+tokens or SQL.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
     Block,
     MediaBlock,
     Message,
+    RawBlock,
     TextBlock,
-    ToolCallBlock,
     ToolResponseBlock,
 )
+from reasoning_store.wire import asking, neutral, reasoning_parameters
 from reasoning_store.wire.base import Asked, Outgoing, Written
 from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.openai_chat_replies import is_part, reply
 
-THINK_TAGS = "think_tags"
-"""The ``echo`` of hosts that want reasoning inside the text, between delimiters."""
-
-SDK_PARAMETERS = frozenset(
+SDK_PARAMETERS: Final = frozenset(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
-    "max_tokens messages metadata modalities model n parallel_tool_calls prediction "
-    "presence_penalty prompt_cache_key reasoning_effort response_format safety_identifier seed "
-    "service_tier stop store stream stream_options temperature tool_choice tools top_logprobs "
-    "top_p user verbosity web_search_options".split()
+    "max_tokens messages metadata modalities model moderation n parallel_tool_calls prediction "
+    "presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention "
+    "reasoning_effort response_format safety_identifier seed service_tier stop store stream "
+    "stream_options temperature tool_choice tools top_logprobs top_p user verbosity "
+    "web_search_options".split()
 )
 """What the official SDK's call takes by name; the rest goes through its ``extra_body``."""
 
-BUILT = frozenset({"model", "messages", "tools"})
+Medium: TypeAlias = Callable[[MediaBlock], dict[str, Any] | None]
+"""Returns a medium as a part of the content, or ``None`` where it cannot be one."""
+
+BUILT: Final = frozenset({"model", "messages", "tools"})
 """The keys of the body that are made here and that nobody else may set."""
 
 
@@ -50,25 +56,36 @@ def write(
     asked: Asked,
 ) -> Written:
     """Return the request's JSON body."""
+    return write_with(
+        _MEDIA, messages, contract, model=model, system=system, tools=tools, asked=asked
+    )
+
+
+def write_with(
+    media: Mapping[str, Medium],
+    messages: Sequence[Outgoing],
+    contract: Contract,
+    *,
+    model: str | None,
+    system: Any,
+    tools: Sequence[Mapping[str, Any]] | None,
+    asked: Asked,
+) -> Written:
+    """Return the body for a protocol that differs in no more than its parts for media."""
     body: dict[str, Any] = {}
+    left_out: dict[str, None] = {}
     if model is not None:
         body["model"] = model
-    body["messages"] = [
-        *([{"role": "system", "content": system}] if system else []),
-        *(item for message in messages for item in _message(message, contract)),
-    ]
+    body["messages"] = system_messages(system)
+    for outgoing in messages:
+        body["messages"] += _message(outgoing, contract, media, left_out)
+    _finish(body["messages"], contract)
     if tools:
-        body["tools"] = [_tool(tool) for tool in tools]
-    unsaid = [
-        name
-        for name, is_set in (
-            ("enabled", asked.enabled is False),
-            ("effort", asked.effort is not None),
-            ("budget_tokens", asked.budget_tokens is not None),
-        )
-        if is_set
-    ]
-    return Written(body=body, unsaid=tuple(unsaid))
+        body["tools"] = [function_tool(tool) for tool in tools]
+    unsaid = asking.ask(asked, contract, body, messages)
+    if contract.keep_at is not None and _thought_before(messages):
+        reasoning_parameters.say_keep(contract, body)
+    return Written(body=body, unsaid=unsaid, left_out=tuple(left_out))
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,44 +95,51 @@ def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "extra_body": rest} if rest else known
 
 
-def _message(outgoing: Outgoing, contract: Contract) -> list[dict[str, Any]]:
+def _finish(messages: list[dict[str, Any]], contract: Contract) -> None:
+    """Put what the host wants where a message is empty, or the last is the model's own."""
+    if contract.blank is not None:
+        for message in messages:
+            if message.get("content") == "" and not message.get("tool_calls"):
+                message["content"] = contract.blank
+    if contract.continued_by is not None and messages:
+        last = messages[-1]
+        if last["role"] == "assistant" and not last.get("tool_calls"):
+            last[contract.continued_by] = True
+
+
+def _thought_before(messages: Sequence[Outgoing]) -> bool:
+    """Whether reasoning of a turn before the open one is sent."""
+    start = max((n for n, item in enumerate(messages) if item.message.starts_turn), default=0)
+    return any(item.message.thinking for item in messages[:start])
+
+
+def system_messages(system: Any) -> list[dict[str, Any]]:
+    """Return a system prompt as messages: its own, or one of its texts or parts."""
+    texts = neutral.system_texts(system)
+    if texts is not None:
+        return [{"role": "system", "content": "\n\n".join(texts)}] if texts else []
+    given = [system] if isinstance(system, Mapping) else list(system)
+    if all(isinstance(item, Mapping) and "role" in item for item in given):
+        return [dict(item) for item in given]
+    return [{"role": "system", "content": given}]
+
+
+def _message(
+    outgoing: Outgoing,
+    contract: Contract,
+    media: Mapping[str, Medium],
+    left_out: dict[str, None],
+) -> list[dict[str, Any]]:
     message = outgoing.message
-    answers = [block for block in message.blocks if isinstance(block, ToolResponseBlock)]
-    rest = tuple(block for block in message.blocks if not isinstance(block, ToolResponseBlock))
-    out = [_answer(block) for block in answers]
     if message.role == "assistant":
-        out.append(_assistant(message, contract, owed=outgoing.owed))
-    elif rest:
-        role = "user" if message.role == "tool" else message.role
-        out.append({"role": role, "content": _content(rest)})
+        return [reply(outgoing, contract, left_out)]
+    out = [_answer(block) for block in message.blocks if isinstance(block, ToolResponseBlock)]
+    if len(out) < len(message.blocks):
+        content = said(message, media, left_out)
+        if content is not None:
+            role = "user" if message.role == "tool" else message.role
+            out.append({"role": role, "content": content})
     return out
-
-
-def _assistant(message: Message, contract: Contract, *, owed: bool) -> dict[str, Any]:
-    thought = "".join(block.thought for block in message.thinking)
-    text = message.text
-    calls = message.tool_calls
-    if thought and contract.echo == THINK_TAGS:
-        text = f"<think>{thought}</think>{text}"
-    # Text beside calls is never lost; without any the protocol wants null.
-    out: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None}
-    if contract.echo not in (None, THINK_TAGS):
-        # EC-007: empty reasoning is an omitted field, except where the host demands the field.
-        if thought:
-            out[contract.echo] = thought
-        elif contract.empty_field and owed:
-            out[contract.echo] = ""
-    if calls:
-        out["tool_calls"] = [_call(call) for call in calls]
-    return out
-
-
-def _call(block: ToolCallBlock) -> dict[str, Any]:
-    return {
-        "id": block.id,
-        "type": "function",
-        "function": {"name": block.name, "arguments": codec.argument_text(block)},
-    }
 
 
 def _answer(block: ToolResponseBlock) -> dict[str, Any]:
@@ -126,53 +150,92 @@ def _answer(block: ToolResponseBlock) -> dict[str, Any]:
     }
 
 
-def _content(blocks: Iterable[Block]) -> Any:
-    parts = [part for block in blocks if (part := _part(block)) is not None]
-    if all(part["type"] == "text" for part in parts):
+def said(message: Message, media: Mapping[str, Medium], left_out: dict[str, None]) -> Any:
+    """Return what a user says: a string where it is text alone, else its parts."""
+    if len(message.blocks) == 1 and isinstance(block := message.blocks[0], TextBlock):
+        return block.text
+    parts = []
+    for block in message.blocks:
+        if isinstance(block, ToolResponseBlock):
+            continue
+        part = _part(block, media)
+        if part is None:
+            left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
+        else:
+            parts.append(part)
+    if not parts:
+        return None
+    if all(part.keys() == {"type", "text"} for part in parts):
         return "".join(part["text"] for part in parts)
     return parts
 
 
-def _part(block: Block) -> dict[str, Any] | None:
+def _part(block: Block, media: Mapping[str, Medium]) -> dict[str, Any] | None:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
     if isinstance(block, MediaBlock):
-        return _MEDIA[block.kind](block)
+        render = media.get(block.kind)
+        return render(block) if render is not None else None
+    if isinstance(block, RawBlock) and is_part(block.data):
+        return dict(block.data)
     return None
 
 
-def _image(block: MediaBlock) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": block.url or _data_url(block)}}
+def image(block: MediaBlock) -> dict[str, Any] | None:
+    url = address(block)
+    return {"type": "image_url", "image_url": {"url": url}} if url else None
 
 
-def _audio(block: MediaBlock) -> dict[str, Any]:
-    data = base64.b64encode(block.data or b"").decode("ascii")
-    return {
-        "type": "input_audio",
-        "input_audio": {"data": data, "format": block.mime_type.rsplit("/", 1)[-1]},
-    }
+def _video(block: MediaBlock) -> dict[str, Any] | None:
+    # The family's own part for films; api.openai.com takes none at all.
+    url = address(block)
+    return {"type": "video_url", "video_url": {"url": url}} if url else None
 
 
-def _file(block: MediaBlock) -> dict[str, Any]:
+def _audio(block: MediaBlock) -> dict[str, Any] | None:
+    if block.data is None:
+        return None
+    subtype = block.mime_type.rpartition("/")[2]
+    sound = {"data": neutral.base64_of(block), "format": _SOUNDS.get(subtype, subtype)}
+    return {"type": "input_audio", "input_audio": sound}
+
+
+def _file(block: MediaBlock) -> dict[str, Any] | None:
+    url = address(block)
+    if url is None:
+        return None
     about = {"filename": block.name} if block.name else {}
-    return {"type": "file", "file": {**about, "file_data": block.url or _data_url(block)}}
+    return {"type": "file", "file": {**about, "file_data": url}}
 
 
-def _data_url(block: MediaBlock) -> str:
-    data = base64.b64encode(block.data or b"").decode("ascii")
-    return f"data:{block.mime_type};base64,{data}"
+def address(block: MediaBlock) -> str | None:
+    """Return where a medium is, or all of it; an application's own name is no address."""
+    return neutral.data_url(block) if block.url or block.data is not None else None
 
 
-_MEDIA: dict[str, Callable[[MediaBlock], dict[str, Any]]] = {
-    "image": _image,
+_SOUNDS: Final[Mapping[str, str]] = {
+    "*": "wav",
+    "mpeg": "mp3",
+    "vnd.wave": "wav",
+    "wave": "wav",
+    "x-wav": "wav",
+}
+"""The protocol's word for a format, where it is not the subtype."""
+
+_MEDIA: Final[Mapping[str, Medium]] = {
+    "image": image,
     "audio": _audio,
-    "video": _file,
+    "video": _video,
     "file": _file,
 }
 
 
-def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+def function_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool in the protocol's form; one that already has it stays as it is."""
-    if "type" in tool:
+    if isinstance(tool.get("function"), Mapping) or tool.get("type", "function") != "function":
         return dict(tool)
-    return {"type": "function", "function": dict(tool)}
+    # Bare, or in the form of Responses or of Messages: their names for the same things.
+    function = {name: value for name, value in tool.items() if name != "type"}
+    if "input_schema" in function:
+        function["parameters"] = function.pop("input_schema")
+    return {"type": "function", "function": function}

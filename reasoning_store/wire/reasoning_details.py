@@ -193,7 +193,8 @@ class Entries:
     ) -> _Entry:
         """Return the entry that a fragment belongs to, a new one where it begins one."""
         if self._whole or shape.whole:
-            return _Entry(next(self._numbers))
+            self._last = _Entry(next(self._numbers))
+            return self._last
         index = item.get("index")
         key = (alias, kind, index if is_index(index) else None)
         entry = self._entries.get(key)

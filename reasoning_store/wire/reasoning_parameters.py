@@ -42,7 +42,7 @@ def say(asked: Asked, contract: Demands, body: dict[str, Any]) -> tuple[str, ...
     if contract.enabled_at and contract.on is not None:
         if asked.enabled or budget is not None:
             put(body, contract.enabled_at, contract.on, over=False)
-    elif asked.enabled and not _is_known(contract):
+    elif asked.enabled and not (contract.effort_at or contract.budget_at or contract.thinks):
         unsaid.append("enabled")
     return tuple(sorted(unsaid, key=_ORDER.index))
 
@@ -54,7 +54,7 @@ def say_keep(contract: Demands, body: dict[str, Any]) -> None:
     beside = contract.enabled_at
     if beside and beside.rpartition(".")[0] == contract.keep_at.rpartition(".")[0]:
         # One object holds both, and is not whole without its switch.
-        if contract.off is not None and _at(body, beside) == contract.off:
+        if contract.off not in _UNSAID and _at(body, beside) == contract.off:
             return
         if "." in beside and contract.on is not None:
             put(body, beside, contract.on, over=False)
@@ -62,19 +62,21 @@ def say_keep(contract: Demands, body: dict[str, Any]) -> None:
 
 
 def put(body: dict[str, Any], path: str, value: Any, *, over: bool = True) -> None:
-    """Put a value at a path; one that is there stays unless ``over``."""
+    """Put a value at a path; unless ``over``, one that is there stays."""
     *parents, name = path.split(".")
     for parent in parents:
-        body = body.setdefault(parent, {})
-    if over or name not in body:
+        # A copy: what stands there may be a stored block's own.
+        body[parent] = body = dict(body.get(parent) or {})
+    if over or body.get(name) in _UNSAID:
         body[name] = value
 
 
+_UNSAID: Final = (None, "")
 _ORDER: Final = ("enabled", "effort", "budget_tokens")
 
 
 def _say_off(asked: Asked, contract: Demands, body: dict[str, Any]) -> tuple[str, ...]:
-    if contract.enabled_at and contract.off is not None:
+    if contract.enabled_at and contract.off not in _UNSAID:
         put(body, contract.enabled_at, contract.off)
         return ()
     word = _words(contract).get(_NONE)
@@ -99,11 +101,6 @@ def _words(contract: Demands) -> Mapping[str, str]:
 _ALL: Final = {
     effort: effort for effort in ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 }
-
-
-def _is_known(contract: Demands) -> bool:
-    """Whether anything is known of how the host is told to reason: then it does so unasked."""
-    return getattr(contract, "provider", None) is not None
 
 
 def _at(body: Mapping[str, Any], path: str) -> Any:

@@ -14,19 +14,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from reasoning_store.errors import UsageError
 from reasoning_store.wire import (
     anthropic,
+    anthropic_requests,
     bedrock,
+    bedrock_requests,
     cohere,
+    cohere_requests,
     contracts,
     gemini,
+    gemini_requests,
     mistral,
+    mistral_requests,
     ollama,
+    ollama_requests,
     openai_chat,
     openai_chat_requests,
     openai_responses,
+    openai_responses_requests,
     thinking_events,
+    thinking_events_requests,
 )
 from reasoning_store.wire.base import RequestWriter, ResponseParser, StreamAdapter
 from reasoning_store.wire.contracts import Contract
@@ -54,7 +61,15 @@ _PARSERS: Final[Mapping[str, ResponseParser]] = {
     "thinking_events": thinking_events.parse_response,
 }
 _WRITERS: Final[Mapping[str, RequestWriter]] = {
+    "anthropic.messages": anthropic_requests,
+    "bedrock.converse": bedrock_requests,
+    "cohere.chat": cohere_requests,
+    "gemini.generate_content": gemini_requests,
+    "mistral.chat": mistral_requests,
+    "ollama.chat": ollama_requests,
     "openai.chat": openai_chat_requests,
+    "openai.responses": openai_responses_requests,
+    "thinking_events": thinking_events_requests,
 }
 
 
@@ -139,13 +154,7 @@ def parser(api: str) -> ResponseParser:
 
 def writer(api: str) -> RequestWriter:
     """Return what writes requests of an api."""
-    name = contracts.api_name(api)
-    found = _WRITERS.get(name)
-    if found is None:
-        raise UsageError(
-            f"requests for {name} cannot be built", hint=f"one of: {', '.join(_WRITERS)}"
-        )
-    return found
+    return _WRITERS[contracts.api_name(api)]
 
 
 def _name(model: str | None) -> str:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 
 import reasoning_store as rs
+from reasoning_store.egress.select import Target, select, target, viewed
+from reasoning_store.egress.tokens import count_message
+from reasoning_store.egress.verdicts import Viewed
+from reasoning_store.settings import ReasoningSettings
+from reasoning_store.tokenizers import counter
+from reasoning_store.wire.contracts import Floor
 from tests.egress.histories import (
     CLAUDE,
+    DEEPSEEK,
     OPEN_LOOP,
+    ROUTED,
+    SIGNED,
     TWO_TURNS,
+    answer,
     call,
     providers,
     settings,
+    targets,
     thought,
     views,
 )
@@ -105,6 +117,15 @@ def test_a_message_that_is_kept_anyway_is_kept_and_not_required() -> None:
     assert [verdict.rule for verdict in verdicts] == ["kept", "kept"]
 
 
+def test_a_verdict_prints_what_was_decided_and_why() -> None:
+    """Which block, the rule, its words, and what it costs."""
+    verdict = rs.select(TWO_TURNS).verdicts[0]
+
+    assert str(verdict) == (
+        f"1.0 include: reasoning.includeInContext is false ({verdict.tokens} tokens)"
+    )
+
+
 def test_a_protocol_without_a_field_for_reasoning_gets_none() -> None:
     """api.openai.com refuses unknown fields on chat messages."""
     verdicts = rs.select(TWO_TURNS, settings=KEEP, provider="openai").verdicts
@@ -147,6 +168,501 @@ def test_br_009_selecting_changes_no_message() -> None:
     rs.select(TWO_TURNS, settings={"reasoning.stripFromContext": "all"})
 
     assert repr(TWO_TURNS) == before
+
+
+# --- the seed's rules that are about more than one block
+
+
+def test_br_002_what_a_policy_withholds_is_there_when_the_policy_changes() -> None:
+    """BR-002, EC-004: the history is complete, so a later request has all of it again."""
+    assert kept(TWO_TURNS, rs.ReasoningSettings(strip_from_context="all")) == []
+    assert kept(TWO_TURNS, KEEP) == [1, 3, 5]
+
+
+def test_br_004_withheld_tokens_are_what_the_count_lacks() -> None:
+    """BR-004: the effective count governs, and the verdicts add up to it."""
+    count = rs.effective_tokens(TWO_TURNS)
+    verdicts = rs.select(TWO_TURNS).verdicts
+
+    assert count.raw - count.effective == sum(verdict.tokens for verdict in verdicts)
+
+
+def test_br_006_disabled_decides_nothing_about_the_history() -> None:
+    """BR-006: enabled=false stops asking; what is there is sent as the other settings say."""
+    off = rs.ReasoningSettings(enabled=False, include_in_context=True)
+
+    assert kept(TWO_TURNS, off) == kept(TWO_TURNS, KEEP)
+
+
+def test_br_007_native_is_treated_as_field() -> None:
+    """BR-007: both formats keep the same."""
+    native = rs.ReasoningSettings(include_in_context=True, format="native")
+
+    assert kept(TWO_TURNS, native) == kept(TWO_TURNS, KEEP)
+
+
+def test_br_008_each_request_reads_the_settings_anew() -> None:
+    """BR-008, EC-005: nothing of one request is remembered in the next."""
+    first = rs.build_request(TWO_TURNS)
+    changed = rs.build_request(TWO_TURNS, settings=KEEP)
+    again = rs.build_request(TWO_TURNS)
+
+    assert [v.kept for v in changed.verdicts] == [True, True, True]
+    assert again == first
+
+
+def test_a_request_knows_the_layer_of_each_setting() -> None:
+    """What the call set, and what is a default."""
+    found = rs.build_request([rs.user("Hi")], settings={"reasoning.effort": "high"}).settings
+
+    assert (found["reasoning.effort"].value, found["reasoning.effort"].layer) == ("high", "call")
+    assert found.resolved()["reasoning.includeInContext"].layer == "default"
+    assert found.include_in_context is False
+
+
+def reply_of(case: dict[str, Any]) -> rs.Message:
+    body = {"choices": [{"message": {"role": "assistant", **case}, "finish_reason": "stop"}]}
+    return rs.normalize_response(body, provider="moonshot", model="kimi-k2-thinking")
+
+
+def test_ec_001_a_reply_without_reasoning_has_nothing_to_decide() -> None:
+    """EC-001: no block, no verdict, no error."""
+    assert rs.select([reply_of({"content": "Hi"})], provider="moonshot").verdicts == ()
+
+
+def test_ec_002_empty_reasoning_is_no_block() -> None:
+    """EC-002: and so nothing is sent back of it."""
+    reply = reply_of({"content": "Hi", "reasoning_content": ""})
+
+    assert rs.select([reply], settings=KEEP, provider="moonshot").verdicts == ()
+
+
+def test_ec_003_thought_and_text_of_one_reply_go_back_as_one_message() -> None:
+    """EC-003: streamed one behind the other, they are two fields of a message."""
+    reply = reply_of({"content": "Hi", "reasoning_content": "Greet."})
+    body = rs.build_request([reply], settings=KEEP, provider="moonshot").body
+
+    assert body["messages"] == [
+        {"role": "assistant", "content": "Hi", "reasoning_content": "Greet."}
+    ]
+
+
+# --- admissible
+
+
+def rule_of(
+    block: rs.ThinkingBlock, origin: rs.Origin | None, settings: Any = KEEP, **to: Any
+) -> str:
+    """Return what is decided about one block of one reply."""
+    (verdict,) = rs.select(
+        [rs.assistant(block, "Hi", origin=origin)], settings=settings, **to
+    ).verdicts
+    return verdict.rule
+
+
+def test_sealed_reasoning_goes_back_to_those_who_made_it() -> None:
+    """Same provider, same api, same family."""
+    assert rule_of(SIGNED, CLAUDE, provider="anthropic", model="claude-opus-5") == "kept"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        replace(CLAUDE, provider="aws"),
+        replace(CLAUDE, api="openai.chat"),
+        replace(CLAUDE, api="telepathy"),
+        replace(CLAUDE, provider=None, base_url="https://example.org"),
+        DEEPSEEK,
+    ],
+    ids=["provider", "api", "an api nobody knows", "an unknown host", "another maker"],
+)
+def test_sealed_reasoning_of_elsewhere_is_withheld(origin: rs.Origin) -> None:
+    """Whichever part of its origin differs."""
+    assert rule_of(SIGNED, origin, provider="anthropic", model="claude-opus-5") == "origin"
+
+
+def test_a_familys_models_read_each_others_seals() -> None:
+    """Claude's do; at a gateway one maker's models cannot read another's."""
+    sealed = rs.ThinkingBlock(thought="x", source_field="reasoning_details", signature="c2ln")
+
+    def routed(model: str) -> str:
+        return rule_of(sealed, ROUTED, provider="openrouter", model=model)
+
+    assert rule_of(SIGNED, CLAUDE, provider="anthropic", model="claude-haiku-5-5") == "kept"
+    assert routed("anthropic/claude-haiku-5-5") == "kept"
+    assert routed("google/gemini-3-pro") == routed("deepseek/deepseek-v4") == "origin"
+
+
+@pytest.mark.parametrize(
+    ("made_at", "sent_to", "rule"),
+    [
+        ("https://api.anthropic.com/v1", "https://api.anthropic.com/v1", "kept"),
+        ("https://api.anthropic.com/v1", "HTTPS://API.anthropic.com:443/v1/", "kept"),
+        ("https://api.anthropic.com/v1", None, "kept"),
+        (None, "https://api.anthropic.com/v1", "kept"),
+        ("https://api.anthropic.com/v1", "https://proxy.example.org/v1", "origin"),
+        ("https://api.anthropic.com/v1", "https://api.anthropic.com/v2", "origin"),
+        ("http://[", "https://api.anthropic.com/v1", "origin"),
+    ],
+)
+def test_a_seal_is_bound_to_an_address_where_both_are_known(
+    made_at: str | None, sent_to: str | None, rule: str
+) -> None:
+    """Case, the usual port and a last slash make no difference."""
+    origin = replace(CLAUDE, base_url=made_at)
+
+    assert rule_of(SIGNED, origin, provider="anthropic", base_url=sent_to) == rule
+
+
+def test_a_provider_goes_by_any_of_its_names() -> None:
+    """An origin that an application made may say claude."""
+    assert rule_of(SIGNED, replace(CLAUDE, provider="Claude"), provider="anthropic") == "kept"
+
+
+def test_a_host_without_a_name_is_known_by_its_address() -> None:
+    """An unknown server of Anthropic's protocol reads its own seals, and nobody else's."""
+    own = rs.Origin(api="anthropic.messages", base_url="https://llm.example.org")
+
+    def rule(base_url: str | None) -> str:
+        return rule_of(SIGNED, own, api="anthropic.messages", base_url=base_url)
+
+    assert rule("https://llm.example.org/") == "kept"
+    assert rule("https://other.example.org") == rule(None) == "origin"
+
+
+@pytest.mark.parametrize(
+    ("source", "provider", "rule"),
+    [
+        ("thinking", "anthropic", "kept"),
+        ("reasoning_details", "anthropic", "origin"),
+        (None, "anthropic", "origin"),
+        ("reasoning_details", "openrouter", "kept"),
+        ("thinking_blocks", "openrouter", "origin"),
+        ("thinking_blocks", "litellm", "kept"),
+        ("content.thinking", "mistral", "kept"),
+    ],
+)
+def test_without_an_origin_the_field_tells_whose_it_is(
+    source: str | None, provider: str, rule: str
+) -> None:
+    """It goes to the contracts that name it."""
+    block = rs.ThinkingBlock(thought="x", source_field=source, signature="c2ln")
+
+    assert rule_of(block, None, provider=provider) == rule
+
+
+@pytest.mark.parametrize(
+    ("block", "origin", "settings", "provider", "rule"),
+    [
+        (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "openai", "no_place"),
+        (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "anthropic", "origin"),
+        (thought("x"), CLAUDE, {"stripFromContext": "all"}, "anthropic", "unsigned"),
+        (thought("x"), DEEPSEEK, {"stripFromContext": "all"}, "deepseek", "strip"),
+        (thought("x"), DEEPSEEK, {}, "deepseek", "include"),
+        (thought("x"), DEEPSEEK, {"includeInContext": True}, "deepseek", "kept"),
+    ],
+)
+def test_the_verdict_names_the_first_that_failed(
+    block: rs.ThinkingBlock,
+    origin: rs.Origin,
+    settings: dict[str, Any],
+    provider: str,
+    rule: str,
+) -> None:
+    """no_place, origin, unsigned, strip, include, in this order."""
+    chosen = {f"reasoning.{key}": value for key, value in settings.items()}
+
+    assert rule_of(block, origin, chosen, provider=provider, api=None) == rule
+
+
+def test_thinking_outside_a_reply_has_no_place() -> None:
+    """No protocol has a field for a user's thoughts."""
+    message = rs.user(thought("x"), "Hi")
+    (verdict,) = rs.select([message], settings=KEEP, provider="deepseek").verdicts
+
+    assert (verdict.kept, verdict.rule) == (False, "no_place")
+
+
+# --- the floor
+
+
+def with_floor(floor: Floor, **more: Any) -> Target:
+    known = target("deepseek", None, None, None)
+    contract = replace(known.contract, floor=floor, empty_field="none", **more)
+    return replace(known, contract=contract)
+
+
+def view_of(*messages: rs.Message) -> list[Viewed]:
+    count = counter("o200k_base")
+    return viewed(messages, [count_message(message, count) for message in messages])
+
+
+LONG = (
+    rs.user("One?"),
+    rs.assistant(thought("a"), call("1"), origin=DEEPSEEK),
+    answer("1"),
+    rs.assistant(thought("b"), "So.", origin=DEEPSEEK),
+    rs.user("Two?"),
+    rs.assistant(thought("c"), call("2"), origin=DEEPSEEK),
+    answer("2"),
+    rs.assistant(thought("d"), "Wait.", origin=DEEPSEEK),
+    rs.assistant(thought("e"), call("3"), origin=DEEPSEEK),
+    answer("3"),
+)
+
+
+@pytest.mark.parametrize(
+    ("floor", "required"),
+    [
+        ("none", []),
+        ("open_calls", [5, 8]),
+        ("all_calls", [1, 5, 8]),
+        ("open_turn_with_call", [5, 7, 8]),
+        ("all", [1, 3, 5, 7, 8]),
+    ],
+)
+def test_each_floor_reaches_the_messages_of_its_scope(floor: Floor, required: list[int]) -> None:
+    """By place and call, whatever strip and include say."""
+    for strip in ("all", "allButLast", "none", "priorTurns"):
+        chosen = ReasoningSettings.model_validate({"reasoning.stripFromContext": strip})
+        verdicts = select(view_of(*LONG), chosen, with_floor(floor)).verdicts
+
+        assert [verdict.message for verdict in verdicts if verdict.kept] == required
+        assert all(v.rule == "required" for v in verdicts if v.kept)
+
+
+def test_an_open_turn_without_a_call_owes_nothing() -> None:
+    """Claude wants its thoughts back once a tool was called, and not before."""
+    plain = (rs.user("Hm?"), rs.assistant(thought("a"), "So.", origin=DEEPSEEK))
+    verdicts = select(
+        view_of(*plain), ReasoningSettings(), with_floor("open_turn_with_call")
+    ).verdicts
+
+    assert [verdict.rule for verdict in verdicts] == ["include"]
+
+
+def test_a_summary_starts_no_turn() -> None:
+    """A compacted range is a user's message that nobody asked."""
+    view = view_of(rs.user("Two?"), LONG[5], LONG[6], rs.user("What was said."), LONG[8])
+    view[3] = replace(view[3], summary=True)
+    verdicts = select(view, ReasoningSettings(), with_floor("open_calls")).verdicts
+
+    assert [verdict.message for verdict in verdicts if verdict.kept] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "said"),
+    [
+        ("deepseek", "deepseek-v4", "must be passed back to the API"),
+        ("moonshot", "kimi-k2.5", "reasoning_content is missing"),
+        ("openrouter", "anthropic/claude-opus-5", "reasoning_details"),
+    ],
+)
+def test_without_the_floor_the_warning_names_the_refusal(
+    provider: str, model: str, said: str
+) -> None:
+    """What the provider will say, and the setting that prevents it."""
+    selection = rs.select(
+        OPEN_LOOP, settings={"reasoning.floor": "off"}, provider=provider, model=model
+    )
+    (warning,) = selection.warnings
+
+    assert warning.code == "floor_off"
+    assert said in warning.text
+    assert "reasoning.floor to provider" in warning.text
+
+
+def test_without_the_floor_a_call_that_nobody_thought_of_warns_too() -> None:
+    """The field must be present, though empty, and the letter of the settings leaves it out."""
+    loop = (rs.user("Weather?"), rs.assistant(call()), answer())
+    request = rs.build_request(loop, provider="deepseek", settings={"reasoning.floor": "off"})
+
+    assert "reasoning_content" not in request.body["messages"][1]
+    assert [warning.code for warning in request.warnings] == ["floor_off"]
+
+
+SEALED_LOOP = (rs.user("Weather?"), rs.assistant(SIGNED, call(), origin=CLAUDE), answer())
+SEALED_CALL = replace(
+    call(), provider_metadata={"extra_content": {"google": {"thought_signature": "c2ln"}}}
+)
+GEMINI = rs.Origin(provider="google", api="openai.chat", model="gemini-3-pro")
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "api", "instead"),
+    [
+        ("deepseek", "deepseek-v4", None, "reasoning_content is sent empty in its place"),
+        ("google", "gemini-3-pro", "openai.chat", "a documented placeholder is sent"),
+        ("openrouter", "anthropic/claude-sonnet-4.5", None, "no reasoning is asked for"),
+        ("openrouter", "openai/gpt-5.6", None, "400"),
+        ("zai", "glm-4.7", None, "answers may get worse"),
+    ],
+)
+def test_what_is_demanded_and_cannot_be_sent_says_what_stands_in(
+    provider: str, model: str, api: str | None, instead: str
+) -> None:
+    """The contract's repair, or what follows without one."""
+    (warning,) = rs.select(SEALED_LOOP, provider=provider, model=model, api=api).warnings
+
+    assert warning.code == "floor_unmet"
+    assert instead in warning.text
+
+
+def test_a_seal_on_the_call_is_all_that_gemini_demands() -> None:
+    """Its thoughts may stay home; a call without the seal warns."""
+    loop = (rs.user("Weather?"), rs.assistant(thought("x"), SEALED_CALL, origin=GEMINI), answer())
+    to: dict[str, Any] = {
+        "provider": "google",
+        "model": "gemini-3-pro",
+        "api": "openai.chat",
+    }
+    lost = (loop[0], rs.assistant(thought("x"), call(), origin=GEMINI), answer())
+
+    assert rs.select(loop, **to).warnings == ()
+    assert [w.code for w in rs.select(lost, **to).warnings] == ["floor_unmet"]
+    off = {"reasoning.floor": "off"}
+    assert [w.code for w in rs.select(lost, settings=off, **to).warnings] == ["floor_off"]
+
+
+# --- reasoning bound to its prefix
+
+
+BOUND: dict[str, Any] = {"provider": "anthropic", "model": "claude-opus-5-5"}
+FIRST = rs.assistant(SIGNED, "One.", origin=replace(CLAUDE, model="claude-opus-5-5"))
+BOUND_TURNS = (rs.user("1?"), FIRST, rs.user("2?"), FIRST, rs.user("3?"))
+
+
+def binding(messages: tuple[rs.Message, ...], **given: Any) -> list[str]:
+    warnings = rs.build_request(messages, **BOUND, **given).warnings
+    return [warning.text for warning in warnings if warning.code == "binding"]
+
+
+@pytest.mark.parametrize(
+    ("strip", "warns"), [("none", 0), ("all", 0), ("priorTurns", 0), ("allButLast", 1)]
+)
+def test_a_rolling_strip_breaks_what_reasoning_is_bound_to(strip: str, warns: int) -> None:
+    """Only allButLast sends a block and then withholds it; the warning names what helps."""
+    found = binding(BOUND_TURNS, settings={**KEEP.given(), "reasoning.stripFromContext": strip})
+
+    assert len(found) == warns
+    assert all("reasoning.stripFromContext" in text for text in found)
+
+
+def test_an_erased_message_breaks_what_stands_behind_it() -> None:
+    """The prefix is not what it was."""
+    erased = (rs.Message(role="user", status="erased"), *BOUND_TURNS)
+
+    assert "erased" in binding(erased, settings=KEEP)[0]
+    assert (
+        binding((*BOUND_TURNS[:4], rs.Message(role="user", status="erased")), settings=KEEP) == []
+    )
+
+
+def test_a_compacted_range_breaks_what_stands_behind_it() -> None:
+    """A summary is not what the model had read."""
+    view = view_of(*BOUND_TURNS)
+    view[0] = replace(view[0], summary=True)
+    to = target("anthropic", "claude-opus-5-5", None, None)
+
+    assert "compacted" in select(view, KEEP, to).warnings[0].text
+
+
+def test_other_tools_than_a_reply_was_made_with_are_said() -> None:
+    """Known where the view says which request a reply answered."""
+    view = [replace(item, asked_with="before") for item in view_of(*BOUND_TURNS)]
+    to = target("anthropic", "claude-opus-5-5", None, None)
+
+    assert "system or tools" in select(view, KEEP, to, asked_with="now").warnings[0].text
+    assert select(view, KEEP, to, asked_with="before").warnings == ()
+
+
+def test_a_host_that_binds_nothing_warns_of_nothing() -> None:
+    """The same history for a model that does not check its prefix."""
+    request = rs.build_request(
+        BOUND_TURNS,
+        provider="anthropic",
+        model="claude-opus-4-1",
+        settings={**KEEP.given(), "reasoning.stripFromContext": "allButLast"},
+    )
+
+    assert request.warnings == ()
+
+
+# --- bad input
+
+
+def test_an_unknown_provider_is_said() -> None:
+    """Nothing is silently different: an unknown host is owed nothing and told nothing."""
+    (warning,) = rs.select(TWO_TURNS, provider="deepsek").warnings
+
+    assert warning.code == "unknown_provider"
+    assert "did you mean deepseek?" in warning.text
+    assert str(warning).startswith("unknown_provider: ")
+    assert rs.select(TWO_TURNS, provider="Kimi").warnings == ()
+
+
+def test_an_unknown_api_is_refused() -> None:
+    """There is no protocol to render."""
+    with pytest.raises(rs.UsageError) as caught:
+        rs.build_request(TWO_TURNS, api="telepathy")
+
+    assert "openai.chat" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["provider", "model", "api", "base_url"])
+def test_a_name_of_the_wrong_type_is_refused(name: str) -> None:
+    """Not taken for an unknown host."""
+    with pytest.raises(rs.UsageError, match=name):
+        rs.select(TWO_TURNS, **{name: 5})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"messages": [{"role": "user", "content": "Hi"}]},
+        {"messages": [rs.user("Hi")], "extra": ["stream"]},
+        {"messages": [rs.user("Hi")], "tools": ["get_weather"]},
+    ],
+)
+def test_input_of_the_wrong_type_is_refused(given: dict[str, Any]) -> None:
+    """With the place of it, and never its text."""
+    with pytest.raises(rs.UsageError) as caught:
+        rs.build_request(**given)
+
+    assert "Hi" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"reasoning.stripFromContext": "some"},
+        {"reasoning.effort": 3},
+        {"reasoning.budgetTokens": -1},
+        {"reasoning.includeInContex": True},
+        "all",
+    ],
+)
+def test_err_001_a_bad_setting_is_refused(settings: Any) -> None:
+    """ERR-001: whole, before anything is built."""
+    with pytest.raises(rs.SettingError):
+        rs.build_request(TWO_TURNS, settings=settings)
+
+
+# --- every history
+
+
+@given(views, settings, targets)
+def test_a_verdict_is_kept_exactly_where_its_rule_says_so(
+    messages: list[rs.Message],
+    chosen: rs.ReasoningSettings,
+    to: tuple[str | None, str | None, str | None],
+) -> None:
+    """And a demanded block is withheld only where it is not admissible, or the floor is off."""
+    verdicts = rs.select(messages, settings=chosen, provider=to[0], model=to[1], api=to[2]).verdicts
+
+    for verdict in verdicts:
+        assert verdict.kept == (verdict.rule in ("kept", "required"))
+        assert verdict.rule != "required" or chosen.floor == "provider"
 
 
 @given(views, settings, providers)

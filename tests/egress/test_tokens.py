@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
 
 import reasoning_store as rs
 from reasoning_store.tokenizers import counter
-from tests.egress.histories import TWO_TURNS, providers, settings, thought, views
+from tests.egress.histories import (
+    CLAUDE,
+    EVERYTHING,
+    SIGNED,
+    TWO_TURNS,
+    settings,
+    targets,
+    thought,
+    views,
+)
 
 
 def tokens(text: str) -> int:
@@ -89,15 +101,67 @@ def test_br_004_what_is_stripped_does_not_count() -> None:
     assert count.raw - count.effective == sum(map(tokens, thoughts))
 
 
-@given(views, settings, providers)
+@pytest.fixture(scope="module")
+def store() -> Iterator[rs.Store]:
+    """One store for many short conversations."""
+    with rs.Store("sqlite://") as found:
+        yield found
+
+
+@hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(messages=views, chosen=settings, to=targets)
 def test_the_count_is_the_same_whichever_way_it_is_asked(
-    messages: list[rs.Message], chosen: rs.ReasoningSettings, provider: str | None
+    store: rs.Store,
+    messages: list[rs.Message],
+    chosen: rs.ReasoningSettings,
+    to: tuple[str | None, str | None, str | None],
 ) -> None:
-    """BR-004: the request's own count, the count without building, and the verdicts agree."""
-    request = rs.build_request(messages, settings=chosen, provider=provider, model="m")
-    count = rs.effective_tokens(messages, settings=chosen, provider=provider, model="m")
+    """BR-004: the request's, the count without one, the session's from carried state alone.
+
+    Label and all; and what is withheld is exactly what the verdicts withhold.
+    """
+    provider, model, api = to
+    count = rs.effective_tokens(
+        messages,
+        settings=chosen,
+        provider=provider,
+        model=model,
+        api=api,
+        system="Be brief.",
+        tools=[{"name": "f"}],
+    )
+    request = rs.build_request(
+        messages,
+        settings=chosen,
+        provider=provider,
+        model=model,
+        api=api,
+        system="Be brief.",
+        tools=[{"name": "f"}],
+    )
+    session = store.session(create=True)
+    if messages:
+        session.append(messages)
+    usage = session.usage(
+        settings=chosen,
+        provider=provider,
+        model=model,
+        api=api,
+        system="Be brief.",
+        tools=[{"name": "f"}],
+    )
 
     assert request.tokens == count
+    assert (
+        rs.TokenCount(
+            effective=usage.effective,
+            raw=usage.raw,
+            fixed=usage.fixed,
+            exactness=usage.exactness,
+            encoding=usage.encoding,
+        )
+        == count
+    )
     assert count.raw - count.effective == sum(
         verdict.tokens for verdict in request.verdicts if not verdict.kept
     )
@@ -110,3 +174,46 @@ def test_the_label_is_the_worst_in_the_view(worse: str) -> None:
     messages = [*TWO_TURNS, rs.assistant(rs.ThinkingBlock(encrypted="RU5D"), "x", usage=usage)]
 
     assert rs.effective_tokens(messages).exactness == worse
+
+
+@pytest.mark.parametrize(
+    ("messages", "label"),
+    [
+        (TWO_TURNS, "exact"),
+        ((rs.assistant(SIGNED, "x", usage=rs.Usage(reasoning=3), origin=CLAUDE),), "reported"),
+        ((rs.assistant(SIGNED, "x", origin=CLAUDE),), "estimated"),
+        ((rs.user(rs.MediaBlock(kind="image", mime_type="image/png", url="x")),), "estimated"),
+        (EVERYTHING, "estimated"),
+    ],
+)
+def test_a_count_says_how_it_came_about(messages: tuple[rs.Message, ...], label: str) -> None:
+    """Counted, told by the provider, or guessed."""
+    assert rs.effective_tokens(messages).exactness == label
+
+
+def test_a_count_prints_what_will_be_sent() -> None:
+    """The number that a person asks for."""
+    count = rs.effective_tokens(TWO_TURNS)
+
+    assert str(count) == str(count.effective)
+
+
+def test_usage_prints_effective_and_limit(store: rs.Store) -> None:
+    """The seed's display: 123000/212000."""
+    session = store.session(create=True)
+    session.append(rs.user("Hi"))
+    used = session.usage(limit=212_000)
+
+    assert str(used) == f"{used.effective}/212000"
+    assert str(session.usage()) == str(used.effective)
+
+
+def test_the_count_does_not_depend_on_the_protocol() -> None:
+    """Hosts that keep the same blocks count the same, whatever their bodies look like."""
+    keep = {"reasoning.includeInContext": True}
+    counts = {
+        rs.effective_tokens(TWO_TURNS, settings=keep, provider=provider, model="m").effective
+        for provider in (None, "deepseek", "vllm", "minimax", "ollama", "cohere", "mistral")
+    }
+
+    assert len(counts) == 1

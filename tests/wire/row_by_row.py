@@ -15,7 +15,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -230,8 +230,8 @@ def snapshots(provider: str) -> str:
 def sealed(provider: str, model: str | None, field: str, seal: str) -> list[str]:
     """The seal comes behind the text, and is on the thought all the same."""
     normalizer = StreamNormalizer(provider, model, "openai.chat")
-    for fields in ({field: "Think."}, {"content": "Say."}, {seal: "c2VhbA=="}):
-        normalizer.feed({"choices": [{"delta": fields}]})
+    for said in ({field: "Think."}, {"content": "Say."}, {seal: "c2VhbA=="}):
+        normalizer.feed({"choices": [{"delta": said}]})
     return [block.thought for block in normalizer.finish().thinking if block.opaque]
 
 
@@ -330,7 +330,7 @@ def broken(tables: Tables) -> list[str]:
         return [item.name for item in EXPECTATIONS if item.observe() != item.expected]
 
 
-_EGRESS = ("models", "family", "echo", "opaque", "signed", "floor", "empty_field")
+_EGRESS = ("models", "family", *(item.name for item in fields(contracts.Demands)))
 _ABOUT = ("source", "checked")
 
 

@@ -28,6 +28,20 @@ def test_every_row_has_a_source_and_a_date(item: dict[str, Any]) -> None:
     assert date(2025, 1, 1) <= item["checked"]
 
 
+@pytest.mark.parametrize("item", TABLES["model"], ids=lambda item: " ".join(item["models"]))
+def test_what_single_models_demand_has_a_source_and_changes_something(
+    item: dict[str, Any],
+) -> None:
+    """Providers, apis and demands are those that there are; a key that is none is refused."""
+    (row,) = contracts._read({**TABLES, "model": [item]}).models
+
+    assert row.source.strip()
+    assert isinstance(item["checked"], date)
+    assert row.demands
+    assert set(row.providers) <= {host.id for host in contracts.hosts()}
+    assert set(row.apis) <= set(contracts.APIS)
+
+
 @pytest.mark.parametrize("expectation", EXPECTATIONS, ids=lambda item: item.name)
 def test_a_host_behaves_as_its_row_says(expectation: Expectation) -> None:
     """Seen from outside: names, fields, delimiters, counts."""

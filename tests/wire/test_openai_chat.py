@@ -780,7 +780,7 @@ def around(event: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=repr)
+@pytest.mark.parametrize("event", MALFORMED, ids=lambda value: repr(value)[:60].split(" at 0x")[0])
 def test_a_bad_event_is_one_unknown_chunk_and_leaves_no_trace(event: Any) -> None:
     """However much of it is bad, it is counted once, and the good ones give what they give."""
     assert [type(chunk) for chunk in chunks(event)] == [UnknownChunk]

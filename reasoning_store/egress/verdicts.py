@@ -1,0 +1,101 @@
+"""What a selection is given and what it says: views, targets, verdicts, warnings.
+
+Pure values, shared by the modules that decide and those that explain. They know blocks and
+contracts; they must not know how anything is decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from reasoning_store.blocks import Counts, Message
+from reasoning_store.wire.contracts import Contract
+
+Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
+
+REASONS: dict[Rule, str] = {
+    "kept": "the settings keep it",
+    "required": "the provider demands it back",
+    "no_place": "the protocol has no field for it",
+    "origin": "it belongs to another provider, api, model family or address",
+    "unsigned": "the provider takes back signed reasoning only",
+    "strip": "reasoning.stripFromContext strips it",
+    "include": "reasoning.includeInContext is false",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What was decided about one thinking block, and by which rule."""
+
+    message: int
+    """Which message: its place in the list that was given, or its position in the session."""
+    block: int
+    """Which block of that message."""
+    kept: bool
+    rule: Rule
+    tokens: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.message}.{self.block} {self.rule}: {self.reason} ({self.tokens} tokens)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warning:
+    """Something about a request that its sender should know; ``code`` is for programs."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+
+class Holder(Protocol):
+    """What a session's ``history()`` gives: a message with its identity."""
+
+    @property
+    def message(self) -> Message: ...
+
+
+def message_of(item: Message | Holder) -> Message:
+    """Return a message, or the one that something holds."""
+    return item if isinstance(item, Message) else item.message
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """One message of a view, with what it counts and the name that verdicts give it."""
+
+    message: Message
+    counts: Counts
+    name: int
+    summary: bool = False
+    """It stands for a compacted range; no turn starts with it."""
+    asked_with: str | None = None
+    """The digest of system and tools of the request that it answered, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom a request is for."""
+
+    contract: Contract
+    provider: str | None
+    model: str | None
+    base_url: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is left of a view to send, a verdict for each thinking block, and warnings."""
+
+    messages: tuple[Message, ...]
+    verdicts: tuple[Verdict, ...]
+    warnings: tuple[Warning, ...]
+    owed: tuple[bool, ...] = ()
+    """For each of ``messages``, whether the provider demands its reasoning."""
+    open_reasoning: bool = False
+    """Whether a message of the open turn carries reasoning."""

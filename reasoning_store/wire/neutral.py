@@ -1,0 +1,61 @@
+"""What an application gives in no protocol's own form: tools, a system prompt, arguments.
+
+A tool is neutral where it says ``name``, ``description`` and ``parameters``, bare or in the
+envelope of Chat Completions, which most applications have at hand. Everything else is taken
+for the protocol's own form and goes as it stands.
+
+It knows these forms. It must not know what a protocol makes of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from reasoning_store.blocks import MediaBlock, ToolCallBlock
+
+_TOOL: Final = frozenset({"name", "description", "parameters", "strict"})
+NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+
+
+def function(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a neutral tool says of itself; ``None`` for one of a protocol's own form."""
+    inner = tool.get("function")
+    if tool.get("type") == "function" and isinstance(inner, Mapping):
+        tool = inner
+    return tool if isinstance(tool.get("name"), str) and _TOOL.issuperset(tool) else None
+
+
+def system_texts(system: Any) -> list[str] | None:
+    """Return the texts of a neutral system prompt; ``None`` for one of a protocol's own form."""
+    if system is None:
+        return []
+    if isinstance(system, str):
+        return [system] if system.strip() else []
+    if isinstance(system, Sequence) and all(isinstance(item, str) for item in system):
+        return [item for item in system if item.strip()]
+    return None
+
+
+def arguments(block: ToolCallBlock) -> dict[str, Any]:
+    """Return a call's arguments as the object that a protocol demands."""
+    value = block.parameters
+    if value is None and block.arguments:
+        try:
+            value = json.loads(block.arguments)
+        except (ValueError, RecursionError):
+            value = block.arguments
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {} if value is None else {"input": value}
+
+
+def base64_of(block: MediaBlock) -> str:
+    return base64.b64encode(block.data or b"").decode("ascii")
+
+
+def data_url(block: MediaBlock) -> str:
+    """Return where a medium is, or all of it as an address."""
+    return block.url or f"data:{block.mime_type};base64,{base64_of(block)}"

@@ -1,0 +1,353 @@
+"""A request that is built is accepted: the floor on, whatever the settings and the history.
+
+The judge is ``reasoning_store.testing.refusal``, which was written from the providers' rules
+and knows nothing of our contracts. Each target of ``targets`` goes through long tool loops,
+models that change in the middle, interruptions, forks and summaries.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import reasoning_store as rs
+from reasoning_store.egress import request, select
+from reasoning_store.egress.tokens import count_message
+from reasoning_store.settings import resolve
+from reasoning_store.testing import refusal
+from reasoning_store.tokenizers import counter
+from tests.egress.targets import TARGETS, Target
+
+POLICIES = [
+    {"reasoning.includeInContext": include, "reasoning.stripFromContext": strip}
+    for include, strip in itertools.product(
+        (False, True), ("all", "allButLast", "none", "priorTurns")
+    )
+]
+PARAMETERS: list[dict[str, Any]] = [
+    {},
+    {"reasoning.enabled": False},
+    {"reasoning.enabled": True},
+    *({"reasoning.effort": effort} for effort in ("none", "low", "max")),
+    {"reasoning.budgetTokens": 1_024},
+]
+TOOLS = [
+    {
+        "name": "look_up",
+        "description": "Look a word up.",
+        "parameters": {"type": "object", "properties": {"word": {"type": "string"}}},
+    }
+]
+each_target = pytest.mark.parametrize("target", TARGETS, ids=str)
+
+
+def answers(reply: rs.Message, result: str = "Found.") -> Iterator[rs.Message]:
+    """Yield what the tools answered, one message a call."""
+    for call in reply.tool_calls:
+        yield rs.tool(rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result=result))
+
+
+def a_turn(
+    target: Target, name: str, *, steps: int, ends: bool = True, thinks: bool = True
+) -> list[rs.Message]:
+    """Return one turn: a question, a loop of so many steps, and perhaps an answer."""
+    out = [rs.user(f"Question {name}?")]
+    for step in range(steps):
+        reply = target.reply(
+            f"{name}_{step}",
+            thought=f"Step {step} of {name}." if thinks else "",
+            text="One moment." if step % 3 == 0 else "",
+            calls=1 + step % 2,
+        )
+        out += [reply, *answers(reply)]
+    if ends:
+        out.append(target.reply(f"{name}_end", thought=f"Done with {name}.", text=f"{name}."))
+    return out
+
+
+def judged(
+    messages: Sequence[rs.Message], target: Target, chosen: dict[str, Any], **given: Any
+) -> str | None:
+    """Build the request for a target, and return what it would answer if it refused it."""
+    built = rs.build_request(
+        messages,
+        settings={**target.asks, **chosen},
+        **target.to,
+        system="Be brief.",
+        tools=TOOLS,
+        **given,
+    )
+    return refusal(built.body, provider=target.provider or "", model=target.model, api=target.api)
+
+
+@each_target
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: "-".join(map(str, policy.values())))
+def test_a_loop_of_twenty_steps_is_accepted_at_each(target: Target, policy: dict[str, Any]) -> None:
+    """Behind a closed turn with calls, and whatever the settings withhold."""
+    before = a_turn(target, "first", steps=2)
+    loop = a_turn(target, "second", steps=20, ends=False)
+    steps = [n + 1 for n, message in enumerate(loop) if message.role != "assistant"]
+
+    refused = {n: judged([*before, *loop[:n]], target, policy) for n in steps if _whole(loop, n)}
+    assert {n: text for n, text in refused.items() if text} == {}
+
+
+def _whole(loop: Sequence[rs.Message], n: int) -> bool:
+    """Whether a step stands at its end: the next message is not another of its answers."""
+    return n == len(loop) or loop[n].role != "tool"
+
+
+@each_target
+@pytest.mark.parametrize("asked", PARAMETERS, ids=str)
+def test_what_is_asked_of_the_model_is_accepted(target: Target, asked: dict[str, Any]) -> None:
+    """At the beginning of a turn and in the middle of one, whatever is asked then."""
+    first = a_turn(target, "first", steps=1)
+    loop = [*first, *a_turn(target, "second", steps=2, ends=False)]
+    plain = replace(target, asks={})
+
+    assert judged([rs.user("Hello")], plain, asked) is None
+    assert judged(first[:3], plain, asked) is None
+    assert judged(loop, plain, asked) is None
+
+
+OFF = {"reasoning.floor": "off"}
+
+
+@each_target
+def test_without_the_floor_the_listed_ones_refuse_an_open_loop(target: Target) -> None:
+    """What the floor is for: with it accepted, without it refused, and the request warned."""
+    loop = a_turn(target, "only", steps=2, ends=False)
+    warned = {
+        warning.code
+        for warning in rs.build_request(loop, settings={**target.asks, **OFF}, **target.to).warnings
+    }
+
+    assert judged(loop, target, {}) is None
+    assert (judged(loop, target, OFF) is not None) == target.off_is_refused
+    assert not target.off_is_refused or "floor_off" in warned
+
+
+@pytest.mark.parametrize("model", ["gemini-3-pro", "gemini-3.8-flash"])
+@pytest.mark.parametrize("provider", ["google", "vertex"])
+def test_a_call_that_lost_its_seal_is_refused_without_the_floor(provider: str, model: str) -> None:
+    """Gemini's seals are no reasoning and no setting takes them; a lost one needs the dummy."""
+    target = Target(provider, model, "gemini.generate_content", OTHERS[0].think)
+    loop = a_turn(target, "only", steps=1, ends=False)
+
+    assert judged(loop, target, {}) is None
+    assert "thought_signature" in (judged(loop, target, OFF) or "accepted")
+
+
+OTHERS = [
+    target
+    for target in TARGETS
+    if str(target)
+    in {
+        "deepseek deepseek-v4 openai.chat",
+        "anthropic claude-opus-5 anthropic.messages",
+        "openai gpt-5.6 openai.responses",
+        "google gemini-3-pro gemini.generate_content",
+        "vertex gemini-3-pro gemini.generate_content",
+        "openrouter anthropic/claude-opus-5 openai.chat",
+        "mistral magistral-medium mistral.chat",
+        "None some-model openai.chat",
+    }
+]
+
+
+@each_target
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: "-".join(map(str, policy.values())))
+def test_a_model_that_takes_over_is_accepted(target: Target, policy: dict[str, Any]) -> None:
+    """Between two turns, and in the middle of a loop that another began.
+
+    A model that thinks by hand does not in such a loop: it would have to from its beginning.
+    """
+    thinks = not target.is_manual
+    for other in OTHERS:
+        after = [*a_turn(other, "a", steps=2), *a_turn(target, "b", steps=2, ends=False)]
+        inside = [
+            *a_turn(target, "a", steps=1),
+            *a_turn(other, "b", steps=2, ends=False),
+            *a_turn(target, "c", steps=2, ends=False, thinks=thinks)[1:],
+        ]
+        at_once = a_turn(other, "a", steps=3, ends=False)
+
+        assert [judged(found, target, policy) for found in (after, inside, at_once)] == [None] * 3
+
+
+INTERRUPTIONS = ("thought", "text", "call", "unanswered", "half a call", "nothing")
+
+
+def interrupted(target: Target, name: str, how: str) -> list[rs.Message]:
+    """Return a turn whose stream died, or that the user left."""
+    reply = target.reply(name, thought="Let me", text="It is", calls=2)
+    kinds: tuple[str, ...] = {
+        "thought": ("thinking",),
+        "text": ("thinking", "text"),
+        "call": ("thinking", "text", "tool_call"),
+    }.get(how, ("thinking", "text", "tool_call"))
+    blocks = [block for block in reply.blocks if block.type in kinds]
+    if how == "thought":
+        blocks = [
+            replace(block, signature=None, encrypted=None, interrupted=True, provider_metadata=None)
+            for block in blocks
+            if isinstance(block, rs.ThinkingBlock) and block.thought
+        ]
+    if how == "half a call" and isinstance(blocks[-1], rs.ToolCallBlock):
+        blocks[-1] = replace(blocks[-1], arguments='{"word": "a', parameters=None)
+    if how == "nothing":
+        blocks = []
+    cut = replace(reply, blocks=tuple(blocks), status="interrupted", finish_reason=None)
+    turn = [rs.user(f"Question {name}?"), cut]
+    if how == "half a call":
+        turn += list(answers(reply))[:1]
+    return turn if cut.blocks else turn[:1]
+
+
+@each_target
+@pytest.mark.parametrize("how", INTERRUPTIONS)
+def test_an_interrupted_turn_is_accepted(target: Target, how: str) -> None:
+    """In the middle of a conversation, at its end, and where the next turn has a loop."""
+    left = interrupted(target, "left", how)
+    goes_on = [*left, rs.user("Go on.")]
+    later = [*left, *a_turn(target, "next", steps=2, ends=False)]
+    inside = [*a_turn(target, "loop", steps=1, ends=False), *left[1:], rs.user("Well?")]
+
+    for policy in POLICIES:
+        found = [judged(messages, target, policy) for messages in (goes_on, later, inside)]
+        assert found == [None, None, None]
+
+
+@each_target
+def test_a_rule_that_is_given_in_the_middle_is_accepted(target: Target) -> None:
+    """Some protocols hear it as the user's word, and take what follows for another turn."""
+    rule = rs.system("Be brief from now on.")
+    begun = [rs.user("Begin."), target.reply("a", thought="Hm.", text="So.")]
+    another = next(maker for maker in OTHERS if maker.provider != target.provider)
+    taken_over = [*begun, rule, *a_turn(another, "b", steps=1, ends=False)[1:]]
+    goes_on = [*a_turn(target, "a", steps=1, ends=False), rule, rs.user("Go on.")]
+    own = [*begun, rule, *a_turn(target, "b", steps=1, ends=False)[1:]]
+
+    for policy in POLICIES:
+        found = [judged(messages, target, policy) for messages in (taken_over, goes_on, own)]
+        assert found == [None, None, None]
+
+
+@each_target
+def test_a_fork_is_accepted(target: Target, tmp_path: Path) -> None:
+    """Each branch is a conversation of its own, from the store."""
+    first, loop = a_turn(target, "a", steps=2), a_turn(target, "b", steps=2, ends=False)
+    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
+        session = store.session("chat", create=True)
+        session.append([*first, *loop])
+        branch = session.fork(at=len(first) + 1)
+        branch.append(a_turn(target, "c", steps=2, ends=False))
+        for found in (session, branch):
+            for policy in POLICIES:
+                built = found.build_request(
+                    settings={**target.asks, **policy}, **target.to, tools=TOOLS
+                )
+                said = refusal(
+                    built.body, provider=target.provider or "", model=target.model, api=target.api
+                )
+                assert said is None
+
+
+@each_target
+def test_a_compacted_conversation_is_accepted(target: Target) -> None:
+    """A summary stands where the oldest turns were, as a user's message that asks nothing."""
+    rest = [*a_turn(target, "b", steps=1), *a_turn(target, "c", steps=2, ends=False)]
+    messages = [rs.user("What was said: a word was looked up."), *rest]
+    count = counter("o200k_base")
+    view = [
+        select.Viewed(message, count_message(message, count), n, n == 0)
+        for n, message in enumerate(messages)
+    ]
+    for policy in POLICIES:
+        built = request.build(
+            view,
+            resolve({**target.asks, **policy}),
+            select.target(target.provider, target.model, target.api, None),
+            count,
+            tools=TOOLS,
+        )
+        said = refusal(
+            built.body, provider=target.provider or "", model=target.model, api=target.api
+        )
+        assert said is None
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happens in a conversation."""
+
+    kind: str
+    maker: int = 0
+    thinks: bool = True
+    text: str = "So."
+    calls: int = 0
+    answered: int = 2
+    died: bool = False
+
+
+events = st.one_of(
+    st.builds(Event, st.sampled_from(["user", "user", "system", "orphan"])),
+    st.builds(
+        Event,
+        st.just("reply"),
+        maker=st.integers(0, len(OTHERS)),
+        thinks=st.booleans(),
+        text=st.sampled_from(["", "So.", " ", "Look: \u00e9\u6f22"]),
+        calls=st.integers(0, 2),
+        answered=st.integers(0, 2),
+        died=st.booleans(),
+    ),
+)
+
+
+def happened(target: Target, story: Sequence[Event]) -> list[rs.Message]:
+    """Return the history that a sequence of events left; it ends where a model is due."""
+    out: list[rs.Message] = [rs.user("Begin.")]
+    due = by_hand = True
+    for n, event in enumerate(story):
+        due = True
+        if event.kind == "user":
+            out.append(rs.user(f"Question {n}?"))
+            due, by_hand = False, True
+        elif event.kind == "system":
+            out.append(rs.system(f"Rule {n}."))
+        elif event.kind == "orphan":
+            out.append(rs.tool(rs.ToolResponseBlock(call_id=f"gone_{n}", tool_name="look_up")))
+        else:
+            maker = [*OTHERS, target][event.maker]
+            thinks = event.thinks
+            if target.is_manual and maker.provider == target.provider:
+                # It thinks from the beginning of a turn, or not in that turn.
+                maker, thinks = target, thinks and by_hand
+            by_hand = thinks and maker is target
+            thought = f"Thought {n}." if thinks else ""
+            reply = maker.reply(f"r{n}", thought=thought, text=event.text, calls=event.calls)
+            if event.died:
+                reply = replace(reply, status="interrupted", finish_reason=None)
+            answered = list(answers(reply))[: event.answered]
+            out += [reply, *answered] if reply.blocks else []
+            due = not answered
+    return [*out, rs.user("And now?")] if due else out
+
+
+@each_target
+@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(story=st.lists(events, max_size=8), policy=st.sampled_from(POLICIES))
+def test_any_history_is_accepted(
+    target: Target, story: list[Event], policy: dict[str, Any]
+) -> None:
+    """Whoever spoke, whatever was left unanswered, whichever stream died."""
+    assert judged(happened(target, story), target, policy) is None

@@ -1,0 +1,547 @@
+"""Requests in Anthropic's Messages protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+import reasoning_store as rs
+from reasoning_store.wire.base import Asked
+from tests.wire.writing import (
+    TOOL,
+    answers,
+    asks,
+    case,
+    conversations,
+    drained,
+    reply,
+    weather,
+    written,
+)
+
+CASE = case("anthropic_messages")
+CALLING, OMITTED, INTERLEAVED = (reply(CASE, n) for n in range(3))
+EGRESS = CASE["variants"][0]["egress"]
+SDK = TypeAdapter(MessageCreateParamsNonStreaming)
+
+SIGNED = rs.ThinkingBlock(thought="Hm.", source_field="thinking", signature="c2ln")
+CALL = rs.ToolCallBlock(id="toolu_1", name="get_weather", parameters={"city": "Oslo"})
+LOOP = (rs.user("Weather?"), rs.assistant(SIGNED, CALL), answers(rs.assistant(CALL), "4 C"))
+UNTHOUGHT = (rs.user("Weather?"), rs.assistant(CALL), answers(rs.assistant(CALL), "4 C"))
+
+
+def sent(*messages: rs.Message, model: str = "claude-opus-5") -> list[Any]:
+    found: list[Any] = written(messages, "anthropic", model).body["messages"]
+    return found
+
+
+def without_thinking(message: rs.Message) -> rs.Message:
+    blocks = tuple(b for b in message.blocks if not isinstance(b, rs.ThinkingBlock))
+    return replace(message, blocks=blocks)
+
+
+def test_a_recorded_tool_loop_goes_back_as_it_came() -> None:
+    """Thought, redacted thought and call, in order and unmodified."""
+    loop = (rs.user("Weather in Oslo?"), CALLING, answers(CALLING, "4 C"))
+
+    assert sent(*loop) == EGRESS["tool_loop_messages"]
+
+
+def test_a_finished_turn_goes_back_with_all_its_thinking() -> None:
+    """A thought without text is a block like any other where it is signed."""
+    assert sent(*weather(CALLING, OMITTED, "4 C")) == EGRESS["next_turn_include"]
+
+
+def test_a_finished_turn_without_thinking_has_nothing_in_its_place() -> None:
+    """Stripped is absent: no empty block, no other."""
+    stripped = [without_thinking(item) for item in weather(CALLING, OMITTED, "4 C")]
+
+    assert sent(*stripped) == EGRESS["next_turn_strip"]
+
+
+@pytest.mark.parametrize("message", [CALLING, OMITTED, INTERLEAVED])
+def test_what_was_received_is_what_is_returned(message: rs.Message) -> None:
+    """Every recorded reply comes back as the content that it was."""
+    variant = [CALLING, OMITTED, INTERLEAVED].index(message)
+    received = CASE["variants"][variant]["nonstream"]["content"]
+
+    assert sent(rs.user("Hi"), message)[1]["content"] == received
+
+
+def test_blocks_of_the_service_s_own_tools_go_back_as_they_came() -> None:
+    """What has no block of ours is kept whole, and means something there."""
+    content = [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"q": "x"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        {"type": "text", "text": "4 C", "citations": [{"type": "char_location", "cited": "4"}]},
+    ]
+    message = rs.normalize_response({"content": content}, provider="anthropic")
+
+    assert sent(rs.user("Hi"), message)[1]["content"] == content
+
+
+def test_a_raw_block_from_elsewhere_is_left_out_and_named() -> None:
+    """It would be refused, and it is not turned into something else."""
+    raw = rs.RawBlock(data={"type": "web_search_call", "id": "ws_1"})
+    foreign = rs.assistant(raw, "Hi", origin=rs.Origin(provider="openai", api="openai.responses"))
+    found = written([rs.user("Hi"), foreign], "anthropic", "claude-opus-5")
+
+    assert found.body["messages"][1]["content"] == [{"type": "text", "text": "Hi"}]
+    assert found.left_out == ("raw",)
+
+
+def test_a_thought_without_a_signature_has_none_at_a_host_that_takes_it() -> None:
+    """An empty signature would be an invalid one."""
+    unsigned = rs.assistant(rs.ThinkingBlock(thought="Hm."))
+    found = written([rs.user("Hi"), unsigned], None, "m", "anthropic.messages")
+
+    assert found.body["messages"][1]["content"] == [{"type": "thinking", "thinking": "Hm."}]
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "plain", "sealed"),
+    [
+        ("anthropic", "claude-opus-5", "unsigned", "kept"),
+        ("anthropic", "claude-3-5-haiku-latest", "unsigned", "no_place"),
+        ("another-host", "m", "kept", "kept"),
+    ],
+)
+@pytest.mark.parametrize("field", ["thinking", "redacted_thinking"])
+def test_what_goes_back_is_the_host_s_rule(
+    provider: str, model: str, plain: str, sealed: str, field: str
+) -> None:
+    """Claude wants signatures; a seal without an origin is known by its field."""
+    seal = replace(SIGNED, source_field=field)
+    found = rs.select(
+        [rs.user("Hi"), rs.assistant(rs.ThinkingBlock(thought="Hm."), seal, "Ho")],
+        provider=provider,
+        model=model,
+        api="anthropic.messages",
+        settings={"reasoning.includeInContext": True},
+    )
+
+    assert [verdict.rule for verdict in found.verdicts] == [plain, sealed]
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\n"])
+def test_blank_text_is_no_block(blank: str) -> None:
+    """It is refused, and says nothing."""
+    assert sent(rs.user("Hi", blank), rs.assistant(blank, CALL))[1]["content"] == [
+        {
+            "type": "tool_use",
+            "id": "toolu_1",
+            "name": "get_weather",
+            "input": {"city": "Oslo"},
+        }
+    ]
+
+
+def test_messages_of_one_side_become_one_in_their_order() -> None:
+    """Nothing is lost where two users speak in a row, or two replies stand side by side."""
+    found = sent(rs.user("a"), rs.user("b"), rs.assistant("c"), rs.assistant(SIGNED, "d"))
+
+    assert [message["role"] for message in found] == ["user", "assistant"]
+    assert [block["text"] for block in found[0]["content"]] == ["a", "b"]
+    assert [block["type"] for block in found[1]["content"]] == ["text", "thinking", "text"]
+
+
+def test_answers_stand_before_what_else_the_user_says() -> None:
+    """All answers to a message's calls, from however many messages, in one."""
+    other = replace(CALL, id="toolu_2")
+    one, two = (answers(rs.assistant(call), "4 C") for call in (CALL, other))
+    found = sent(rs.user("Hi"), rs.assistant(CALL, other), one, rs.user("Hurry!"), two)
+
+    assert [block["type"] for block in found[2]["content"]] == [
+        "tool_result",
+        "tool_result",
+        "text",
+    ]
+
+
+def test_a_reply_that_nobody_asked_for_is_asked_for() -> None:
+    """A conversation begins with a user."""
+    assert [m["role"] for m in sent(rs.assistant("Welcome!"), rs.user("Hi"))] == [
+        "user",
+        "assistant",
+        "user",
+    ]
+
+
+def test_an_answer_says_what_it_is() -> None:
+    """A string as it stands, a value as JSON, nothing as nothing, an error as one."""
+    given = [
+        rs.ToolResponseBlock(call_id="a", result="4 C"),
+        rs.ToolResponseBlock(call_id="b", result={"t": 4}),
+        rs.ToolResponseBlock(call_id="c", result=""),
+        rs.ToolResponseBlock(call_id="d", result="boom", is_error=True),
+    ]
+
+    assert sent(rs.tool(*given))[0]["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "4 C"},
+        {"type": "tool_result", "tool_use_id": "b", "content": '{"t":4}'},
+        {"type": "tool_result", "tool_use_id": "c"},
+        {"type": "tool_result", "tool_use_id": "d", "content": "boom", "is_error": True},
+    ]
+
+
+def test_ids_that_are_refused_are_replaced_in_call_and_answer_alike() -> None:
+    """Other makers' ids have dots and colons in them."""
+    call = replace(CALL, id="functions.get_weather:0")
+    found = sent(rs.user("Hi"), rs.assistant(call), answers(rs.assistant(call), "4 C"))
+    new = found[1]["content"][0]["id"]
+
+    assert new == found[2]["content"][0]["tool_use_id"]
+    assert new.replace("_", "").isalnum()
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        (rs.ToolCallBlock(id="a", name="f"), {}),
+        (rs.ToolCallBlock(id="a", name="f", arguments='{"x": 1}'), {"x": 1}),
+        (rs.ToolCallBlock(id="a", name="f", arguments="[1]"), {"input": [1]}),
+        (rs.ToolCallBlock(id="a", name="f", arguments="{x"), {"input": "{x"}),
+    ],
+)
+def test_arguments_are_an_object(call: rs.ToolCallBlock, given: dict[str, Any]) -> None:
+    """The protocol takes nothing else, and nothing is lost."""
+    assert sent(rs.user("Hi"), rs.assistant(call))[1]["content"][0]["input"] == given
+
+
+def test_media_are_blocks_of_the_user() -> None:
+    """Bytes in base64, addresses as they are, text as text."""
+    media = [
+        rs.MediaBlock(kind="image", mime_type="image/png", data=b"\x89P"),
+        rs.MediaBlock(kind="image", mime_type="image/png", url="https://example.org/a.png"),
+        rs.MediaBlock(kind="file", mime_type="application/pdf", data=b"%P", name="a.pdf"),
+        rs.MediaBlock(kind="file", mime_type="text/csv", data=b"a,b"),
+    ]
+
+    assert [(m["type"], m["source"]) for m in sent(rs.user(*media))[0]["content"]] == [
+        ("image", {"type": "base64", "media_type": "image/png", "data": "iVA="}),
+        ("image", {"type": "url", "url": "https://example.org/a.png"}),
+        ("document", {"type": "base64", "media_type": "application/pdf", "data": "JVA="}),
+        ("document", {"type": "text", "media_type": "text/plain", "data": "a,b"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("medium", "kind"),
+    [
+        (rs.MediaBlock(kind="audio", mime_type="audio/wav", data=b"x"), "audio"),
+        (rs.MediaBlock(kind="file", mime_type="application/zip", data=b"x"), "file"),
+        (rs.MediaBlock(kind="image", mime_type="image/png", ref="blob-7"), "image"),
+    ],
+)
+def test_media_without_a_place_are_left_out_and_named(medium: rs.MediaBlock, kind: str) -> None:
+    """A request that says less than the conversation says so."""
+    assert written([rs.user("Hi", medium)], "anthropic").left_out == (kind,)
+
+
+def test_system_stands_at_the_top() -> None:
+    """What was given and what the conversation begins with, each a text of its own."""
+    begun = [rs.system("Be kind."), rs.user("Hi")]
+
+    assert written(begun, "anthropic").body["system"] == "Be kind."
+    assert written(begun, "anthropic", system="Be brief.").body["system"] == [
+        {"type": "text", "text": "Be brief."},
+        {"type": "text", "text": "Be kind."},
+    ]
+
+
+def test_a_system_prompt_in_the_protocol_s_own_form_stays_as_it_is() -> None:
+    """A mark for the prompt cache is not lost."""
+    own = [{"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}]
+
+    assert written([rs.user("Hi")], "anthropic", system=own).body["system"] == own
+
+
+INSIDE = (rs.user("a"), rs.assistant("b"), rs.system("Now in Norwegian."), rs.user("c"))
+
+
+def test_a_later_system_message_follows_the_user_where_the_model_takes_it() -> None:
+    """It keeps its authority and its place, and the system prompt is not touched."""
+    spoken = (rs.user("a"), rs.system("Now in Norwegian."), rs.assistant("b"), rs.user("c"))
+
+    assert [m["role"] for m in sent(*spoken, model="claude-opus-4-8")] == [
+        "user",
+        "system",
+        "assistant",
+        "user",
+    ]
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-6", "claude-opus-4-5"])
+def test_a_later_system_message_is_said_by_the_user_to_older_models(model: str) -> None:
+    """They know no other sides than two."""
+    found = sent(*INSIDE, model=model)
+
+    assert [m["role"] for m in found] == ["user", "assistant", "user"]
+    assert [block["text"] for block in found[2]["content"]] == ["Now in Norwegian.", "c"]
+
+
+def test_tools_are_neutral_or_the_protocol_s_own() -> None:
+    """The envelope of Chat Completions is taken for neutral; nothing else is touched."""
+    own = {"name": "f", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+    envelope = {"type": "function", "function": TOOL}
+    tools: list[Mapping[str, Any]] = [TOOL, envelope, own, {"name": "g"}]
+    schema = TOOL["parameters"]
+    neutral = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": schema}
+
+    assert written([rs.user("Hi")], "anthropic", tools=tools).body["tools"] == [
+        neutral,
+        neutral,
+        own,
+        {"name": "g", "input_schema": {"type": "object", "properties": {}}},
+    ]
+
+
+# What is asked of reasoning
+
+
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
+MODELS = {
+    "claude-fable-5-2": (ADAPTIVE, None, 16000),
+    "claude-opus-5-5": (ADAPTIVE, None, 16000),
+    "claude-mythos-5": (ADAPTIVE, None, 16000),
+    "claude-sonnet-5-5": (ADAPTIVE, {"type": "between_tools"}, 16000),
+    "claude-haiku-5-5": (ADAPTIVE, {"type": "disabled"}, 16000),
+    "claude-opus-5": (ADAPTIVE, {"type": "disabled"}, 16000),
+    "claude-sonnet-5": (ADAPTIVE, None, 16000),
+    "claude-opus-4-8": (ADAPTIVE, {"type": "disabled"}, 16000),
+    "claude-opus-4-7": (ADAPTIVE, {"type": "disabled"}, 16000),
+    "claude-opus-4-6": (ADAPTIVE, {"type": "disabled"}, 16000),
+    "claude-opus-4-5": ({"type": "enabled", "budget_tokens": 4096}, {"type": "disabled"}, 12288),
+    "claude-sonnet-4-5": ({"type": "enabled", "budget_tokens": 4096}, {"type": "disabled"}, 12288),
+    "claude-3-7-sonnet-latest": (
+        {"type": "enabled", "budget_tokens": 4096},
+        {"type": "disabled"},
+        12288,
+    ),
+    "claude-3-5-haiku-latest": (None, None, 4096),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_thinking_is_switched_in_the_words_of_the_model(model: str) -> None:
+    """What a model has no word for is not said, and is reported."""
+    on, off, limit = MODELS[model]
+
+    assert asks("anthropic", model, enabled=True) == (
+        {**({"thinking": on} if on else {}), "max_tokens": limit},
+        () if on else ("enabled",),
+    )
+    about, unsaid = asks("anthropic", model, enabled=False)
+    assert (about.get("thinking"), unsaid) == (off, () if off else ("enabled",))
+
+
+EFFORTS = {
+    "claude-opus-5-5": "low low medium high xhigh max",
+    "claude-opus-4-7": "low low medium high xhigh max",
+    "claude-sonnet-4-6": "low low medium high high max",
+    "claude-opus-4-5": "low low medium high high high",
+}
+
+
+@pytest.mark.parametrize("model", EFFORTS)
+def test_effort_is_said_in_the_words_of_the_model(model: str) -> None:
+    """The nearest that it knows."""
+    ours = ("minimal", "low", "medium", "high", "xhigh", "max")
+    found = [asks("anthropic", model, effort=effort)[0]["output_config"] for effort in ours]
+
+    assert [item["effort"] for item in found] == EFFORTS[model].split()
+
+
+def test_effort_is_a_budget_where_the_model_knows_no_other() -> None:
+    """The limit leaves the answer its room beside it."""
+    assert asks("anthropic", "claude-sonnet-4-5", effort="high") == (
+        {"thinking": {"type": "enabled", "budget_tokens": 12288}, "max_tokens": 20480},
+        (),
+    )
+
+
+def test_a_budget_is_below_the_limit() -> None:
+    """max_tokens holds for thinking and answer together."""
+    about, _ = asks("anthropic", "claude-opus-4-5", budget_tokens=32000)
+
+    assert about["thinking"] == {"type": "enabled", "budget_tokens": 32000}
+    assert about["max_tokens"] == 40192
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "unsaid"),
+    [
+        ("claude-opus-5", {"budget_tokens": 2048}, ("budget_tokens",)),
+        ("claude-sonnet-4-5", {"budget_tokens": 1000}, ("budget_tokens",)),
+        ("claude-sonnet-4-5", {"budget_tokens": 2048, "effort": "low"}, ("effort",)),
+        ("claude-opus-5-5", {"effort": "none"}, ("effort",)),
+        ("claude-3-5-haiku-latest", {"effort": "low"}, ("effort",)),
+    ],
+)
+def test_what_a_model_refuses_is_not_said(
+    model: str, asked: dict[str, Any], unsaid: tuple[str, ...]
+) -> None:
+    """A budget that is too small, one where none is taken, an effort that there is not."""
+    assert asks("anthropic", model, **asked)[1] == unsaid
+
+
+def test_br_006_without_reasoning_nothing_else_of_it_is_asked() -> None:
+    """BR-006: no effort beside a thinking that is off."""
+    about, unsaid = asks("anthropic", "claude-opus-5", enabled=False, effort="max")
+
+    assert (about, unsaid) == ({"thinking": {"type": "disabled"}, "max_tokens": 16000}, ())
+
+
+def test_nothing_is_asked_that_nobody_chose() -> None:
+    """The protocol's one required number is all that a request adds."""
+    assert asks("anthropic", "claude-opus-5") == ({"max_tokens": 16000}, ())
+    assert asks("anthropic", "claude-next") == ({"max_tokens": 16000}, ())
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-5"])
+def test_a_loop_that_carries_thoughts_goes_on_thinking(model: str) -> None:
+    """Thoughts in a request that has thinking off are refused."""
+    found = written(LOOP, "anthropic", model, asked=Asked(enabled=False))
+
+    assert found.body["thinking"]["type"] in ("adaptive", "enabled")
+    assert found.unsaid == ("enabled",)
+    assert written(LOOP, "anthropic", model).body["thinking"]["type"] in ("adaptive", "enabled")
+
+
+def test_a_loop_that_carries_thoughts_cannot_be_told_to_stop() -> None:
+    """A model that thinks unless told otherwise is not told."""
+    found = written(LOOP, "anthropic", "claude-opus-5", asked=Asked(enabled=False))
+
+    assert ("thinking" in found.body, found.unsaid) == (False, ("enabled",))
+
+
+def test_a_loop_that_began_without_a_thought_goes_on_without() -> None:
+    """A model with a budget refuses a first call without the thought that led to it."""
+    found = written(UNTHOUGHT, "anthropic", "claude-sonnet-4-5", asked=Asked(enabled=True))
+
+    assert ("thinking" in found.body, found.unsaid) == (False, ("enabled",))
+
+
+def test_an_adaptive_model_may_call_a_tool_without_a_thought() -> None:
+    """Nothing is to be repaired there."""
+    found = written(UNTHOUGHT, "anthropic", "claude-opus-4-7", asked=Asked(enabled=True))
+
+    assert (found.body["thinking"], found.unsaid) == (ADAPTIVE, ())
+
+
+def test_a_new_turn_is_free_to_switch() -> None:
+    """Only the open turn goes on as it began."""
+    later = (*LOOP, rs.assistant("4 C"), rs.user("Thanks"))
+    found = written(later, "anthropic", "claude-opus-4-7", asked=Asked(enabled=False))
+
+    assert (found.body["thinking"], found.unsaid) == ({"type": "disabled"}, ())
+
+
+BOUND = {
+    "claude-fable-5": False,
+    "claude-fable-5-1": True,
+    "claude-fable-5-2-20260901": True,
+    "claude-mythos-5": False,
+    "claude-mythos-5-2": True,
+    "claude-opus-5": False,
+    "claude-opus-5-5": True,
+    "claude-sonnet-5": False,
+    "claude-sonnet-5-5": True,
+    "claude-haiku-5-5": True,
+    "claude-opus-4-8": False,
+}
+
+
+@pytest.mark.parametrize("model", BOUND)
+def test_thoughts_that_are_bound_to_their_prefix_are_known(model: str) -> None:
+    """For these models a request behind an erased message warns."""
+    made = replace(LOOP[1], origin=rs.Origin(provider="anthropic", model=model))
+    changed = (replace(rs.user("a"), status="erased"), LOOP[0], made, LOOP[2])
+    warnings = rs.build_request(changed, provider="anthropic", model=model).warnings
+
+    assert ("binding" in [warning.code for warning in warnings]) is BOUND[model]
+
+
+# What holds for every conversation
+
+
+def check(body: Mapping[str, Any]) -> None:
+    """The rules of the protocol that a conversation can break."""
+    roles = [message["role"] for message in body["messages"] if message["role"] != "system"]
+    assert roles[:1] in ([], ["user"])
+    assert all(one != other for one, other in pairwise(roles))
+    due: list[str] = []
+    for message in body["messages"]:
+        content = message["content"]
+        if isinstance(content, str):
+            assert content.strip()
+            content = [{"type": "text", "text": content}]
+        assert content
+        kinds = [block["type"] for block in content]
+        given = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
+        if message["role"] != "system":
+            assert sorted(given) == sorted(due)
+            assert kinds[: len(given)] == ["tool_result"] * len(given)
+            due = [block["id"] for block in content if block["type"] == "tool_use"]
+        assert all(block["text"].strip() for block in content if block["type"] == "text")
+
+
+def seals(messages: list[rs.Message]) -> list[Any]:
+    return [
+        block.encrypted if block.redacted else (block.thought, block.signature)
+        for message in messages
+        for block in message.thinking
+        if block.opaque
+    ]
+
+
+@given(
+    conversations("anthropic.messages", "anthropic", "claude-opus-5"),
+    st.sampled_from(["claude-opus-5", "claude-opus-4-7", "claude-sonnet-4-5"]),
+)
+def test_any_conversation_keeps_the_rules_of_the_protocol(
+    messages: list[rs.Message], model: str
+) -> None:
+    """Sides alternate, answers follow their calls, no text is blank, no seal is touched."""
+    signed = [_signed(message) for message in messages]
+    body = written(signed, "anthropic", model, tools=[TOOL], system="Be brief.").body
+    check(body)
+    blocks = [
+        block
+        for message in body["messages"]
+        if isinstance(message["content"], list)
+        for block in message["content"]
+    ]
+
+    assert [
+        block["data"] if block["type"] == "redacted_thinking" else _sealed(block)
+        for block in blocks
+        if block["type"].endswith("thinking")
+    ] == seals(signed)
+
+
+def _sealed(block: Mapping[str, Any]) -> tuple[str, str]:
+    return block["thinking"], block["signature"]
+
+
+def _signed(message: rs.Message) -> rs.Message:
+    """A message as selection leaves it here: without what is not signed."""
+    kept = tuple(b for b in message.blocks if not isinstance(b, rs.ThinkingBlock) or b.opaque)
+    return replace(message, blocks=kept)
+
+
+@given(conversations("anthropic.messages", "anthropic", "claude-opus-5"))
+def test_the_sdk_s_types_accept_every_body(messages: list[rs.Message]) -> None:
+    """The official SDK's own types of a request, read to the end."""
+    own = [replace(m, blocks=tuple(b for b in m.blocks if b.type != "raw")) for m in messages]
+    body = written([_signed(m) for m in own], "anthropic", "claude-opus-5", tools=[TOOL]).body
+
+    assert drained(SDK.validate_python(body))["max_tokens"] == 16000
