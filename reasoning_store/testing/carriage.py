@@ -42,7 +42,7 @@ class Carriage:
 
     ``forms``: of thoughts, which of plain, signed, encrypted (nothing readable), summary
     (readable beside ciphertext) and redacted. ``sources``: the source fields that come back,
-    by form, the first being the usual one. ``*_metadata``: the keys that go along.
+    by form. ``*_metadata``: the keys that go along.
     ``usage``: the counts. ``objects``: arguments are objects, always or in a whole body.
     ``merges``: the types of which neighbours become one block; a seal keeps them apart all
     the same where ``seals_end``. ``order``: of the types in a whole body. ``other``: which

@@ -2,6 +2,8 @@
 
 Server-sent events, with names where the provider sends names and ``[DONE]`` where it ends
 so; JSON lines for Ollama. The bytes may be cut anywhere: a decoder has to put up with it.
+JSON has one spelling for a character beyond the BMP and for two surrogates that stand side by
+side, so the second come back as the first.
 
 Knows frames. It must not know what the events say.
 """

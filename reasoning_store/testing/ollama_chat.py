@@ -71,7 +71,7 @@ def _usage(usage: Usage | None) -> Event:
 
 
 def _more(message: Message, whole: bool) -> Iterator[str]:
-    yield from tagged.losses(message, padded=False)
+    yield from tagged.losses(message, [block.source_field for block in message.thinking])
 
 
 def _carriage(contract: Contract) -> Carriage:

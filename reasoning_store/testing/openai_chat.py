@@ -9,6 +9,7 @@ such field a model thinks inside its content, between tags.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.testing import reasoning_arrays, tagged
 from reasoning_store.testing.carriage import TAGS, Carriage, form
+from reasoning_store.testing.reasoning_arrays import ARRAYS, FORMS
 from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, beside, known
 from reasoning_store.wire.contracts import Contract
 
@@ -36,6 +38,7 @@ _BESIDE_CALLS: Final = ("extra_content", "provider_specific_fields")
 
 
 def _events(script: Script) -> Iterator[Event]:
+    script = _placed(script)
     yield _chunk(script, {"role": "assistant", "content": ""})
     calls = entries = 0
     for block in script.message.blocks:
@@ -59,13 +62,11 @@ def _events(script: Script) -> Iterator[Event]:
 
 
 def _thoughts(block: ThinkingBlock, number: int, script: Script) -> Iterator[Event]:
-    field = place(block, script.contract)
-    if field is None:
-        return
+    field = block.source_field or ""
     if field == TAGS:
         for piece in script.cut(tagged.written(block, script)):
             yield {"content": piece}
-    elif field in reasoning_arrays.ARRAYS:
+    elif field in ARRAYS:
         mirror = plain_field(script.contract)
         for fragment, text in reasoning_arrays.fragments(block, field, number, script.cut):
             # The plain string beside an array repeats what the array says.
@@ -77,12 +78,13 @@ def _thoughts(block: ThinkingBlock, number: int, script: Script) -> Iterator[Eve
 
 
 def _body(script: Script) -> Event:
+    script = _placed(script)
     message: dict[str, Any] = {"role": "assistant", "content": _content(script)}
     for number, block in enumerate(script.message.thinking):
-        field = place(block, script.contract)
-        if field is None or field == TAGS:
+        field = block.source_field or ""
+        if field == TAGS:
             continue
-        if field in reasoning_arrays.ARRAYS:
+        if field in ARRAYS:
             entry = reasoning_arrays.entry(block, field, number)
             message[field] = [*message.get(field, ()), entry]
             field = plain_field(script.contract) or ""
@@ -160,19 +162,59 @@ def plain_field(contract: Contract) -> str | None:
     return contract.echo if contract.echo in named else next(iter(named), None)
 
 
-def place(block: ThinkingBlock, contract: Contract) -> str | None:
-    """Return the field that a thought comes in, ``None`` where the host has none for it."""
+def _placed(script: Script) -> Script:
+    """Return the script with each thought's source field saying where it is said.
+
+    A thought that the host has no field for is left out.
+    """
+    fields = iter(places(script.message, script.contract))
+    blocks: list[Block] = []
+    for block in script.message.blocks:
+        if not isinstance(block, ThinkingBlock):
+            blocks.append(block)
+        elif field := next(fields):
+            blocks.append(replace(block, source_field=field))
+    return replace(script, message=replace(script.message, blocks=tuple(blocks)))
+
+
+def places(message: Message, contract: Contract) -> list[str | None]:
+    """Return the field of each thought in turn, ``None`` where the host has none for it.
+
+    A thought keeps the field it came from where that can hold it. The others go together:
+    into one array where any of them needs one, else into the plain string.
+    """
+    kept = [_kept(block, contract) for block in message.thinking]
+    others = [block for block, field in zip(message.thinking, kept, strict=True) if not field]
+    needed = {form(block) for block in others if not _fits_string(block, contract)}
+    arrays = [name for name in contract.fields if needed <= {*FORMS.get(name, ())}]
+    named = [field for field in kept if field in arrays]
+    array = next(iter((*named, *arrays)), None) if needed else None
+    return [
+        field or (array if array and form(block) in FORMS[array] else _alone(block, contract))
+        for block, field in zip(message.thinking, kept, strict=True)
+    ]
+
+
+def _kept(block: ThinkingBlock, contract: Contract) -> str | None:
     source = block.source_field
     if source == TAGS:
         return TAGS if contract.tags else None
-    if source in contract.fields and (source in _PLAIN or source in reasoning_arrays.ARRAYS):
-        return source
+    if source not in contract.fields:
+        return None
+    fits = form(block) in FORMS.get(source, ())
+    return source if fits or (source in _PLAIN and _fits_string(block, contract)) else None
+
+
+def _fits_string(block: ThinkingBlock, contract: Contract) -> bool:
+    """Whether a plain string, with what may seal it from beside, holds all of a thought."""
+    return form(block) == "plain" or bool(plain_field(contract) and _seal(block, contract))
+
+
+def _alone(block: ThinkingBlock, contract: Contract) -> str | None:
+    """Return the field of a thought that no array takes, or none takes whole."""
     plain = plain_field(contract)
-    sealed = form(block)
-    if sealed != "plain" and not (plain and _SEALED.get(contract.sealed_by or "") == sealed):
-        for name in contract.fields:
-            if sealed in reasoning_arrays.FORMS.get(name, ()):
-                return name
+    if form(block) in ("encrypted", "redacted"):
+        return next((n for n in contract.fields if form(block) in FORMS.get(n, ())), None)
     if plain is None and contract.echo == TAGS:
         return TAGS
     return plain if block.thought else None
@@ -188,24 +230,25 @@ def _seal(block: ThinkingBlock, contract: Contract) -> Event:
 
 def _more(contract: Contract, message: Message) -> Iterator[str]:
     thoughts = message.thinking
-    places = [place(block, contract) for block in thoughts]
-    if len(set(places)) > 1:
+    fields = places(message, contract)
+    if len(set(fields)) > 1:
         yield "thoughts in different fields"
-    if None in places:
+    if None in fields:
         yield "a thought, as the host has no field for it"
-    for block, field in zip(thoughts, places, strict=True):
-        forms = reasoning_arrays.FORMS.get(field or "", ("plain",))
+    for block, field in zip(thoughts, fields, strict=True):
+        forms = FORMS.get(field or "", ("plain",))
         if form(block) not in forms and not _seal(block, contract):
             yield f"a thought that is {form(block)}"
         if block.source_field not in (None, field):
             yield f"the source field {block.source_field}"
-        if block.provider_metadata and field not in reasoning_arrays.ARRAYS:
+        if block.provider_metadata and field not in ARRAYS:
             yield "the metadata of a thought"
-    if any(_seal(block, contract) for block in thoughts) and len(thoughts) > 1:
-        yield "which of several thoughts is sealed"
-    yield from tagged.losses(message, padded=contract.padded_tags)
-    if places and places[0] in reasoning_arrays.ARRAYS:
-        yield from reasoning_arrays.losses(message)
+    if contract.sealed_by and len(thoughts) > 1:
+        yield "several thoughts, of which a seal could be any one's"
+    yield from tagged.losses(message, fields, padded=contract.padded_tags)
+    array = next(iter({*fields} & ARRAYS), None)
+    if array is not None:
+        yield from reasoning_arrays.losses(message, array)
     else:
         yield from _merging(message.blocks)
     usage = message.usage
@@ -223,7 +266,7 @@ def _merging(blocks: tuple[Block, ...]) -> Iterator[str]:
 def _carriage(contract: Contract) -> Carriage:
     # Which forms and fields there are depends on all the thoughts of a message together.
     every = frozenset({"plain", "signed", "encrypted", "summary", "redacted"})
-    fields = (*_PLAIN, *reasoning_arrays.ARRAYS, TAGS)
+    fields = (*_PLAIN, *ARRAYS, TAGS)
     return Carriage(
         forms=every,
         sources=dict.fromkeys(every, fields),

@@ -81,7 +81,7 @@ def _part(
     about = {**about, index: number}
     # A summary's part is announced under a name of its own, other parts under a common one.
     frame = "response.reasoning_summary_part" if kind == "summary" else "response.content_part"
-    spoken = {"logprobs": []} if kind == "text" else {}
+    spoken: Event = {"logprobs": []} if kind == "text" else {}
     empty = {**part, "text": ""}
     yield {"type": f"{frame}.added", **about, "part": empty}
     for piece in script.cut(part["text"]):
@@ -104,13 +104,16 @@ def _items(script: Script) -> list[tuple[Block, Event]]:
 def _item(block: Block, number: int, contract: Contract) -> Event | None:
     named = (block.provider_metadata or {}).get("item_id")
     if isinstance(block, ThinkingBlock):
-        if not (block.thought or block.encrypted):
+        seals = known(encrypted_content=block.encrypted or None)
+        if block.signature and _signs(contract):
+            seals["signature"] = block.signature
+        if not (block.thought or seals):
             return None
         return {
             "id": named or f"rs_{number}",
             "type": "reasoning",
             **_texts(block, contract),
-            **known(encrypted_content=block.encrypted or None),
+            **seals,
         }
     if isinstance(block, ToolCallBlock):
         return {
@@ -201,6 +204,11 @@ def _usage(usage: Usage | None) -> Event:
     return {"usage": counts}
 
 
+def _signs(contract: Contract) -> bool:
+    """OpenRouter's kind of the protocol signs reasoning items, OpenAI's own does not."""
+    return contract.provider not in ("openai", "azure")
+
+
 def _is_item(block: Block) -> bool:
     return is_raw(block, *_ITEMS)
 
@@ -222,13 +230,13 @@ def _more(message: Message, whole: bool) -> Iterator[str]:
 
 
 def _carriage(contract: Contract) -> Carriage:
+    readable, sealed = (_SUMMARY, _CONTENT), ("reasoning.encrypted_content",)
+    sources = {"plain": readable, "summary": readable, "encrypted": sealed}
+    if _signs(contract):
+        sources |= {"signed": (*readable, *sealed), "signed and encrypted": (*readable, *sealed)}
     return Carriage(
-        forms=frozenset({"plain", "encrypted", "summary"}),
-        sources={
-            "plain": (_SUMMARY, _CONTENT),
-            "summary": (_SUMMARY, _CONTENT),
-            "encrypted": ("reasoning.encrypted_content",),
-        },
+        forms=frozenset(sources),
+        sources=sources,
         text_metadata=frozenset({"item_id", "phase", "annotations"}),
         thinking_metadata=frozenset({"item_id", "item_type", "summary"}),
         call_metadata=frozenset({"item_id"}),

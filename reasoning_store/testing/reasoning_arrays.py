@@ -60,8 +60,8 @@ def entry(block: ThinkingBlock, array: str, number: int) -> dict[str, Any]:
     return {**about, **text, **({"signature": block.signature} if block.signature else {})}
 
 
-def losses(message: Message) -> Iterator[str]:
-    """Say what of a message with entries does not survive."""
+def losses(message: Message, array: str) -> Iterator[str]:
+    """Say what of a message whose thoughts are entries of an array does not survive."""
     kinds = [isinstance(block, ThinkingBlock) for block in message.blocks]
     first = kinds.index(True)
     if not all(kinds[first : first + sum(kinds)]):
@@ -76,18 +76,22 @@ def losses(message: Message) -> Iterator[str]:
                 "reasoning.summary": ("plain",),
                 "reasoning.encrypted": ("encrypted",),
             }
-            if form(block) not in fits.get(kind, ()) or block.source_field == "thinking_blocks":
+            if form(block) not in fits.get(kind, ()) or array == "thinking_blocks":
                 yield "an entry that its detail does not describe"
         keys.add((detail.get("type"), detail.get("index", number)))
     if len(keys) < len(message.thinking):
         yield "two entries of one type and index"
-    if any(block.source_field == "thinking_blocks" for block in message.thinking):
+    if array == "thinking_blocks":
         yield from _merging(message.thinking)
 
 
 def _merging(thoughts: tuple[ThinkingBlock, ...]) -> Iterator[str]:
-    for before, after in pairwise(thoughts):
-        if form(before) == "plain" and form(after) in ("plain", "signed"):
+    """Blocks without an index: only what is said of one tells it from the one before it."""
+    readable = [block for block in thoughts if form(block) != "redacted"]
+    for before, after in pairwise(readable):
+        plain = form(before) == "plain" and form(after) in ("plain", "signed")
+        # Without a text of its own a signature seems to be once more the one before it.
+        if plain or (form(before) == "signed" and not after.thought and after.signature):
             yield "where one thought ends and the next begins"
 
 

@@ -35,7 +35,7 @@ class Cut:
 
     def __call__(self, whole: Whole) -> list[Whole]:
         count = min(self._pieces, len(whole))
-        places = [len(whole) * n // count for n in range(1, count)]
+        places: list[int] = [len(whole) * n // count for n in range(1, count)]
         if self._random is not None:
             places = sorted(self._random.sample(range(1, len(whole)), len(places)))
         edges = [0, *places, len(whole)]

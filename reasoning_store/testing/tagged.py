@@ -7,7 +7,7 @@ other. Knows text blocks and thoughts; it must not know which protocol has the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from reasoning_store.blocks import Message, TextBlock, ThinkingBlock
 from reasoning_store.testing.carriage import TAGS
@@ -33,12 +33,13 @@ def joined(script: Script) -> str:
     )
 
 
-def losses(message: Message, *, padded: bool) -> Iterator[str]:
-    """Say what of a message with tagged thoughts does not survive."""
-    sources = {block.source_field == TAGS for block in message.thinking}
-    if True not in sources:
+def losses(
+    message: Message, fields: Sequence[str | None], *, padded: bool = False
+) -> Iterator[str]:
+    """Say what of a message does not survive whose thoughts are in these fields."""
+    if TAGS not in fields:
         return
-    if False in sources:
+    if {*fields} != {TAGS}:
         yield "thoughts between tags beside others"
     texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
     thoughts = [block.thought for block in message.thinking]

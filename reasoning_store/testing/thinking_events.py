@@ -69,20 +69,15 @@ def _seed_events(script: Script) -> Iterator[Event]:
         entry = _seed_entry(block)
         begun = [*entries, _begun(entry)]
         yield {"type": f"{kind}_start", **about, "partial": _seed_message(script, begun)}
-        for piece in script.cut(_whole(block)):
+        # A redacted block has nothing to say; its end has the host's placeholder.
+        for piece in script.cut("" if _form(block) == "redacted" else _whole(block)):
             yield {"type": f"{kind}_delta", **about, "delta": piece}
         entries.append(entry)
         if script.breaks_in(block):
             return
-        end = (
-            {"toolCall": entry} if isinstance(block, ToolCallBlock) else {"content": _whole(block)}
-        )
-        yield {
-            "type": f"{kind}_end",
-            **about,
-            **end,
-            "partial": _seed_message(script, [*entries]),
-        }
+        told = ("toolCall", entry) if kind == "toolcall" else ("content", _whole(block))
+        partial = _seed_message(script, [*entries])
+        yield {"type": f"{kind}_end", **about, told[0]: told[1], "partial": partial}
     if not script.died:
         message = _seed_message(script, entries)
         yield {"type": "done", "reason": message["stopReason"], "message": message}
@@ -196,8 +191,13 @@ def _ui_seal(block: Block) -> Event:
 
 
 def _ui_losses(message: Message, whole: bool) -> Iterator[str]:
+    """A whole UI message does not say why it ended."""
     if whole and message.finish_reason is not None:
         yield "the finish reason"
+
+
+def _nothing_more(message: Message, whole: bool) -> Iterator[str]:
+    return iter(())
 
 
 def _carriage(contract: Contract) -> Carriage:
@@ -208,9 +208,9 @@ def _carriage(contract: Contract) -> Carriage:
         forms=forms,
         sources=dict.fromkeys(forms, source),
         usage=frozenset() if ui else frozenset({"input", "output", "reasoning", "cached"}),
+        objects=True,
         objects_whole=True,
-        objects=ui,
-        **({"more": _ui_losses} if ui else {}),
+        more=_ui_losses if ui else _nothing_more,
     )
 
 

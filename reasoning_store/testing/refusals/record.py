@@ -1,0 +1,103 @@
+"""What a provider remembers of the thoughts that it sealed.
+
+A seal (a signature, or ciphertext) says for which text it was made and, where the provider
+binds reasoning to its conversation, what stood before it. A test that plays both sides
+notes each answer here, and hands the record to ``refusal`` with the next request: a seal
+that was never given, a thought that was edited, and a conversation that was changed behind
+a thought's back are then told apart from the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+_PLACES = (
+    ("signature", "thinking"),
+    ("signature", "text"),
+    ("data", None),
+    ("redactedContent", None),
+    ("thoughtSignature", None),
+    ("encrypted_content", None),
+)
+"""Where a block, part or item of an answer has its seal, and the text that it seals."""
+_FIXED = ("system", "tools", "toolConfig", "systemInstruction")
+"""What a request holds beside its conversation that a thought may be bound to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What was sealed."""
+
+    text: str | None
+    prefix: bytes
+    """A digest of all that stood before it."""
+
+
+class Record:
+    """The seals that one provider gave in one conversation."""
+
+    def __init__(self) -> None:
+        self._sealed: dict[str, Sealed] = {}
+
+    def answered(self, body: Mapping[str, Any], answer: Sequence[Mapping[str, Any]]) -> None:
+        """Note the blocks, parts or items with which a request was answered."""
+        before = list(said(body))
+        for n, block in enumerate(answer):
+            so_far = [*before, *(("assistant", item) for item in answer[:n])]
+            for seal, text in seals(block):
+                self._sealed[seal] = Sealed(text=text, prefix=digests(body, so_far)[-1])
+
+    def sealed(self, seal: str) -> Sealed | None:
+        """Return what a seal was given for, or None for one that was never given."""
+        return self._sealed.get(seal)
+
+
+def seals(block: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """Yield the seals of a block, each with the text that it is for where there is one."""
+    inner = block.get("reasoningContent", block)
+    inner = inner.get("reasoningText", inner)
+    for place, text in _PLACES:
+        seal = inner.get(place)
+        if isinstance(seal, str) and seal and (text is None or text in inner):
+            yield seal, inner[text] if text else None
+
+
+def said(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a conversation block by block, however it is cut into messages."""
+    for message in body.get("messages") or ():
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks or ():
+            yield str(message.get("role")), block
+
+
+def digests(
+    body: Mapping[str, Any], blocks: Iterable[tuple[str, Mapping[str, Any]]]
+) -> list[bytes]:
+    """Return a digest of what stands before each block, and one of the whole.
+
+    Whatever is only about caching is no part of it.
+    """
+    state = blake2b(digest_size=16)
+    state.update(_canonical([body.get(name) for name in _FIXED]))
+    out = [state.digest()]
+    for role, block in blocks:
+        state.update(_canonical([role, block]))
+        out.append(state.digest())
+    return out
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(_uncached(value), sort_keys=True).encode()
+
+
+def _uncached(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _uncached(item) for name, item in value.items() if name != "cache_control"}
+    if isinstance(value, list):
+        return [_uncached(item) for item in value]
+    return value
