@@ -10,13 +10,16 @@ codec and errors; it knows no policy, no provider and no tokenizer: counts arriv
     columns, rows       values to columns, columns to values; pure
     tables              the schema
     sql                 a statement, compiled once a dialect
-    sessions, branches, interning, appending, reading
+    sessions, branches, interning, appending, drafts, compactions, profiles, budget
+    reading, views, paging
                         the SQL, over a Connection
+    windows             which messages a window holds; pure
     lane, sqlite, postgres, engine
                         how a database is held
     migrate             how old a schema is, and how it becomes this version's
     faults              what a driver says, as an error of ours
-    opened, ledger      the verbs
+    opened, verbs, ledger
+                        what can be done, each in one short transaction
 """
 
 from __future__ import annotations

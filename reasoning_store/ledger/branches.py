@@ -11,18 +11,19 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, literal_column, select, union_all
+from sqlalchemy import Connection, bindparam, exists, insert, literal_column, select, union_all
 
 from reasoning_store.errors import CorruptRow, NotFound
 from reasoning_store.ledger import columns, rows, sessions
 from reasoning_store.ledger.carried import NOTHING
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import branches, messages
+from reasoning_store.ledger.tables import branches, compactions, messages
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import BranchRow, Segment, State
 
 _b = branches.c
 _m = messages.c
+_c = compactions.c
 STATE = (
     "sum_visible",
     "sum_portable",
@@ -50,7 +51,11 @@ _THESE = _b.session_key == bindparam("key")
 _INSERT = Sql(insert(branches))
 _LIST = Sql(select(*_COLUMNS).where(_THESE).order_by(_b.branch))
 _GET = Sql(
-    select(*_COLUMNS, sessions_table.c.encoding)
+    select(
+        *_COLUMNS,
+        sessions_table.c.encoding,
+        exists().where(_c.session_key == _b.session_key, _c.branch == _b.branch),
+    )
     .where(_THESE, _b.branch == bindparam("branch"))
     .where(sessions_table.c.session_key == bindparam("key"))
 )
@@ -97,11 +102,16 @@ def _branch(row: Sequence[Any]) -> BranchRow:
 
 def get(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str]:
     """Return a branch, and the encoding that its session counts in."""
+    return look(connection, key, branch)[:2]
+
+
+def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, bool]:
+    """Return the same, and whether there ever was a compaction on the branch."""
     check(branch)
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
         raise no_branch()
-    return _row(row[:-1]), rows.parsed(row[-1])
+    return _row(row[:-2]), rows.parsed(row[-2]), bool(row[-1])
 
 
 def check(branch: int) -> None:
@@ -137,6 +147,15 @@ def upto(segments: Iterable[Segment], last: int) -> tuple[Segment, ...]:
     )
 
 
+def between(branch: BranchRow, first: int, last: int) -> list[Segment]:
+    """Return the part of a lineage from ``first`` to ``last``."""
+    return [
+        Segment(segment.branch, max(segment.first, first), segment.last)
+        for segment in upto(branch.segments, last)
+        if segment.last >= first
+    ]
+
+
 def place(branch: BranchRow, position: int) -> Segment:
     """Return the segment of the lineage that holds ``position``."""
     for segment in branch.segments:
@@ -150,19 +169,21 @@ def states(
 ) -> dict[int, tuple[State, bool]]:
     """Return the state at each position, with whether the message there has a call.
 
-    At most three positions, in one statement; 0 is the empty state.
+    Three positions are one statement; 0 is the empty state.
     """
-    params: dict[str, Any] = {"key": key}
-    for n in range(_AT_MOST):
-        position = positions[n] if n < len(positions) else 0
-        params[f"position_{n}"] = position
-        params[f"branch_{n}"] = place(branch, position).branch if position else 0
     found = {0: (NOTHING, False)}
-    try:
-        for _, position, has_call, *sums in _STATES.rows(connection, params):
-            found[position] = (rows.state(position, sums), bool(has_call))
-    except rows.UNREADABLE:
-        raise CorruptRow("the state that a message carries cannot be read back") from None
+    for start in range(0, len(positions), _AT_MOST):
+        some = positions[start : start + _AT_MOST]
+        params: dict[str, Any] = {"key": key}
+        for n in range(_AT_MOST):
+            position = some[n] if n < len(some) else 0
+            params[f"position_{n}"] = position
+            params[f"branch_{n}"] = place(branch, position).branch if position else 0
+        try:
+            for _, position, has_call, *sums in _STATES.rows(connection, params):
+                found[position] = (rows.state(position, sums), bool(has_call))
+        except rows.UNREADABLE:
+            raise CorruptRow("the state that a message carries cannot be read back") from None
     if not found.keys() >= set(positions):
         raise CorruptRow("a message that the branch counts is not there")
     return found
@@ -170,11 +191,12 @@ def states(
 
 def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
     """Write a branch that shares the positions before ``at``, and return its number."""
+    # First, since it holds the session: an erasure could change the state that is copied.
+    number = sessions.take_branch_number(connection, key)
     parent, _ = get(connection, key, branch)
     if not 1 <= at <= parent.next_position:
         raise no_position()
     state = states(connection, key, parent, [at - 1])[at - 1][0]
-    number = sessions.take_branch_number(connection, key)
     shared = [[s.branch, s.first, s.last] for s in upto(parent.segments, at - 1)]
     _INSERT.run(
         connection,

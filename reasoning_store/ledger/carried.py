@@ -10,10 +10,11 @@ Knows blocks and counts; knows no SQL.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from reasoning_store.blocks import Block, Counts, Exactness, ThinkingBlock, ToolCallBlock
-from reasoning_store.ledger.values import OwnThinking, State
+from reasoning_store.ledger.values import OwnThinking, State, SummaryRange
 
 NOTHING = State()
 
@@ -132,6 +133,47 @@ def then(before: State, after: State) -> State:
     )
 
 
+def between(before: State, last: State) -> State:
+    """Return the sums of what stands behind ``before``, up to and with ``last``."""
+    opaque = {
+        key: (own - before.opaque.get(key, (0, 0))[0], calls - before.opaque.get(key, (0, 0))[1])
+        for key, (own, calls) in last.opaque.items()
+        if before.opaque.get(key) != (own, calls)
+    }
+    return State(
+        position=last.position - before.position,
+        visible=last.visible - before.visible,
+        portable=last.portable - before.portable,
+        portable_calls=last.portable_calls - before.portable_calls,
+        opaque=opaque,
+        reported=last.reported - before.reported,
+        estimated=last.estimated - before.estimated,
+    )
+
+
+def view_of(whole: State, parts: Iterable[tuple[State, SummaryRange]]) -> State:
+    """Return a state with summaries in the place of ranges, of which the sums are given.
+
+    Where turns start and who thought last is no sum, and stays what it was.
+    """
+    state = whole
+    for gone, summary in parts:
+        opaque = dict(state.opaque)
+        for key, (own, calls) in gone.opaque.items():
+            all_own, all_calls = opaque.get(key, (0, 0))
+            opaque[key] = (all_own - own, all_calls - calls)
+        state = replace(
+            state,
+            visible=state.visible - gone.visible + summary.tokens,
+            portable=state.portable - gone.portable,
+            portable_calls=state.portable_calls - gone.portable_calls,
+            opaque={key: sums for key, sums in opaque.items() if any(sums)},
+            reported=state.reported - gone.reported + (summary.exactness == "reported"),
+            estimated=state.estimated - gone.estimated + (summary.exactness == "estimated"),
+        )
+    return state
+
+
 def _moved(position: int | None, base: int, otherwise: int | None) -> int | None:
     return otherwise if position is None else base + position
 
@@ -145,14 +187,10 @@ def running(steps: Iterable[State], start: State = NOTHING) -> Iterator[State]:
 
 def own_thinking(before: State, at: State, *, has_call: bool) -> OwnThinking:
     """Return what the message at ``at`` thought itself: the difference of two states."""
-    opaque = {
-        key: own - before.opaque.get(key, (0, 0))[0]
-        for key, (own, _) in at.opaque.items()
-        if before.opaque.get(key) != at.opaque[key]
-    }
+    sums = between(before, at)
     return OwnThinking(
         position=at.position,
-        portable=at.portable - before.portable,
-        opaque=opaque,
+        portable=sums.portable,
+        opaque={key: own for key, (own, _) in sums.opaque.items()},
         has_call=has_call,
     )

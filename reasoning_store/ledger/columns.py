@@ -60,10 +60,13 @@ def digest(message: Message) -> bytes:
     """Return 16 bytes of BLAKE2b over the canonical JSON of the whole message.
 
     Keys are sorted, so that equal messages have equal digests; surrogates are encoded one
-    by one, so that no two strings share one.
+    by one, so that no two strings share one. Keys that are no strings become what JSON
+    makes of them before they are sorted: the message is read back with those.
     """
     value = codec.message_to_json(message)
     try:
+        if not _has_names(value):
+            value = codec.loads(codec.dumps(value))
         text = _canonical(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(
@@ -71,6 +74,19 @@ def digest(message: Message) -> bytes:
             hint="use strings, numbers, booleans, None, lists and dicts with string keys",
         ) from None
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _has_names(value: Any) -> bool:
+    """Whether all keys in a value are strings."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str) or (isinstance(item, _NESTED) and not _has_names(item)):
+                return False
+        return True
+    return all([not isinstance(item, _NESTED) or _has_names(item) for item in value])
+
+
+_NESTED = (dict, list, tuple)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ Knows URLs, files and the schema's age; knows no table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol, TypeVar
@@ -39,6 +39,18 @@ class Database(Protocol):
     def write(
         self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
     ) -> T: ...
+
+    def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
+        """Let what was deleted leave the files; return those that may still hold it."""
+        ...
+
+    def copies(self) -> tuple[str, ...]:
+        """Return the files that hold the database as it once was."""
+        ...
+
+    def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
+        """Write a copy; return how many rows each table has in it."""
+        ...
 
     def close(self) -> None: ...
 

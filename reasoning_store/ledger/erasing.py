@@ -40,14 +40,13 @@ from reasoning_store.ledger.values import EXACTNESS, OPAQUE, BranchRow, Entry, S
 _PAGE = 2000
 _m, _b, _t, _c, _o = messages.c, bodies.c, thinking_blocks.c, compactions.c, origins.c
 _s, _h = sessions_table.c, branches_table.c
-_PLACE = {"key": bindparam("key"), "of": bindparam("of"), "at": bindparam("at")}
 
 
 def _at(table: Any) -> tuple[Any, ...]:
     return (
-        table.session_key == _PLACE["key"],
-        table.branch == _PLACE["of"],
-        table.position == _PLACE["at"],
+        table.session_key == bindparam("key"),
+        table.branch == bindparam("of"),
+        table.position == bindparam("at"),
     )
 
 
@@ -142,9 +141,7 @@ _UNUSED = Sql(
     )
 )
 _ERASED = Sql(
-    select(func.count())
-    .select_from(messages)
-    .where(*_range(_m), _m.erased_at.is_not(None))
+    select(func.count()).select_from(messages).where(*_range(_m), _m.erased_at.is_not(None))
 )
 _MESSAGES = Sql(
     select(func.count())

@@ -41,9 +41,11 @@ def one(connection: Connection, key: int, number: int) -> Origin:
     return codec.origin_from_json(parsed(row[0]))
 
 
+def texts(connection: Connection, key: int) -> list[tuple[int, str]]:
+    """Return the numbers and the JSON of a session's origins."""
+    return [(number, text) for number, text in _ALL.rows(connection, {"key": key})]
+
+
 def all_of(connection: Connection, key: int) -> dict[int, Origin]:
     """Return the origins of a session by number."""
-    return {
-        number: codec.origin_from_json(parsed(text))
-        for number, text in _ALL.rows(connection, {"key": key})
-    }
+    return {number: codec.origin_from_json(parsed(text)) for number, text in texts(connection, key)}

@@ -11,10 +11,27 @@ Knows which verbs there are. What they do is in ``verbs``, the SQL in the module
 from __future__ import annotations
 
 from reasoning_store.ledger.verbs.branching import BranchVerbs
+from reasoning_store.ledger.verbs.budgeting import BudgetVerbs
+from reasoning_store.ledger.verbs.compacting import CompactionVerbs
 from reasoning_store.ledger.verbs.drafting import DraftVerbs
+from reasoning_store.ledger.verbs.erasing import ErasingVerbs
+from reasoning_store.ledger.verbs.keeping import KeepingVerbs
+from reasoning_store.ledger.verbs.profiles import ProfileVerbs
 from reasoning_store.ledger.verbs.reading import ReadingVerbs
 from reasoning_store.ledger.verbs.sessions import SessionVerbs
+from reasoning_store.ledger.verbs.verifying import VerifyingVerbs
 
 
-class Ledger(SessionVerbs, DraftVerbs, ReadingVerbs, BranchVerbs):
+class Ledger(
+    SessionVerbs,
+    ErasingVerbs,
+    DraftVerbs,
+    ReadingVerbs,
+    BranchVerbs,
+    CompactionVerbs,
+    VerifyingVerbs,
+    KeepingVerbs,
+    ProfileVerbs,
+    BudgetVerbs,
+):
     """What happened, on one database: every verb, each one short transaction."""

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect
 
 from reasoning_store.errors import SchemaError
-from reasoning_store.ledger import sqlite
 from reasoning_store.ledger.sqlite import APPLICATION_ID, SqliteDatabase
 
 if TYPE_CHECKING:
@@ -105,5 +104,5 @@ def downgrade(connection: Connection, revision: str) -> None:
 def keep_copy(path: Path, database: SqliteDatabase) -> Path:
     """Copy an embedded file before it is upgraded, and return where the copy is."""
     target = path.with_name(f"{path.name}.before-{REVISIONS[-1]}")
-    sqlite.copy(path, target, database.module)
+    database.copy_to(target, replace=True)
     return target

@@ -16,6 +16,7 @@ from reasoning_store.errors import UsageError
 from reasoning_store.ledger import engine, faults, keys, migrate
 
 T = TypeVar("T")
+_MOST = 1 << 62
 
 
 class Opened:
@@ -83,6 +84,12 @@ class Opened:
                 "the store was opened by the process that this one was forked from",
                 hint="open the store after the fork, in each process",
             )
+
+    def _time(self, given: int | None) -> int:
+        at = self._clock() if given is None else given
+        if not -_MOST < at < _MOST:
+            raise UsageError("created_at: out of range")
+        return at
 
     def _read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         self._check()

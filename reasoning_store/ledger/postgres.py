@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
-from reasoning_store.errors import MissingExtra, SchemaError
+from reasoning_store.errors import MissingExtra, SchemaError, UsageError
 from reasoning_store.ledger import faults
 from reasoning_store.ledger.sql import driver
 
@@ -118,6 +119,21 @@ class PostgresDatabase:
         """Run ``work`` in one transaction; ``single`` says that it is one statement."""
         run = _in_statement if single else _in_transaction
         return _retried(lambda: run(self._engine, work), again_when_lost=again_when_lost)
+
+    def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
+        """Do nothing: the server clears dead rows itself (docs/howto/backup-and-erase.md)."""
+        return ()
+
+    def copies(self) -> tuple[str, ...]:
+        """Return nothing: what copies a server has is known to whoever runs it."""
+        return ()
+
+    def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
+        """Refuse: a server has its own tool."""
+        raise UsageError(
+            "a PostgreSQL database is backed up with its own tool",
+            hint="run: pg_dump --format=custom --file=chat.dump DATABASE",
+        )
 
     def close(self) -> None:
         self._engine.dispose()

@@ -7,6 +7,7 @@ cursor open: what is returned is whole.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -15,18 +16,14 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.blocks import Origin
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import branches, interning
-from reasoning_store.ledger.carried import NOTHING, origin_of, own_thinking, running, state_of
-from reasoning_store.ledger.rows import UNREADABLE, parsed, state, stored_row
+from reasoning_store.ledger.carried import NOTHING, running, state_of
+from reasoning_store.ledger.rows import UNREADABLE, state, stored_row
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
 from reasoning_store.ledger.values import (
-    BranchRow,
     Recounted,
     Segment,
-    SentRow,
-    State,
     StoredRow,
-    UsageRows,
 )
 
 _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
@@ -78,58 +75,19 @@ _BY_KEY = Sql(
         _m.session_key == bindparam("key"), _m.idempotency_key == bindparam("idempotency_key")
     )
 )
-_SENT = Sql(
-    select(_b.sent).where(
-        _b.session_key == bindparam("key"),
-        _b.branch == bindparam("branch"),
-        _b.position == bindparam("position"),
-    )
-)
 _ABSENT: tuple[None, ...] = (None,) * 10
 _ORIGIN = 5
 _SHAPE = 8
-
-
-def history(
-    connection: Connection,
-    key: int,
-    branch: int,
-    *,
-    limit: int | None,
-    before: int | None,
-    after: int | None,
-    thinking: bool,
-) -> list[StoredRow]:
-    """Return the messages between ``after`` and ``before``, in order.
-
-    A ``limit`` keeps those next to ``after`` where only that is given, else the latest.
-    """
-    found, _ = branches.get(connection, key, branch)
-    first = 1 if after is None else max(after + 1, 1)
-    last = found.state.position if before is None else min(before - 1, found.state.position)
-    if limit is not None:
-        if after is not None and before is None:
-            last = min(last, first + limit - 1)
-        else:
-            first = max(first, last - limit + 1)
-    return _read(connection, key, _between(found, first, last), thinking=thinking)
 
 
 def _params(key: int, segment: Segment) -> dict[str, Any]:
     return {"key": key, "branch": segment.branch, "first": segment.first, "last": segment.last}
 
 
-def _between(branch: BranchRow, first: int, last: int) -> list[Segment]:
-    return [
-        Segment(segment.branch, max(segment.first, first), segment.last)
-        for segment in branches.upto(branch.segments, last)
-        if segment.last >= first
-    ]
-
-
-def _read(
-    connection: Connection, key: int, segments: list[Segment], *, thinking: bool
+def of_segments(
+    connection: Connection, key: int, segments: Sequence[Segment], *, thinking: bool
 ) -> list[StoredRow]:
+    """Return the messages of ranges that lie behind one another, one read a range and table."""
     out: list[StoredRow] = []
     origins: dict[int, Origin] | None = None
     for segment in segments:
@@ -176,7 +134,7 @@ def get(
     found, _ = branches.get(connection, key, branch)
     segment = branches.place(found, position)
     one = Segment(segment.branch, position, position)
-    return _read(connection, key, [one], thinking=thinking)[0]
+    return of_segments(connection, key, [one], thinking=thinking)[0]
 
 
 def from_position(
@@ -185,7 +143,12 @@ def from_position(
     """Return at most ``count`` messages from a position on."""
     found, _ = branches.get(connection, key, branch)
     last = min(position + count - 1, found.state.position)
-    return _read(connection, key, _between(found, position, last), thinking=True)
+    return of_segments(connection, key, branches.between(found, position, last), thinking=True)
+
+
+def part(connection: Connection, key: int, segment: Segment, *, thinking: bool) -> list[StoredRow]:
+    """Return the messages of one segment."""
+    return of_segments(connection, key, [segment], thinking=thinking)
 
 
 def by_idempotency_key(connection: Connection, key: int, name: str) -> list[StoredRow] | None:
@@ -194,55 +157,7 @@ def by_idempotency_key(connection: Connection, key: int, name: str) -> list[Stor
     if row is None:
         return None
     branch, first, batch = row
-    return _read(connection, key, [Segment(branch, first, first + batch - 1)], thinking=True)
-
-
-def usage(connection: Connection, key: int, branch: int, at: int | None) -> UsageRows:
-    """Return what a count of any policy needs, in a number of reads that length cannot move."""
-    found, encoding = branches.get(connection, key, branch)
-    head = found.state
-    if at is not None and at != head.position:
-        if not 0 <= at <= head.position:
-            raise branches.no_position()
-        head = branches.states(connection, key, found, [at])[at][0]
-    turn = 0 if head.turn_start is None else head.turn_start - 1
-    wanted = [turn]
-    if head.last_thinking is not None:
-        wanted += [head.last_thinking - 1, head.last_thinking]
-    states = branches.states(connection, key, found, wanted)
-    own = None
-    if head.last_thinking is not None:
-        last, has_call = states[head.last_thinking]
-        own = own_thinking(states[head.last_thinking - 1][0], last, has_call=has_call)
-    return UsageRows(
-        head=head,
-        before_turn=states[turn][0],
-        last_thinking=own,
-        origins=_origins_of(connection, key, head),
-        encoding=encoding,
-    )
-
-
-def _origins_of(connection: Connection, key: int, state: State) -> dict[int, Origin]:
-    numbers = {origin_of(name) for name in state.opaque}
-    return {number: interning.one(connection, key, number) for number in numbers if number}
-
-
-def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> SentRow | None:
-    """Return the last reply at or before ``at`` that was recorded, with its request."""
-    found, _ = branches.get(connection, key, branch)
-    state = found.state
-    if at is not None and at != state.position:
-        if not 0 <= at <= state.position:
-            raise branches.no_position()
-        state = branches.states(connection, key, found, [at])[at][0]
-    if state.last_sent is None:
-        return None
-    number = branches.place(found, state.last_sent).branch
-    row = _SENT.row(connection, {"key": key, "branch": number, "position": state.last_sent})
-    if row is None or row[0] is None:
-        raise CorruptRow(f"message {state.last_sent} does not say what was sent")
-    return SentRow(position=state.last_sent, branch=number, sent=parsed(row[0]))
+    return of_segments(connection, key, [Segment(branch, first, first + batch - 1)], thinking=True)
 
 
 def recount(connection: Connection, key: int, branch: int) -> list[Recounted]:
@@ -251,7 +166,7 @@ def recount(connection: Connection, key: int, branch: int) -> list[Recounted]:
     The branch's own comes last.
     """
     found, _ = branches.get(connection, key, branch)
-    rows = _read(connection, key, list(found.segments), thinking=True)
+    rows = of_segments(connection, key, list(found.segments), thinking=True)
     carried: list[tuple[Any, ...]] = []
     for segment in found.segments:
         carried += _STATES.rows(connection, _params(key, segment))

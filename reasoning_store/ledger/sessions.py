@@ -18,10 +18,11 @@ from reasoning_store.ledger.columns import name, state_columns
 from reasoning_store.ledger.keys import owner_key, session_key
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import branches, sessions
+from reasoning_store.ledger.tables import branches, sessions, settings_profiles
 from reasoning_store.ledger.values import SessionPage, SessionRow
 
 _t = sessions.c
+_p = settings_profiles.c
 _COLUMNS = (
     _t.session_key,
     _t.owner,
@@ -34,15 +35,24 @@ _COLUMNS = (
     _t.created_at,
     _t.updated_at,
     _t.archived,
+    _t.profile,
 )
+# The settings profile in use is read with the session that uses it.
+_PROFILE = (
+    select(_p.settings)
+    .where(_p.session_key == _t.owner_key, _p.name == _t.profile, _p.owner == _t.owner)
+    .correlate(sessions)
+    .scalar_subquery()
+)
+_ALL = (*_COLUMNS, _PROFILE)
 _THIS = _t.session_key == bindparam("key")
 _FIRST = 1
 
 _INSERT = Sql(insert(sessions))
 _INSERT_BRANCH = Sql(insert(branches))
-_GET = Sql(select(*_COLUMNS).where(_THIS))
+_GET = Sql(select(*_ALL).where(_THIS))
 _PAGE = (
-    select(*_COLUMNS)
+    select(*_ALL)
     .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
     .where(
         tuple_(_t.updated_at, _t.session_key)
@@ -54,10 +64,8 @@ _PAGE = (
 _LIST = Sql(_PAGE.where(_t.archived == bindparam("archived")))
 _LIST_ALL = Sql(_PAGE)
 _CHANGE = {
-    column.name: Sql(
-        update(sessions).where(_THIS).values({column: bindparam("value")}).returning(*_COLUMNS)
-    )
-    for column in (_t.title, _t.metadata, _t.settings, _t.archived, _t.current_branch)
+    column.name: Sql(update(sessions).where(_THIS).values({column: bindparam("value")}))
+    for column in (_t.title, _t.metadata, _t.settings, _t.archived, _t.current_branch, _t.profile)
 }
 _TAKE_BRANCH = Sql(
     update(sessions)
@@ -87,7 +95,8 @@ def _row(row: Sequence[Any]) -> SessionRow:
 
 
 def _session(row: Sequence[Any]) -> SessionRow:
-    key, owner, id_, title, metadata, settings, encoding, branch, created, updated, archived = row
+    key, owner, id_, title, metadata, settings, encoding, branch, *times, profile, used = row
+    created, updated, archived = times
     return SessionRow(
         key=key,
         owner=parsed(owner),
@@ -100,6 +109,8 @@ def _session(row: Sequence[Any]) -> SessionRow:
         created_at=created,
         updated_at=updated,
         archived=bool(archived),
+        profile=None if profile is None else parsed(profile),
+        profile_settings=None if used is None else parsed(used),
     )
 
 
@@ -153,7 +164,7 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
             **state_columns(NOTHING),
         },
     )
-    return _session([row[column.name] for column in _COLUMNS])
+    return _session([*(row[column.name] for column in _COLUMNS), None])
 
 
 def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
@@ -165,6 +176,14 @@ def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
         if found.owner == owner and found.id == session_id:
             return found
     raise no_session()
+
+
+def by_key(connection: Connection, key: int) -> SessionRow:
+    """Return the session of a key, whoever owns it."""
+    row = _GET.row(connection, {"key": key})
+    if row is None:
+        raise no_session()
+    return _row(row)
 
 
 def no_session() -> NotFound:
@@ -210,10 +229,8 @@ def _cursor(after: str | None) -> tuple[int, int]:
 
 def change(connection: Connection, key: int, column: str, value: Any) -> SessionRow:
     """Set one column of a session and return the session as it is now."""
-    row = _CHANGE[column].row(connection, {"key": key, "value": value})
-    if row is None:
-        raise no_session()
-    return _row(row)
+    _CHANGE[column].run(connection, {"key": key, "value": value})
+    return by_key(connection, key)
 
 
 def take_branch_number(connection: Connection, key: int) -> int:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +36,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from reasoning_store.errors import SchemaError, UsageError
-from reasoning_store.ledger import faults
+from reasoning_store.ledger import copies, faults
 from reasoning_store.ledger.lane import Lane
 from reasoning_store.ledger.sql import driver
 
@@ -58,6 +58,8 @@ _PRAGMAS = (
 _OLDEST = (3, 37, 0)
 _CHECKPOINT_PAGES = 1000
 _PAGES_A_COMMIT = 12
+_SCRUB_MS = 5000
+"""How long an erasure waits for readers in other processes: they hold the lane up."""
 
 
 def library() -> ModuleType:
@@ -165,9 +167,7 @@ class SqliteDatabase:
     ) -> T:
         """Run ``work`` in one transaction that holds the write lock from its start."""
         with self.lane.held():
-            connection = self._writing
-            if connection is None:
-                connection = self._writing = self._writer.connect()
+            connection = self._held()
             result = _transaction(connection, work)
             if self._guards_checkpoints:
                 self._checkpoint_when_due(connection)
@@ -192,6 +192,49 @@ class SqliteDatabase:
         with connection.begin() as transaction, closing(self._connect()) as beside:
             beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             transaction.rollback()
+
+    def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
+        """Let what was deleted leave the file and its WAL; return the files that it did not."""
+        if self.path is None:
+            return ()
+        left = [] if rewrite else [self.path]
+        with self.lane.held():
+            raw = driver(self._held())
+            raw.execute(f"PRAGMA busy_timeout={min(self._busy_ms, _SCRUB_MS)}")
+            try:
+                if rewrite:
+                    raw.execute("VACUUM")
+            except self.module.OperationalError:  # no room, or another process is writing
+                left = [self.path]
+            try:
+                # It holds the write lock while it copies, unless another process held that
+                # for all of the time it waits: no commit of ours can get in between.
+                if raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    left.append(f"{self.path}-wal")
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
+        return (*left, *self.copies())
+
+    def copies(self) -> tuple[str, ...]:
+        """Return the files beside that hold a copy of this one as it once was."""
+        return () if self.path is None else copies.beside(Path(self.path))
+
+    def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
+        """Write a copy while others write; return how many rows each table has in it."""
+        path = None if self.path is None else Path(self.path)
+        copies.check_target(target, path, replace=replace)
+        if path is not None:
+            with closing(self._connect()) as source:
+                return copies.write(source, target, self.module, replace=replace).rows
+        with self.lane.held():
+            raw = driver(self._held())
+            return copies.write(raw, target, self.module, replace=replace).rows
+
+    def _held(self) -> Connection:
+        """The writing connection; of whoever holds the lane."""
+        if self._writing is None:
+            self._writing = self._writer.connect()
+        return self._writing
 
     def close(self) -> None:
         with self.lane.held():
@@ -293,33 +336,4 @@ def put(fresh: Path, path: Path) -> None:
         # A file system without links; there the test and the renaming are two steps.
         if not path.exists():
             fresh.rename(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders, and needs no such thing
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def copy(path: Path, target: Path, module: Any) -> None:
-    """Write a consistent copy of a database, in one step, renamed into place when whole."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
-    os.close(handle)
-    fresh = Path(name)
-    try:
-        with closing(module.connect(str(path))) as source, closing(module.connect(name)) as copied:
-            source.backup(copied, pages=-1)
-            copied.execute("PRAGMA journal_mode=DELETE").fetchall()
-        with fresh.open("rb") as written:
-            os.fsync(written.fileno())
-        fresh.replace(target)
-        sync_folder(target.parent)
-    finally:
-        fresh.unlink(missing_ok=True)
+    copies.sync_folder(path.parent)

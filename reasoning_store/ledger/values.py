@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
 
@@ -96,6 +96,19 @@ class SessionRow:
     updated_at: int
     """When something was last said here; renaming and the like do not move it."""
     archived: bool
+    profile: str | None = None
+    """The name of the settings profile that it uses."""
+    profile_settings: dict[str, Any] | None = None
+    """What that holds, read in the same statement; None where there is none of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """Settings under a name, for all sessions of an owner that use it."""
+
+    name: str
+    settings: dict[str, Any]
+    updated_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +212,66 @@ class OwnThinking:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryRange:
+    """The messages ``first..last`` for which a summary stands, and what that counts."""
+
+    number: int
+    first: int
+    last: int
+    tokens: int
+    exactness: Exactness = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRow:
+    """A summary that was made to stand for the messages ``first..last`` of a branch.
+
+    In a view it is one message, where its range began.
+    """
+
+    number: int
+    """Its id, on its branch."""
+    branch: int
+    first: int
+    last: int
+    message: Message
+    counts: Counts
+    supersedes: tuple[int, ...]
+    """Those inside its range that were in force before it."""
+    superseded_by: int | None
+    copied_from: int | None
+    """The branch that a fork took it from."""
+    created_at: int
+    undone_at: int | None
+
+    @property
+    def position(self) -> int:
+        return self.first
+
+
+ViewRow: TypeAlias = StoredRow | CompactionRow
+"""What stands in a view: a message, or a summary in the place of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a range of messages was when a summary of it was planned."""
+
+    first: int
+    last: int
+    sums: State
+    """What the range alone counts; an erasure in it changes that."""
+    supersedes: tuple[int, ...]
+    """The compactions in force inside it."""
+
+
+@dataclass(frozen=True, slots=True)
 class UsageRows:
-    """Everything that any policy needs for a number: at one position, in constant reads."""
+    """Everything that any policy needs for a number: at one position, in constant reads.
+
+    Sums are those of the view: messages for which a summary stands do not count, the
+    summary does. Positions are those of the lineage.
+    """
 
     head: State
     before_turn: State
@@ -209,6 +280,9 @@ class UsageRows:
     origins: dict[int, Origin]
     """The origins that ``head.opaque`` names, but for 0."""
     encoding: str
+    lineage: State
+    """The same head with every message and no summary."""
+    in_force: tuple[SummaryRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,3 +328,63 @@ class SentRow:
     position: int
     branch: int
     sent: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something stored that is not as it was written, and where; never what stands there."""
+
+    code: str
+    """One of integrity, stray, unreadable, session, budget, origin, lineage, gap, state,
+    compaction, batch, digest, columns."""
+    detail: str
+    session_key: int | None = None
+    branch: int | None = None
+    position: int | None = None
+    owner: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was gone through, and what was found."""
+
+    sessions: int
+    messages: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRow:
+    """What was used by one session, owner, model or day; the fields of the group are set."""
+
+    owner: str | None = None
+    session: str | None = None
+    model: str | None = None
+    """None where the group is models: what has none, users' messages among it."""
+    day: str | None = None
+    """As 2026-11-18, UTC."""
+    # What the providers reported:
+    input: int
+    output: int
+    reasoning: int
+    cached: int
+    counted: int
+    """What was counted here, thinking included."""
+    unreported: int
+    """Replies of which the provider reported nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """A backup that was made, and compared with what it was made of."""
+
+    path: str
+    sessions: int
+    messages: int
+    size: int
+    """In bytes."""

@@ -10,7 +10,18 @@ import pytest
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint
 from sqlalchemy.dialects import sqlite
 
-from reasoning_store.ledger import appending, branches, drafts, interning, reading, sessions
+from reasoning_store.ledger import (
+    appending,
+    branches,
+    budget,
+    compactions,
+    drafts,
+    interning,
+    profiles,
+    reading,
+    sessions,
+    views,
+)
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import metadata
 
@@ -47,7 +58,18 @@ def test_nothing_is_numbered_by_the_database(table: Table) -> None:
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
-    for module in (appending, branches, drafts, interning, reading, sessions)
+    for module in (
+        appending,
+        branches,
+        budget,
+        compactions,
+        drafts,
+        interning,
+        profiles,
+        reading,
+        sessions,
+        views,
+    )
     for name, statement in {
         **vars(module),
         **{

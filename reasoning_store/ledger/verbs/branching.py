@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from reasoning_store.ledger import branches, sessions
+from reasoning_store.ledger import branches, compactions, sessions
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import BranchRow, SessionRow
 
@@ -21,11 +21,18 @@ class BranchVerbs(Opened):
         )
 
     def fork(self, session_key: int, branch: int, at: int, *, created_at: int | None = None) -> int:
-        """Return a new branch that shares the messages before ``at`` and nothing after."""
-        now = self._clock() if created_at is None else created_at
-        return self._write(
-            lambda connection: branches.fork(connection, session_key, branch, at, created_at=now)
-        )
+        """Return a new branch that shares the messages before ``at`` and nothing after.
+
+        It has its own copies of the compactions that end before it.
+        """
+        now = self._time(created_at)
+
+        def work(connection: Connection) -> int:
+            number = branches.fork(connection, session_key, branch, at, created_at=now)
+            compactions.copy(connection, session_key, branch, number, at)
+            return number
+
+        return self._write(work)
 
     def activate(self, session_key: int, branch: int) -> SessionRow:
         """Make a branch the one that opening the session gives."""

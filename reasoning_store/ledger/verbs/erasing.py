@@ -19,8 +19,9 @@ from reasoning_store.blocks import Counts, Message
 from reasoning_store.errors import NotFound
 from reasoning_store.ledger import branches, erasing, faults, reading
 from reasoning_store.ledger.erasing import Change
-from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import Erased, Segment, StoredRow
+from reasoning_store.ledger.verbs.drafting import DraftVerbs
+from reasoning_store.ledger.verbs.writing import Resolve
 
 Only: TypeAlias = Literal["reasoning"] | None
 Count: TypeAlias = Callable[[Message, str], Counts]
@@ -29,7 +30,7 @@ transaction."""
 _PAGE = 200
 
 
-class ErasingVerbs(Opened):
+class ErasingVerbs(DraftVerbs):
     """What was written, gone."""
 
     def erase_session(
@@ -38,18 +39,26 @@ class ErasingVerbs(Opened):
         *,
         only: Only = None,
         count: Count | None = None,
+        resolve: Resolve | None = None,
         rewrite: bool = True,
     ) -> Erased:
         """Erase a session, or only the reasoning in it, on all of its branches.
 
         ``count`` counts anew what is left of a message; without it the counts of what is
-        left stay what they were. ``rewrite=False`` leaves the file as it is, to erase more
-        before it is rewritten once: the result then names it.
+        left stay what they were. ``resolve`` makes a message of a reply that is being
+        recorded: to lose its reasoning it has to end (``append``). ``rewrite=False`` leaves
+        the file as it is, to erase more before it is rewritten once: the result names it.
         """
-        return self._scrubbed(self._erase(session_key, only, count), rewrite=rewrite)
+        return self._scrubbed(self._erase(session_key, only, count, resolve), rewrite=rewrite)
 
     def erase_owner(
-        self, owner: str, *, only: Only = None, count: Count | None = None, rewrite: bool = True
+        self,
+        owner: str,
+        *,
+        only: Only = None,
+        count: Count | None = None,
+        resolve: Resolve | None = None,
+        rewrite: bool = True,
     ) -> Erased:
         """Erase all sessions of an owner and his settings profiles, or only all reasoning.
 
@@ -59,7 +68,7 @@ class ErasingVerbs(Opened):
         total = Erased()
         for key in keys:
             try:
-                total = _sum(total, self._erase(key, only, count))
+                total = _sum(total, self._erase(key, only, count, resolve))
             except NotFound:
                 continue  # erased by somebody else meanwhile
         if only is None:
@@ -95,11 +104,16 @@ class ErasingVerbs(Opened):
             changes = _unthought([row], encoding, count)
         return self._scrubbed(self._apply(session_key, changes), rewrite=rewrite)
 
-    def _erase(self, key: int, only: Only, count: Count | None) -> Erased:
+    def _erase(self, key: int, only: Only, count: Count | None, resolve: Resolve | None) -> Erased:
         if only is None:
             messages, thoughts = self._write(lambda connection: erasing.remove(connection, key))
             return Erased(sessions=1, messages=messages, thinking_blocks=thoughts)
         changes: list[Change] = []
+        lineages = self._read(lambda connection: branches.all_of(connection, key), single=True)
+        for lineage in lineages:
+            draft = self.draft(key, lineage.number)
+            if draft is not None:
+                self._end(draft, resolve, (), now=self._clock())
         for rows, encoding in self._pages(key):
             changes += _unthought(rows, encoding, count)
         return self._apply(key, changes)
@@ -108,9 +122,7 @@ class ErasingVerbs(Opened):
         """Yield the rows of every branch without their thinking, each once."""
         for lineage in self._read(lambda connection: branches.all_of(connection, key), single=True):
             for first in range(lineage.first, lineage.next_position, _PAGE):
-                part = Segment(
-                    lineage.number, first, min(first + _PAGE, lineage.next_position) - 1
-                )
+                part = Segment(lineage.number, first, min(first + _PAGE, lineage.next_position) - 1)
 
                 def page(
                     connection: Connection, part: Segment = part

@@ -5,7 +5,7 @@ Whole values come back; no cursor is left open.
 
 from __future__ import annotations
 
-from reasoning_store.ledger import branches, columns, reading
+from reasoning_store.ledger import branches, columns, paging, reading, views
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow, UsageRows
 
@@ -26,21 +26,26 @@ class ReadingVerbs(Opened):
         branch: int,
         *,
         limit: int | None = None,
+        tokens: int | None = None,
         before: int | None = None,
         after: int | None = None,
         thinking: bool = True,
     ) -> list[StoredRow]:
         """Return messages in order, those strictly between ``after`` and ``before``.
 
-        A ``limit`` keeps those next to ``after`` where only that is given, else the latest.
-        Without ``thinking`` the table that holds it is not read.
+        ``limit`` and ``tokens`` (of all thinking too) keep those next to ``after`` where
+        only that is given, else the latest. No call is parted from its response, and no
+        reasoning from its call: for that a window by ``limit`` may hold some messages more,
+        one by ``tokens`` holds fewer. Without ``thinking`` the table that holds it is not
+        read.
         """
         return self._read(
-            lambda connection: reading.history(
+            lambda connection: paging.history(
                 connection,
                 session_key,
                 branch,
                 limit=limit,
+                tokens=tokens,
                 before=before,
                 after=after,
                 thinking=thinking,
@@ -56,6 +61,12 @@ class ReadingVerbs(Opened):
             )
         )
 
+    def splits(self, session_key: int, branch: int, position: int) -> bool:
+        """Whether a call up to a position is answered behind it, in its turn or the next."""
+        return self._read(
+            lambda connection: paging.splits(connection, session_key, branch, position)
+        )
+
     def head(self, session_key: int, branch: int) -> State:
         """Return the state at the head of a branch; its position is the last one there."""
         return self._read(
@@ -64,11 +75,11 @@ class ReadingVerbs(Opened):
 
     def states(self, session_key: int, branch: int, at: int | None = None) -> UsageRows:
         """Return what a count of any policy needs at the head, or at an earlier position."""
-        return self._read(lambda connection: reading.usage(connection, session_key, branch, at))
+        return self._read(lambda connection: views.usage(connection, session_key, branch, at))
 
     def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:
         """Return the last recorded reply's request, at the head or at an earlier position."""
-        return self._read(lambda connection: reading.last_sent(connection, session_key, branch, at))
+        return self._read(lambda connection: views.last_sent(connection, session_key, branch, at))
 
     def recount(self, session_key: int, branch: int) -> list[Recounted]:
         """Return each row's carried state beside the one recomputed from the rows.

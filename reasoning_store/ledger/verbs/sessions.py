@@ -82,5 +82,5 @@ class SessionVerbs(Opened):
 
     def _change(self, session_key: int, column: str, value: Any) -> SessionRow:
         return self._write(
-            lambda connection: sessions.change(connection, session_key, column, value), single=True
+            lambda connection: sessions.change(connection, session_key, column, value)
         )

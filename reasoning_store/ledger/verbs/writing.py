@@ -18,6 +18,7 @@ from reasoning_store.ledger import (
     columns,
     drafts,
     engine,
+    erasing,
     faults,
     interning,
     keys,
@@ -118,6 +119,8 @@ class WritingVerbs(Opened):
             if stored is not None:
                 if same(stored, prepared):
                     return stored
+                if erasing.was_erased(connection, session_key, stored):
+                    raise Conflict("what this idempotency key stands for was erased", stored=stored)
                 raise Conflict("this idempotency key stands for another message", stored=stored)
         draft = drafts.get(connection, session_key, branch, now=self._clock())
         if draft is None:
@@ -169,12 +172,6 @@ class WritingVerbs(Opened):
             draft.session_key, draft.branch, [*ended, *behind], ending=taken.id, now=now
         )
         return None if start is None else start + len(ended)
-
-    def _time(self, given: int | None) -> int:
-        at = self._clock() if given is None else given
-        if not -_MOST < at < _MOST:
-            raise UsageError("created_at: out of range")
-        return at
 
     def _prepared(self, entry: Entry, created_at: int, *, id: str | None = None) -> Prepared:
         if len(entry.counts.thinking) != len(entry.message.thinking):

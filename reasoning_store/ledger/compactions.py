@@ -1,0 +1,268 @@
+"""The SQL of compactions: summaries that stand for ranges of one branch.
+
+Rows are added; nothing of them is deleted and no message is touched. A wider range marks
+those inside as superseded by it, and undoing it takes the mark away again. So the rows that
+nothing supersedes are disjoint, and which ranges are in force at a position follows from
+the rows alone (``in_force``).
+
+A range is whole turns, none of them the open one. A branch that was forked has its own
+copies; undoing one touches no other branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from reasoning_store import codec
+from reasoning_store.blocks import Counts
+from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
+from reasoning_store.ledger import branches, carried
+from reasoning_store.ledger.rows import UNREADABLE, parsed
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import branches as branches_table
+from reasoning_store.ledger.tables import compactions
+from reasoning_store.ledger.values import (
+    EXACTNESS,
+    Basis,
+    BranchRow,
+    CompactionRow,
+    Entry,
+    SummaryRange,
+)
+
+_c = compactions.c
+_THESE = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+_THIS = (*_THESE, _c.number == bindparam("this"))
+_WHOLE = (
+    _c.number,
+    _c.branch,
+    _c.first,
+    _c.last,
+    _c.summary,
+    _c.tokens,
+    _c.exactness,
+    _c.supersedes,
+    _c.superseded_by,
+    _c.copied_from,
+    _c.created_at,
+    _c.undone_at,
+)
+
+_LOCK = Sql(
+    select(branches_table.c.branch)
+    .where(
+        branches_table.c.session_key == bindparam("key"), branches_table.c.branch == bindparam("of")
+    )
+    .with_for_update()
+)
+_NEXT = Sql(select(func.coalesce(func.max(_c.number), 0) + 1).where(*_THESE))
+_INSERT = Sql(insert(compactions))
+_GET = Sql(select(*_WHOLE).where(*_THIS))
+_LIST = Sql(select(*_WHOLE).where(*_THESE).order_by(_c.number))
+_RANGES = Sql(
+    select(_c.number, _c.superseded_by, _c.first, _c.last, _c.tokens, _c.exactness)
+    .where(*_THESE, _c.undone_at.is_(None), _c.last < bindparam("before"))
+    .order_by(_c.first)
+)
+_SUPERSEDE = Sql(update(compactions).where(*_THIS).values(superseded_by=bindparam("by")))
+_RESTORE = Sql(
+    update(compactions)
+    .where(*_THESE, _c.superseded_by == bindparam("by"))
+    .values(superseded_by=None)
+)
+_UNDO = Sql(update(compactions).where(*_THIS).values(undone_at=bindparam("now")))
+_EVERYWHERE = 1 << 62
+
+
+def _row(row: Sequence[Any]) -> CompactionRow:
+    number, branch, first, last, summary, tokens, exactness, inside, by, source, made, undone = row
+    try:
+        return CompactionRow(
+            number=number,
+            branch=branch,
+            first=first,
+            last=last,
+            message=codec.message_from_json(parsed(summary)),
+            counts=Counts(visible=tokens, exactness=EXACTNESS[exactness]),
+            supersedes=tuple([int(one) for one in parsed(inside)]),
+            superseded_by=by,
+            copied_from=source,
+            created_at=made,
+            undone_at=undone,
+        )
+    except UNREADABLE:
+        raise CorruptRow(f"compaction {number} cannot be read back") from None
+
+
+def summary_columns(summary: Entry) -> dict[str, Any]:
+    """Return the columns of a summary, which is one user message and thinks nothing."""
+    message, counts = summary.message, summary.counts
+    if not message.starts_turn or message.thinking or message.status != "complete":
+        raise UsageError("a summary is one whole user message, without reasoning")
+    if not 0 <= counts.visible < 1 << 40 or counts.thinking:
+        raise UsageError("counts: a number of tokens is out of range")
+    return {
+        "summary": codec.dumps(codec.message_to_json(message)),
+        "tokens": counts.visible,
+        "exactness": EXACTNESS.index(counts.exactness),
+    }
+
+
+def ranges(
+    connection: Connection, key: int, branch: int, turn_start: int | None
+) -> list[SummaryRange]:
+    """Return the ranges in force at a position in the turn that starts at ``turn_start``.
+
+    Those that end before it, less those that one of them supersedes: so at an earlier
+    position a narrower one holds where the wider did not apply yet.
+    """
+    params = {"key": key, "of": branch, "before": 0 if turn_start is None else turn_start}
+    found = _RANGES.rows(connection, params)
+    present = {number for number, *_ in found}
+    try:
+        return [
+            SummaryRange(number, first, last, tokens, EXACTNESS[exactness])
+            for number, by, first, last, tokens, exactness in found
+            if by not in present
+        ]
+    except UNREADABLE:
+        raise CorruptRow("a compaction cannot be read back") from None
+
+
+def in_force(
+    connection: Connection, key: int, branch: int, turn_start: int | None
+) -> list[CompactionRow]:
+    """Return the same with their summaries."""
+    return [
+        _get(connection, key, branch, one.number)
+        for one in ranges(connection, key, branch, turn_start)
+    ]
+
+
+def _get(connection: Connection, key: int, branch: int, number: int) -> CompactionRow:
+    row = None
+    if 0 < number < 1 << 31:
+        row = _GET.row(connection, {"key": key, "of": branch, "this": number})
+    if row is None:
+        raise NotFound("there is no such compaction on this branch")
+    return _row(row)
+
+
+def all_of(connection: Connection, key: int, branch: int) -> list[CompactionRow]:
+    """Return every compaction of a branch, undone and superseded ones too."""
+    return [_row(row) for row in _LIST.rows(connection, {"key": key, "of": branch})]
+
+
+def basis(connection: Connection, key: int, found: BranchRow, first: int, last: int) -> Basis:
+    """Return what a range is now; refuse one that no summary can stand for."""
+    head = found.state
+    if first > last:
+        raise UsageError(f"a range from {first} to {last} holds no message")
+    if first < 1 or last > head.position:
+        raise branches.no_position()
+    if head.turn_start is None or last >= head.turn_start:
+        raise UsageError(
+            "the open turn cannot be summarized", hint="end the range before it, where a turn ends"
+        )
+    states = branches.states(connection, key, found, [first - 1, first, last, last + 1])
+    if states[first][0].turn_start != first or states[last + 1][0].turn_start != last + 1:
+        raise UsageError(
+            f"from {first} to {last} are no whole turns",
+            hint="a turn is a real user message and all that follows it up to the next one",
+        )
+    inside = []
+    for other in ranges(connection, key, found.number, _EVERYWHERE):
+        if first <= other.first and other.last <= last:
+            inside.append(other.number)
+        elif other.first <= last and first <= other.last:
+            raise Conflict(
+                f"a summary stands for {other.first} to {other.last} already",
+                hint=f"take in all of it, or undo it first: it is number {other.number}",
+            )
+    sums = carried.between(states[first - 1][0], states[last][0])
+    return Basis(first, last, sums, tuple(inside))
+
+
+def compact(
+    connection: Connection,
+    key: int,
+    branch: int,
+    first: int,
+    last: int,
+    summary: dict[str, Any],
+    *,
+    expected: Basis | None,
+    now: int,
+) -> CompactionRow:
+    """Write a summary for a range of the branch, which is locked meanwhile."""
+    _LOCK.rows(connection, {"key": key, "of": branch})
+    found, _ = branches.get(connection, key, branch)
+    basis_now = basis(connection, key, found, first, last)
+    if expected is not None and basis_now != expected:
+        raise Conflict(
+            f"what stands from {first} to {last} was changed since it was summarized",
+            hint="read it again and make a new summary",
+        )
+    ((number,),) = _NEXT.rows(connection, {"key": key, "of": branch})
+    _INSERT.run(
+        connection,
+        {
+            "session_key": key,
+            "branch": branch,
+            "number": number,
+            "first": first,
+            "last": last,
+            **summary,
+            "supersedes": codec.dumps(list(basis_now.supersedes)),
+            "superseded_by": None,
+            "copied_from": None,
+            "created_at": now,
+            "undone_at": None,
+        },
+    )
+    _SUPERSEDE.many(
+        connection,
+        [{"key": key, "of": branch, "this": one, "by": number} for one in basis_now.supersedes],
+    )
+    return _get(connection, key, branch, number)
+
+
+def undo(connection: Connection, key: int, branch: int, number: int, *, now: int) -> CompactionRow:
+    """Take a summary back; those that it superseded are in force again."""
+    if not _LOCK.rows(connection, {"key": key, "of": branch}):
+        raise branches.no_branch()
+    found = _get(connection, key, branch, number)
+    if found.undone_at is not None:
+        return found
+    if found.superseded_by is not None:
+        raise Conflict(
+            "a wider summary stands in its place",
+            hint=f"undo that one first: it is number {found.superseded_by}",
+        )
+    _UNDO.run(connection, {"key": key, "of": branch, "this": number, "now": now})
+    _RESTORE.run(connection, {"key": key, "of": branch, "by": number})
+    return _get(connection, key, branch, number)
+
+
+def copy(connection: Connection, key: int, branch: int, fork: int, at: int) -> None:
+    """Give a fork its own of those that end before ``at``, the first position of its own.
+
+    A range that ends there is in force on the fork once a turn of its own has started.
+    """
+    rows = [
+        row
+        for row in _LIST.rows(connection, {"key": key, "of": branch})
+        if row[_WHOLE.index(_c.last)] < at and row[_WHOLE.index(_c.undone_at)] is None
+    ]
+    present = {row[0] for row in rows}
+    copies = []
+    for row in rows:
+        made = dict(zip([column.name for column in _WHOLE], row, strict=True))
+        made.update(session_key=key, branch=fork, copied_from=branch)
+        if made["superseded_by"] not in present:
+            made["superseded_by"] = None
+        copies.append(made)
+    _INSERT.many(connection, copies)

@@ -1,0 +1,149 @@
+"""Other files that hold the same bytes: backups, and copies made before an upgrade.
+
+A copy is taken in one step of the library's own backup: in several, any writer would start
+it anew for ever. It is made under another name in the target's folder, mode 0600, compared
+row by row with what it was made of, synced, and only then given its name: so that name is
+never that of half a copy, and a process killed meanwhile leaves the older one.
+
+Knows SQLite's files; knows no table.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reasoning_store.errors import CorruptRow, UsageError
+
+_ROWS = 1000
+_BESIDE = ("", "-wal", "-shm", "-journal")
+
+
+class Contents(NamedTuple):
+    """Every row of a database, as numbers."""
+
+    rows: dict[str, int]
+    """How many each table has."""
+    digest: bytes
+
+
+def contents(raw: Any) -> Contents:
+    """Read every row of every table."""
+    counts: dict[str, int] = {}
+    digest = blake2b()
+    tables = raw.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        " ORDER BY name"
+    ).fetchall()
+    for (table,) in tables:
+        counts[table] = 0
+        cursor = raw.execute(f'SELECT * FROM "{table}"')  # noqa: S608
+        while rows := cursor.fetchmany(_ROWS):
+            counts[table] += len(rows)
+            digest.update(repr(rows).encode("utf-8", "surrogatepass"))
+        digest.update(f"{table} {counts[table]};".encode())
+    return Contents(counts, digest.digest())
+
+
+def write(source: Any, target: Path, module: Any, *, replace: bool) -> Contents:
+    """Copy the database of a connection that is in no transaction; return what it holds."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+    except OSError as error:
+        raise UsageError(f"{target.name} cannot be written: {error.strerror}") from None
+    os.close(handle)  # mkstemp opens with O_CREAT | O_EXCL, mode 0600
+    fresh = Path(name)
+    try:
+        with closing(module.connect(name, isolation_level=None)) as copied:
+            # One snapshot for both, whoever writes meanwhile.
+            source.execute("BEGIN")
+            try:
+                copied_from = contents(source)
+                source.backup(copied, pages=-1)
+            finally:
+                source.execute("ROLLBACK")
+            copied.execute("PRAGMA journal_mode=DELETE").fetchall()
+            _check(copied, copied_from)
+        with fresh.open("rb") as written:
+            os.fsync(written.fileno())
+        _name(fresh, target, replace=replace)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return copied_from
+
+
+def _check(copied: Any, copied_from: Contents) -> None:
+    if copied.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+        raise CorruptRow("the database is damaged: its copy was not kept")
+    if contents(copied) != copied_from:
+        raise CorruptRow("the copy differs from the database: it was not kept")
+
+
+def _name(fresh: Path, target: Path, *, replace: bool) -> None:
+    if replace:
+        fresh.replace(target)
+    else:
+        try:
+            os.link(fresh, target)
+        except FileExistsError:
+            raise taken(target) from None
+        except OSError:
+            # A file system without links; there the test and the renaming are two steps.
+            if target.exists():
+                raise taken(target) from None
+            fresh.rename(target)
+    sync_folder(target.parent)
+
+
+def taken(target: Path) -> UsageError:
+    return UsageError(f"{target.name} is there already", hint="name another file, or say overwrite")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders, and needs no such thing
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
+    """Refuse a place where a copy cannot be, before any work is done."""
+    if database is not None and target in [Path(f"{database}{end}") for end in _BESIDE]:
+        raise UsageError(f"{target.name} is the database itself", hint="name another file")
+    try:
+        if not target.parent.is_dir():
+            raise UsageError(
+                f"{target.name}: its folder does not exist", hint=f"run: mkdir -p {target.parent}"
+            )
+        if target.exists():
+            if database is not None and target.samefile(database):
+                raise UsageError(f"{target.name} is the database itself", hint="name another file")
+            if not target.is_file():
+                raise UsageError(f"{target.name} is not a file")
+            if not replace:
+                raise taken(target)
+    except OSError as error:
+        raise UsageError(f"{target.name} cannot be written: {error.strerror}") from None
+
+
+def beside(path: Path) -> tuple[str, ...]:
+    """Return the copies made of a database before upgrades, and any left half made."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir())
+    except OSError:
+        return ()
+    return tuple(
+        str(path.parent / name)
+        for name in names
+        if name.startswith(f"{path.name}.before-")
+        or (name.startswith(f".{path.name}.") and name.endswith(".new"))
+    )

@@ -1,0 +1,109 @@
+"""The verbs of compactions and of views: a summary put in the place of a range, and back.
+
+Who writes a summary, when, and whether a call inside it is answered behind it is the
+caller's. Here a range has to be whole turns that have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from reasoning_store.ledger import branches, compactions, views
+from reasoning_store.ledger.opened import Opened
+from reasoning_store.ledger.values import Basis, CompactionRow, Entry, State, ViewRow
+
+
+class CompactionVerbs(Opened):
+    """Summaries, and the conversation as they leave it."""
+
+    def compact(
+        self,
+        session_key: int,
+        branch: int,
+        first: int,
+        last: int,
+        summary: Entry,
+        *,
+        expected: Basis | None = None,
+        created_at: int | None = None,
+    ) -> CompactionRow:
+        """Let a summary stand for the messages ``first..last`` of a branch.
+
+        It supersedes those inside; one that reaches over an end of the range is a Conflict.
+        ``expected`` is the ``basis`` that the summary was made from: where the range was
+        erased in or compacted since, it is a Conflict and nothing is written.
+        """
+        branches.check(branch)
+        columns = compactions.summary_columns(summary)
+        now = self._time(created_at)
+        return self._write(
+            lambda connection: compactions.compact(
+                connection, session_key, branch, first, last, columns, expected=expected, now=now
+            )
+        )
+
+    def basis(self, session_key: int, branch: int, first: int, last: int) -> Basis:
+        """Return what a range is now; refuse one that no summary can stand for."""
+
+        def work(connection: Connection) -> Basis:
+            found, _ = branches.get(connection, session_key, branch)
+            return compactions.basis(connection, session_key, found, first, last)
+
+        return self._read(work)
+
+    def compactions(
+        self, session_key: int, branch: int, at: int | None = None, *, every: bool = False
+    ) -> list[CompactionRow]:
+        """Return the compactions in force, at the head or at an earlier position, in order.
+
+        ``every`` returns all that the branch ever had, undone and superseded ones too, by
+        number.
+        """
+
+        def work(connection: Connection) -> list[CompactionRow]:
+            found, _ = branches.get(connection, session_key, branch)
+            if every:
+                return compactions.all_of(connection, session_key, branch)
+            state = views.state_at(connection, session_key, found, at)
+            return compactions.in_force(connection, session_key, branch, state.turn_start)
+
+        return self._read(work)
+
+    def undo(self, session_key: int, branch: int, number: int) -> CompactionRow:
+        """Take a summary back on this branch; those that it superseded are in force again.
+
+        A second time is nothing; one that a wider one supersedes is a Conflict.
+        """
+        branches.check(branch)
+        now = self._clock()
+        return self._write(
+            lambda connection: compactions.undo(connection, session_key, branch, number, now=now)
+        )
+
+    def view(
+        self, session_key: int, branch: int, at: int | None = None, *, thinking: bool = True
+    ) -> list[ViewRow]:
+        """Return the messages that no summary stands for, and the summaries, in order.
+
+        A summary stands where its range began. Messages inside a range are not read.
+        """
+        return self._read(
+            lambda connection: views.view(connection, session_key, branch, at, thinking=thinking)
+        )
+
+    def states_at(
+        self, session_key: int, branch: int, positions: Sequence[int]
+    ) -> dict[int, State]:
+        """Return the states that the messages at these positions carry, with no summary.
+
+        What a search over a conversation asks for; three positions are one statement.
+        """
+
+        def work(connection: Connection) -> dict[int, State]:
+            found, _ = branches.get(connection, session_key, branch)
+            states = branches.states(connection, session_key, found, list(positions))
+            return {position: states[position][0] for position in positions}
+
+        return self._read(work)

@@ -1,0 +1,335 @@
+"""The SQL of verifying: what is stored, compared with what it would be if written now.
+
+A message is read back, its columns are made from it anew and compared with those in its
+row: digest, counts, shape, sums of usage. Its state has to follow from the one before, so
+that one damaged row is one problem and not one for each message behind it. Around the
+messages: lineages, gaps, heads, origins, compactions, drafts, and rows that belong to
+nothing.
+
+Each function looks at one snapshot and gives problems with their place, never with the
+text that stands there. It knows the rules of the tables; what is wrong it leaves alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, select
+
+from reasoning_store.errors import CorruptRow, NotFound, UsageError
+from reasoning_store.ledger import (
+    branches,
+    carried,
+    columns,
+    compactions,
+    drafts,
+    interning,
+    keys,
+    reading,
+    rows,
+    sessions,
+)
+from reasoning_store.ledger.sql import Sql, driver
+from reasoning_store.ledger.tables import bodies, messages, metadata
+from reasoning_store.ledger.tables import sessions as sessions_table
+from reasoning_store.ledger.values import BranchRow, Entry, Problem, Segment, SessionRow, State
+
+_m, _s, _b = messages.c, sessions_table.c, bodies.c
+_AT_MOST = 100
+_WRITTEN = (
+    "id",
+    "role",
+    "status",
+    "created_at",
+    "origin",
+    "visible",
+    "thinking",
+    "exactness",
+    "has_call",
+    "shape",
+    "input",
+    "output",
+    "reasoning",
+    "cached",
+)
+_KEYS = Sql(
+    select(_s.session_key)
+    .where(_s.session_key > bindparam("after"))
+    .order_by(_s.session_key)
+    .limit(bindparam("limit"))
+)
+_ROWS = Sql(
+    select(
+        _m.position,
+        _m.digest,
+        _b.sent,
+        *(_m[name] for name in _WRITTEN),
+        *(_m[name] for name in branches.STATE),
+    )
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.position.between(bindparam("first"), bindparam("last")))
+    .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
+    .order_by(_m.position)
+)
+_EXTENTS = Sql(
+    select(_m.branch, func.count(), func.min(_m.position), func.max(_m.position))
+    .where(_m.session_key == bindparam("key"))
+    .group_by(_m.branch)
+)
+_BATCHES = Sql(
+    select(_m.branch, _m.position, _m.batch)
+    .where(_m.session_key == bindparam("key"), _m.idempotency_key.is_not(None))
+    .order_by(_m.branch, _m.position)
+)
+_IS_REPLY = and_(_m.role == "assistant", _m.status != "erased")
+_USED = Sql(
+    select(
+        func.coalesce(func.sum(case((_IS_REPLY, _m.reasoning))), 0),
+        func.coalesce(func.sum(case((and_(_IS_REPLY, _m.reasoning.is_(None)), _m.thinking))), 0),
+        func.count(case((and_(_IS_REPLY, _m.reasoning.is_(None)), 1))),
+        func.count(_m.erased_at),
+    ).where(_m.session_key == bindparam("key"))
+)
+_SPENT = Sql(
+    select(_s.owner_key, _s.next_branch, _s.sum_reasoning, _s.sum_counted, _s.sum_unreported).where(
+        _s.session_key == bindparam("key")
+    )
+)
+
+
+def _strays() -> dict[tuple[str, str], tuple[Sql, Sql]]:
+    """For each foreign key: the rows of a table that belong to no row of another."""
+    found: dict[tuple[str, str], tuple[Sql, Sql]] = {}
+    for table in metadata.sorted_tables:
+        for key in table.foreign_key_constraints:
+            pairs = [(element.parent, element.column) for element in key.elements]
+            other = key.referred_table.alias("other")
+            statement = select(
+                table.c.session_key,
+                *(table.c[name] for name in ("branch", "position") if name in table.c),
+            ).where(
+                *(mine.is_not(None) for mine, _ in pairs),
+                ~exists().where(*(mine == other.c[its.name] for mine, its in pairs)),
+            )
+            found[table.name, key.referred_table.name] = (
+                Sql(statement.limit(_AT_MOST)),
+                Sql(statement.where(table.c.session_key == bindparam("key")).limit(_AT_MOST)),
+            )
+    return found
+
+
+_STRAYS = _strays()
+
+
+def integrity(connection: Connection) -> list[Problem]:
+    """Ask the engine itself; PostgreSQL answers only with an extension, so it is not asked."""
+    if connection.dialect.name != "sqlite":
+        return []
+    lines = driver(connection).execute(f"PRAGMA integrity_check({_AT_MOST})").fetchall()
+    return [Problem("integrity", line) for (line,) in lines if line != "ok"]
+
+
+def strays(connection: Connection, key: int | None) -> list[Problem]:
+    """Return rows that belong to nothing, of all sessions or of one."""
+    problems = []
+    for (table, to), (anywhere, here) in _STRAYS.items():
+        found = (
+            anywhere.rows(connection, {}) if key is None else here.rows(connection, {"key": key})
+        )
+        problems += [Problem("stray", f"a row of {table} without its {to}", *row) for row in found]
+    return problems
+
+
+def page(connection: Connection, after: int, limit: int) -> list[int]:
+    """Return the keys of sessions behind ``after``, in order."""
+    return [key for (key,) in _KEYS.rows(connection, {"after": after, "limit": limit})]
+
+
+def session(
+    connection: Connection, key: int
+) -> tuple[SessionRow | None, list[BranchRow], list[Problem]]:
+    """Check all of a session but its messages; return what there is to go through."""
+    problems: list[Problem] = []
+
+    def problem(code: str, detail: str, branch: int | None = None, at: int | None = None) -> None:
+        problems.append(Problem(code, detail, key, branch, at))
+
+    def attempted(branch: int | None, check: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return check(connection, key, *given)
+        except CorruptRow as error:
+            problem("unreadable", str(error), branch)
+        except rows.UNREADABLE as error:
+            problem("unreadable", type(error).__name__, branch)
+        return None
+
+    found = attempted(None, sessions.by_key)
+    lineages = attempted(None, branches.all_of)
+    if found is None or lineages is None:
+        return None, [], problems
+    by_number = {one.number: one for one in lineages}
+
+    ((owner_key, next_branch, *spent),) = _SPENT.rows(connection, {"key": key})
+    if keys.session_key(found.owner, found.id) != key or keys.owner_key(found.owner) != owner_key:
+        problem("session", "its key is not that of its owner and id")
+    if set(by_number) != set(range(1, next_branch)) or found.current_branch not in by_number:
+        problem("session", "its branches are not those that it has made")
+    _check_used(connection, key, spent, problem)
+    for number, origin in attempted(None, interning.texts) or ():
+        if keys.origin_number(origin) != number:
+            problem("origin", "an origin is not what its number is made of")
+
+    extents = {branch: extent for branch, *extent in _EXTENTS.rows(connection, {"key": key})}
+    for lineage in lineages:
+        number = lineage.number
+        if not _follows(lineage, by_number):
+            problem("lineage", "what it shares is not what its parent has", number)
+        count, first, last = extents.get(number, (0, lineage.first, lineage.next_position - 1))
+        own = lineage.next_position - lineage.first
+        if (count, first, last) != (own, lineage.first, lineage.next_position - 1):
+            problem("gap", f"{own} messages belong here, {count} are there", number)
+        elif attempted(number, _head, lineage) is False:
+            problem("state", "the head is not what its last message carries", number)
+        attempted(number, _check_compactions, lineage, problem)
+        attempted(number, _check_draft, number)
+    for branch, position, batch in _BATCHES.rows(connection, {"key": key}):
+        held = by_number.get(branch)
+        if held is None or not batch or position + batch > held.next_position:
+            problem("batch", "what its idempotency key covers is not there", branch, position)
+    return found, lineages, problems
+
+
+def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
+    """Whether a branch shares with its parent what it says, and its parent has it."""
+    shared = tuple(one for one in lineage.segments if one.branch != lineage.number)
+    if lineage.parent is None:
+        return lineage.first == 1 and not shared
+    parent = by_number.get(lineage.parent)
+    return (
+        parent is not None
+        and parent.number < lineage.number
+        and lineage.first <= parent.next_position
+        and shared == branches.upto(parent.segments, lineage.first - 1)
+    )
+
+
+def _head(connection: Connection, key: int, lineage: BranchRow) -> bool:
+    return _state_at(connection, key, lineage, lineage.state.position) == lineage.state
+
+
+def _state_at(connection: Connection, key: int, lineage: BranchRow, at: int) -> State | None:
+    try:
+        return branches.states(connection, key, lineage, [at])[at][0]
+    except NotFound:
+        return None  # the lineage does not lead there, which is a problem of its own
+
+
+def _check_used(
+    connection: Connection, key: int, spent: list[Any], problem: Callable[[str, str], None]
+) -> None:
+    ((*used, erased),) = _USED.rows(connection, {"key": key})
+    # What was erased was used all the same.
+    if any(
+        one != int(sums) and not (erased and one > int(sums))
+        for one, sums in zip(spent, used, strict=True)
+    ):
+        problem("budget", "the reasoning that it has used is not the sum of its messages'")
+
+
+def _check_draft(connection: Connection, key: int, branch: int) -> None:
+    drafts.get(connection, key, branch, now=0)
+
+
+def _check_compactions(
+    connection: Connection, key: int, lineage: BranchRow, problem: Callable[..., None]
+) -> None:
+    every = compactions.all_of(connection, key, lineage.number)
+    numbers = {one.number: one for one in every}
+    last = 0
+    for one in sorted(every, key=lambda one: one.first):
+        if not 1 <= one.first <= one.last < lineage.next_position:
+            problem("compaction", f"number {one.number} has no such range", lineage.number)
+        wider = numbers.get(one.superseded_by) if one.superseded_by is not None else None
+        if one.superseded_by is not None and (
+            wider is None or not wider.first <= one.first <= one.last <= wider.last
+        ):
+            problem("compaction", f"number {one.number} is inside of none", lineage.number)
+        if one.superseded_by is None and one.undone_at is None:
+            if one.first <= last:
+                problem("compaction", f"number {one.number} reaches into another", lineage.number)
+            last = one.last
+
+
+def messages_of(
+    connection: Connection, key: int, branch: int, first: int, last: int
+) -> list[Problem]:
+    """Check the messages of a branch's own from ``first`` to ``last``."""
+    lineage, _ = branches.get(connection, key, branch)
+    last = min(last, lineage.next_position - 1)
+    try:
+        before = _state_at(connection, key, lineage, first - 1)
+    except CorruptRow:
+        before = None  # the row before is a problem of its own
+    stored = {
+        row[0]: row[1:]
+        for row in _ROWS.rows(connection, {"key": key, "of": branch, "first": first, "last": last})
+    }
+    problems: list[Problem] = []
+    for position, made in _read(connection, key, branch, first, last, stored):
+        place = (key, branch, position)
+        if isinstance(made, str):
+            problems.append(Problem("unreadable", made, *place))
+            before = None
+            continue
+        digest, _, *rest = stored[position]
+        written, carries = rest[: len(_WRITTEN)], rest[len(_WRITTEN) :]
+        if made.columns["digest"] != digest:
+            problems.append(Problem("digest", "the message is not the one written", *place))
+        wrong = [
+            name
+            for name, value in zip(_WRITTEN, written, strict=True)
+            if made.columns[name] != value
+        ]
+        if wrong and made.columns["digest"] == digest:
+            problems.append(Problem("columns", f"not as written: {', '.join(wrong)}", *place))
+        try:
+            state = rows.state(position, carries)
+        except (CorruptRow, *rows.UNREADABLE):
+            problems.append(Problem("unreadable", "the state cannot be read back", *place))
+            before = None
+            continue
+        if before is not None and carried.then(before, made.own) != state:
+            problems.append(Problem("state", "does not follow from the message before", *place))
+        before = state
+    return problems
+
+
+def _read(
+    connection: Connection, key: int, branch: int, first: int, last: int, stored: dict[int, Any]
+) -> Iterator[tuple[int, columns.Prepared | str]]:
+    """Yield each message as it would be written now, or what stands in the way of that."""
+
+    def prepared(row: Any) -> columns.Prepared | str:
+        sent = stored[row.position][1]
+        try:
+            entry = Entry(row.message, row.counts, None if sent is None else rows.parsed(sent))
+            return columns.prepare(entry, id=row.id, created_at=row.created_at)
+        except (CorruptRow, UsageError) as error:
+            return str(error)
+        except rows.UNREADABLE as error:
+            return type(error).__name__
+
+    def read(first: int, last: int) -> list[Any]:
+        part = Segment(branch, first, last)
+        return list(reading.part(connection, key, part, thinking=True))
+
+    try:
+        for row in read(first, last):
+            yield row.position, prepared(row)
+    except CorruptRow:
+        for position in range(first, last + 1):
+            try:
+                yield position, prepared(read(position, position)[0])
+            except CorruptRow as error:
+                yield position, str(error)

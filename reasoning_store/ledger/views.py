@@ -1,0 +1,129 @@
+"""The SQL of views: a conversation with a summary in the place of each compacted range.
+
+What stands in a view, and what it comes to. The sums are taken from the states at the ends
+of the ranges, so they cost a number of reads that grows with the ranges in force and not
+with the conversation. The messages are read around the ranges; those inside are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import Connection, bindparam, select
+
+from reasoning_store.blocks import Origin
+from reasoning_store.errors import CorruptRow
+from reasoning_store.ledger import branches, carried, compactions, interning, reading
+from reasoning_store.ledger.carried import origin_of, own_thinking
+from reasoning_store.ledger.rows import parsed
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import bodies
+from reasoning_store.ledger.values import (
+    BranchRow,
+    SentRow,
+    State,
+    SummaryRange,
+    UsageRows,
+    ViewRow,
+)
+
+_b = bodies.c
+_SENT = Sql(
+    select(_b.sent).where(
+        _b.session_key == bindparam("key"),
+        _b.branch == bindparam("branch"),
+        _b.position == bindparam("position"),
+    )
+)
+
+
+def state_at(connection: Connection, key: int, found: BranchRow, at: int | None) -> State:
+    """Return the state of a branch at its head, or at an earlier position."""
+    head = found.state
+    if at is None or at == head.position:
+        return head
+    if not 0 <= at <= head.position:
+        raise branches.no_position()
+    return branches.states(connection, key, found, [at])[at][0]
+
+
+def view(
+    connection: Connection, key: int, branch: int, at: int | None, *, thinking: bool
+) -> list[ViewRow]:
+    """Return the messages up to ``at`` that are in no range, and the summaries, in order."""
+    found, _, compacted = branches.look(connection, key, branch)
+    state = state_at(connection, key, found, at)
+    summaries = []
+    if compacted:
+        summaries = compactions.in_force(connection, key, branch, state.turn_start)
+    segments = []
+    start = 1
+    for summary in summaries:
+        segments += branches.between(found, start, summary.first - 1)
+        start = summary.last + 1
+    segments += branches.between(found, start, state.position)
+    rows: list[ViewRow] = []
+    rows += reading.of_segments(connection, key, segments, thinking=thinking)
+    return sorted([*rows, *summaries], key=_position) if summaries else rows
+
+
+def _position(row: ViewRow) -> int:
+    return row.position
+
+
+def usage(connection: Connection, key: int, branch: int, at: int | None) -> UsageRows:
+    """Return what a count of any policy needs, in a number of reads that length cannot move."""
+    found, encoding, compacted = branches.look(connection, key, branch)
+    lineage = state_at(connection, key, found, at)
+    ranges: Sequence[SummaryRange] = ()
+    if compacted:
+        ranges = compactions.ranges(connection, key, branch, lineage.turn_start)
+    last = lineage.last_thinking
+    turn = 0 if lineage.turn_start is None else lineage.turn_start - 1
+    wanted = [turn]
+    if ranges:
+        wanted += [position for one in ranges for position in (one.first - 1, one.last)]
+    elif last is not None:
+        wanted += [last - 1, last]
+    states = branches.states(connection, key, found, wanted)
+    if ranges:
+        for one in reversed(ranges):
+            # Nobody in a range thinks any more; who did before it?
+            if last is not None and one.first <= last <= one.last:
+                last = states[one.first - 1][0].last_thinking
+        if last is not None:
+            states |= branches.states(connection, key, found, [last - 1, last])
+    gone = [(carried.between(states[one.first - 1][0], states[one.last][0]), one) for one in ranges]
+    head = replace(carried.view_of(lineage, gone), last_thinking=last) if ranges else lineage
+    own = None
+    if last is not None:
+        state, has_call = states[last]
+        own = own_thinking(states[last - 1][0], state, has_call=has_call)
+    return UsageRows(
+        head=head,
+        before_turn=carried.view_of(states[turn][0], gone),
+        last_thinking=own,
+        origins=_origins_of(connection, key, head),
+        encoding=encoding,
+        lineage=lineage,
+        in_force=tuple(ranges),
+    )
+
+
+def _origins_of(connection: Connection, key: int, state: State) -> dict[int, Origin]:
+    numbers = {origin_of(name) for name in state.opaque}
+    return {number: interning.one(connection, key, number) for number in numbers if number}
+
+
+def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> SentRow | None:
+    """Return the last reply at or before ``at`` that was recorded, with its request."""
+    found, _ = branches.get(connection, key, branch)
+    position = state_at(connection, key, found, at).last_sent
+    if position is None:
+        return None
+    number = branches.place(found, position).branch
+    row = _SENT.row(connection, {"key": key, "branch": number, "position": position})
+    if row is None or row[0] is None:
+        raise CorruptRow(f"message {position} does not say what was sent")
+    return SentRow(position=position, branch=number, sent=parsed(row[0]))

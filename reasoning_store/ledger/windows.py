@@ -1,0 +1,142 @@
+"""Which messages a window holds: so many, or so many tokens, and no pair parted.
+
+A window has an end that its caller named and one that is sought. What is sought comes from
+the sums that messages carry: the widest window that fits is found by trying growing widths
+from the named end, so it costs reads by the width of the window and not by the length of
+the conversation.
+
+The sought end parts no call from its response, and no reasoning from its call where these
+are two messages of a model that follow one another. A window by count grows for that; a
+window by tokens has to fit, and shrinks. A call and its response are looked for in one turn
+and its neighbour, so that a response which nobody asked for costs no more than that. The
+end that the caller named stays: pages stand side by side.
+
+Pure: knows sums, positions and ids; reading is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from reasoning_store.blocks import ToolCallBlock, ToolResponseBlock
+from reasoning_store.ledger.values import State, StoredRow
+
+Costs = Callable[[Sequence[int]], Sequence[int]]
+"""What windows of these widths cost; the widths rise."""
+_PROBES = 3
+_GROWTH = 4
+
+
+def raw(state: State) -> int:
+    """Return all tokens up to a state, thinking of every kind included."""
+    return state.visible + state.portable + sum([own for own, _ in state.opaque.values()])
+
+
+def widest(total: int, costs: Costs, budget: int) -> int:
+    """Return the greatest width up to ``total`` that costs at most ``budget``."""
+    fits, too_wide = 0, total + 1
+    width = _GROWTH
+    while fits < total < too_wide:
+        probes = []
+        for _ in range(_PROBES):
+            probes.append(min(width, total))
+            width *= _GROWTH
+        fits, too_wide = _narrowed(probes, costs, budget, fits, too_wide)
+    while too_wide - fits > 1:
+        step = max((too_wide - fits) // (_PROBES + 1), 1)
+        probes = [fits + n * step for n in range(1, _PROBES + 1) if fits + n * step < too_wide]
+        fits, too_wide = _narrowed(probes, costs, budget, fits, too_wide)
+    return fits
+
+
+def _narrowed(
+    probes: Sequence[int], costs: Costs, budget: int, fits: int, too_wide: int
+) -> tuple[int, int]:
+    for width, cost in zip(probes, costs(probes), strict=True):
+        if cost > budget:
+            return fits, width
+        fits = width
+    return fits, too_wide
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What ties a message to others."""
+
+    position: int
+    calls: frozenset[str]
+    answers: frozenset[str]
+    is_model: bool
+    thinks: bool
+
+
+def link(row: StoredRow) -> Link:
+    """Return what ties a message to others; whether it was read with thinking or without."""
+    blocks = row.message.blocks
+    return Link(
+        position=row.position,
+        calls=frozenset([one.id for one in blocks if isinstance(one, ToolCallBlock)]),
+        answers=frozenset([one.call_id for one in blocks if isinstance(one, ToolResponseBlock)]),
+        is_model=row.message.role == "assistant",
+        thinks=bool(row.marks or row.message.thinking),
+    )
+
+
+def ties(rows: Iterable[Link]) -> list[tuple[int, int]]:
+    """Return the pairs of positions that belong together, the earlier first.
+
+    A response answers the nearest call of its id before it.
+    """
+    found: list[tuple[int, int]] = []
+    asked: dict[str, int] = {}
+    before: Link | None = None
+    for row in rows:
+        found += [(asked[one], row.position) for one in row.answers if one in asked]
+        asked |= dict.fromkeys(row.calls, row.position)
+        if before is not None and _led(before) and row.is_model and row.calls:
+            found.append((before.position, row.position))
+        before = row
+    return found
+
+
+def _led(row: Link) -> bool:
+    """Whether its reasoning may be that of the message behind it."""
+    return row.is_model and row.thinks and not row.calls
+
+
+def earlier(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
+    """Return the last cut at or before this one that parts no pair.
+
+    A cut stands behind the message of its number.
+    """
+    while parted := [early for early, late in pairs if early <= cut < late]:
+        cut = min(parted) - 1
+    return cut
+
+
+def later(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
+    """Return the first cut at or behind this one that parts no pair."""
+    while parted := [late for early, late in pairs if early <= cut < late]:
+        cut = max(parted)
+    return cut
+
+
+def asks_before(rows: Sequence[Link], cut: int) -> bool:
+    """Whether a message behind the cut may be tied to one before these rows."""
+    asked: set[str] = set()
+    for row in rows:
+        if row.position > cut and not row.answers <= asked:
+            return True
+        asked |= row.calls
+    return bool(rows) and rows[0].position == cut + 1 and rows[0].is_model and bool(rows[0].calls)
+
+
+def asks_behind(rows: Sequence[Link], cut: int) -> bool:
+    """Whether a message up to the cut may be tied to one behind these rows."""
+    answered: set[str] = set()
+    for row in reversed(rows):
+        if row.position <= cut and not row.calls <= answered:
+            return True
+        answered |= row.answers
+    return bool(rows) and rows[-1].position == cut and _led(rows[-1])

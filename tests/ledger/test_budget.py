@@ -1,0 +1,149 @@
+"""The reasoning budget's memory: what a session thought, and which marks were told."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasoning_store.blocks import Counts, Message, ThinkingBlock, Usage, assistant
+from reasoning_store.errors import CorruptRow, NotFound
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.values import Entry, Thought
+
+from .histories import any_text, entries, new_session, said
+
+
+def reply(thinking: int, **usage: Any) -> Entry:
+    reported = Usage(**usage) if usage else None
+    message = assistant(ThinkingBlock(thought="t"), "x", usage=reported)
+    return Entry(message, Counts(visible=5, thinking=(thinking,)))
+
+
+def test_what_was_reported_is_taken_at_its_word(ledger: Ledger) -> None:
+    """What was counted stands in where nothing was; absent is not zero."""
+    session = new_session(ledger)
+
+    ledger.append(session.key, 1, [said(), reply(10, reasoning=700), reply(20)])
+    ledger.append(session.key, 1, [reply(30, output=90), reply(40, reasoning=0)])
+
+    assert ledger.budget(session.key).thought == Thought(reported=700, counted=50, unreported=2)
+
+
+def test_a_reply_that_was_made_again_was_thought_all_the_same(ledger: Ledger) -> None:
+    """The sum is the session's, over all of its branches; a fork thinks nothing by itself."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), reply(1, reasoning=100)])
+    fork = ledger.fork(session.key, 1, 2)
+    ledger.append(session.key, fork, [reply(1, reasoning=50)])
+
+    assert ledger.budget(session.key).thought.reported == 150
+
+
+def test_a_recorded_reply_counts_once_and_a_repeated_append_not_again(ledger: Ledger) -> None:
+    """Nor does a draft while it arrives, nor what is refused."""
+    session = new_session(ledger)
+    draft = ledger.begin_draft(session.key, 1)
+    ledger.add_part(draft, 1, '"x"')
+    assert ledger.budget(session.key).thought == Thought()
+
+    ledger.finish_draft(draft, [reply(1, reasoning=9)])
+    ledger.finish_draft(draft, [reply(1, reasoning=9)])
+    for _ in range(2):
+        ledger.append(session.key, 1, [reply(1, reasoning=9)], idempotency_key="k")
+
+    assert ledger.budget(session.key).thought == Thought(reported=18)
+
+
+def test_what_is_erased_stays_used(ledger: Ledger) -> None:
+    """Nobody gets it back."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), reply(10, reasoning=700), reply(20)])
+    before = ledger.budget(session.key)
+
+    ledger.erase_message(session.key, 1, 2)
+    ledger.erase_session(session.key, only="reasoning")
+
+    assert before == ledger.budget(session.key)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(batches=st.lists(st.lists(entries(), min_size=1, max_size=4), max_size=4))
+def test_the_sums_are_those_of_the_messages(ledger: Ledger, batches: list[list[Entry]]) -> None:
+    """Whatever was reported, absurd numbers too: those are no report."""
+    session = new_session(ledger)
+    for batch in batches:
+        ledger.append(session.key, 1, batch)
+
+    messages = [
+        (entry.message, sum(entry.counts.thinking))
+        for batch in batches
+        for entry in batch
+        if entry.message.role == "assistant"
+    ]
+
+    def reported(message: Message) -> int | None:
+        usage = message.usage
+        known = usage is not None and usage.reasoning is not None and usage.reasoning < 1 << 40
+        return usage.reasoning if known and usage is not None else None
+
+    assert ledger.budget(session.key).thought == Thought(
+        reported=sum(reported(message) or 0 for message, _ in messages),
+        counted=sum(own for message, own in messages if reported(message) is None),
+        unreported=sum(reported(message) is None for message, _ in messages),
+    )
+
+
+def test_a_mark_is_told_once(url: str) -> None:
+    """By the first of any number of workers, in any number of processes."""
+    with Ledger.open(url) as one, Ledger.open(url) as other:
+        session = new_session(one)
+
+        def tell(n: int) -> list[bool]:
+            ledger = (one, other)[n % 2]
+            return [ledger.remember_crossing(session.key, f"mark {m}") for m in range(5)]
+
+        with ThreadPoolExecutor(8) as pool:
+            told = list(pool.map(tell, range(8)))
+
+        assert [sum(answers) for answers in zip(*told, strict=True)] == [1] * 5
+        assert sorted(other.budget(session.key).crossed) == [f"mark {m}" for m in range(5)]
+
+
+@settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
+@given(names=st.lists(any_text, unique=True, max_size=4))
+def test_marks_may_have_any_name(ledger: Ledger, names: list[str]) -> None:
+    """They come back in the order in which they were told."""
+    session = new_session(ledger)
+
+    assert all(ledger.remember_crossing(session.key, name) for name in names)
+    assert not any(ledger.remember_crossing(session.key, name) for name in names)
+
+    assert ledger.budget(session.key).crossed == tuple(names)
+
+
+def test_a_session_that_is_not_there_has_no_budget(ledger: Ledger) -> None:
+    """Neither sums nor marks."""
+    with pytest.raises(NotFound):
+        ledger.budget(5)
+    with pytest.raises(NotFound):
+        ledger.remember_crossing(5, "x")
+
+
+def test_marks_that_cannot_be_read_are_raised(ledger: Ledger) -> None:
+    """And none is told in their place."""
+    session = new_session(ledger)
+    for damage in ("{", "5"):
+        ledger._write(
+            lambda connection, damage=damage: driver(connection).execute(  # type: ignore[misc]
+                f"UPDATE sessions SET crossed = '{damage}'"  # noqa: S608
+            )
+        )
+        with pytest.raises(CorruptRow):
+            ledger.budget(session.key)
+        with pytest.raises(CorruptRow):
+            ledger.remember_crossing(session.key, "x")

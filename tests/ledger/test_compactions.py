@@ -1,0 +1,733 @@
+"""Compactions: what stands in the view, what it counts, and that all of it can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasoning_store import codec
+from reasoning_store.blocks import (
+    Counts,
+    Message,
+    Origin,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    assistant,
+    tool,
+    user,
+)
+from reasoning_store.errors import Conflict, CorruptRow, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.ledger import carried
+from reasoning_store.ledger.keys import origin_number
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import Sql, driver
+from reasoning_store.ledger.values import (
+    CompactionRow,
+    Entry,
+    SessionRow,
+    State,
+    StoredRow,
+    SummaryRange,
+    ViewRow,
+)
+
+from .histories import answered, any_text, entries, new_session, said
+from .test_states import counted
+
+
+def summary(text: str = "They met.", tokens: int = 5, **given: Any) -> Entry:
+    return Entry(user(text), Counts(visible=tokens, **given))
+
+
+def conversation(ledger: Ledger, turns: int) -> SessionRow:
+    """A session of turns of two messages each: 1-2, 3-4, ..."""
+    session = new_session(ledger)
+    for n in range(turns):
+        ledger.append(session.key, 1, [said(f"q{n}"), answered(f"a{n}", f"t{n}")])
+    return session
+
+
+def shown(rows: Iterable[ViewRow]) -> list[str | int]:
+    """Positions of messages, texts of summaries."""
+    return [row.message.text if isinstance(row, CompactionRow) else row.position for row in rows]
+
+
+def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
+    return [row.number for row in ledger.compactions(session.key, 1, at)]
+
+
+# What stands in the view
+
+
+def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
+    """History, states of rows and the head stay what they were; nothing is written there."""
+    session = conversation(ledger, 5)
+    history, recounted = ledger.history(session.key, 1), ledger.recount(session.key, 1)
+
+    row = ledger.compact(session.key, 1, 3, 6, summary("S", 7), created_at=17)
+
+    assert (row.number, row.first, row.last, row.position) == (1, 3, 6, 3)
+    assert (row.message, row.counts) == (user("S"), Counts(visible=7))
+    assert (row.created_at, row.undone_at, row.superseded_by, row.copied_from) == (17, *[None] * 3)
+    assert shown(ledger.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
+    assert ledger.compactions(session.key, 1) == [row]
+    assert history == ledger.history(session.key, 1)
+    assert recounted == ledger.recount(session.key, 1)
+    assert [one for one in ledger.view(session.key, 1) if isinstance(one, StoredRow)] == [
+        one for one in history if not 3 <= one.position <= 6
+    ]
+
+
+def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
+    """Its messages are those of a history without."""
+    session = conversation(ledger, 3)
+    ledger.compact(session.key, 1, 1, 2, summary("S"))
+
+    rows = ledger.view(session.key, 1, thinking=False)
+
+    assert shown(rows) == ["S", 3, 4, 5, 6]
+    assert rows[1:] == ledger.history(session.key, 1, after=2, thinking=False)
+
+
+def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:
+    """Also where one ends right before the other, and whatever the order of making."""
+    session = conversation(ledger, 6)
+    ledger.compact(session.key, 1, 7, 8, summary("c"))
+    ledger.compact(session.key, 1, 1, 2, summary("a"))
+    ledger.compact(session.key, 1, 3, 4, summary("b"))
+
+    assert shown(ledger.view(session.key, 1)) == ["a", "b", 5, 6, "c", 9, 10, 11, 12]
+    assert in_force(ledger, session) == [2, 3, 1]
+
+
+def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: Ledger) -> None:
+    """Nothing is deleted: every one that there ever was is still told."""
+    session = conversation(ledger, 6)
+    for first in (1, 3, 7):
+        ledger.compact(session.key, 1, first, first + 1, summary(f"s{first}"))
+
+    wide = ledger.compact(session.key, 1, 1, 6, summary("wide"))
+    assert wide.supersedes == (2, 1) or wide.supersedes == (1, 2)
+    assert shown(ledger.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
+
+    widest = ledger.compact(session.key, 1, 1, 10, summary("widest"))
+    assert sorted(widest.supersedes) == [3, 4]
+    assert shown(ledger.view(session.key, 1)) == ["widest", 11, 12]
+    assert [row.superseded_by for row in ledger.compactions(session.key, 1, every=True)] == [
+        4,
+        4,
+        5,
+        5,
+        None,
+    ]
+
+    undone = ledger.undo(session.key, 1, 5)
+    assert undone.undone_at is not None
+    assert shown(ledger.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
+    assert ledger.undo(session.key, 1, 5) == undone
+    ledger.undo(session.key, 1, 4)
+    assert shown(ledger.view(session.key, 1)) == ["s1", "s3", 5, 6, "s7", 9, 10, 11, 12]
+    assert [row.number for row in ledger.compactions(session.key, 1, every=True)] == [1, 2, 3, 4, 5]
+    assert ledger.compact(session.key, 1, 5, 6, summary()).number == 6
+
+
+def test_the_same_range_again_supersedes_the_first(ledger: Ledger) -> None:
+    """A better summary of the same."""
+    session = conversation(ledger, 3)
+    ledger.compact(session.key, 1, 1, 2, summary("one"))
+
+    better = ledger.compact(session.key, 1, 1, 2, summary("two"))
+
+    assert better.supersedes == (1,)
+    assert shown(ledger.view(session.key, 1)) == ["two", 3, 4, 5, 6]
+
+
+def test_what_a_wider_one_stands_for_is_not_undone_under_it(ledger: Ledger) -> None:
+    """The conflict says which has to be undone first."""
+    session = conversation(ledger, 4)
+    ledger.compact(session.key, 1, 1, 2, summary())
+    ledger.compact(session.key, 1, 1, 4, summary())
+
+    with pytest.raises(Conflict) as caught:
+        ledger.undo(session.key, 1, 1)
+
+    assert "2" in str(caught.value.hint)
+    assert in_force(ledger, session) == [2]
+
+
+def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledger) -> None:
+    """A narrower one, where the wider that supersedes it does not apply yet."""
+    session = conversation(ledger, 6)
+    ledger.compact(session.key, 1, 1, 4, summary("narrow"))
+    ledger.compact(session.key, 1, 1, 8, summary("wide"))
+
+    views = {at: shown(ledger.view(session.key, 1, at)) for at in range(13)}
+
+    assert views[12] == ["wide", 9, 10, 11, 12]
+    assert views[9] == ["wide", 9]
+    assert views[8] == ["narrow", 5, 6, 7, 8]
+    assert views[5] == ["narrow", 5]
+    assert views[4] == [1, 2, 3, 4]
+    assert views[0] == []
+    assert (in_force(ledger, session, at=9), in_force(ledger, session, at=5)) == ([2], [1])
+
+
+# Branches
+
+
+def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
+    """Undone on one branch they stand on the other."""
+    session = conversation(ledger, 6)
+    ledger.compact(session.key, 1, 1, 2, summary("a"))
+    ledger.compact(session.key, 1, 3, 4, summary("b"))
+    ledger.compact(session.key, 1, 3, 6, summary("c"))
+    ledger.undo(session.key, 1, ledger.compact(session.key, 1, 9, 10, summary("d")).number)
+
+    fork = ledger.fork(session.key, 1, 6)
+
+    assert shown(ledger.view(session.key, fork)) == ["a", "b", 5]
+    rows = ledger.compactions(session.key, fork, every=True)
+    assert [(row.branch, row.number, row.copied_from) for row in rows] == [
+        (fork, 1, 1),
+        (fork, 2, 1),
+    ]
+    assert [row.superseded_by for row in rows] == [None, None]
+    ledger.undo(session.key, fork, 1)
+    assert shown(ledger.view(session.key, fork)) == [1, 2, "b", 5]
+    assert shown(ledger.view(session.key, 1))[0] == "a"
+    ledger.undo(session.key, 1, 3)
+    assert shown(ledger.view(session.key, fork)) == [1, 2, "b", 5]
+
+
+def test_an_edited_message_keeps_the_summary_of_all_before_it(ledger: Ledger) -> None:
+    """The fork at a turn's start is in the turn before, until its own has begun."""
+    session = conversation(ledger, 4)
+    ledger.compact(session.key, 1, 1, 6, summary("S"))
+
+    fork = ledger.fork(session.key, 1, 7)
+    assert shown(ledger.view(session.key, fork)) == [1, 2, 3, 4, 5, 6]
+    ledger.append(session.key, fork, [said("edited")])
+
+    assert shown(ledger.view(session.key, fork)) == ["S", 7]
+
+
+def test_summaries_of_one_branch_are_not_the_others(ledger: Ledger) -> None:
+    """Ranges over what two branches share are each one's own."""
+    session = conversation(ledger, 4)
+    fork = ledger.fork(session.key, 1, 7)
+    ledger.append(session.key, fork, [said(), answered()])
+
+    ledger.compact(session.key, fork, 1, 6, summary("F"))
+
+    assert shown(ledger.view(session.key, fork)) == ["F", 7, 8]
+    assert shown(ledger.view(session.key, 1)) == list(range(1, 9))
+    with pytest.raises(NotFound):
+        ledger.undo(session.key, 1, 1)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kind"),
+    [
+        (3, 3, UsageError),  # half a turn
+        (2, 4, UsageError),  # not from a turn's start
+        (4, 5, UsageError),
+        (4, 3, UsageError),  # nothing
+        (9, 10, UsageError),  # the open turn
+        (1, 10, UsageError),
+        (1, 9, UsageError),
+        (0, 2, NotFound),
+        (-1, 2, NotFound),
+        (1, 11, NotFound),
+        (10**30, 10**30, NotFound),
+        (5, 8, Conflict),  # over an end of one in force
+        (1, 4, Conflict),
+        (3, 4, Conflict),  # inside it
+        (5, 6, Conflict),
+    ],
+)
+def test_a_range_that_no_summary_can_stand_for_is_refused(
+    ledger: Ledger, first: int, last: int, kind: type[ReasoningStoreError]
+) -> None:
+    """By name, and nothing is written."""
+    session = conversation(ledger, 5)
+    ledger.compact(session.key, 1, 3, 6, summary("S"))
+    before = ledger.compactions(session.key, 1, every=True)
+
+    for verb in (
+        lambda: ledger.compact(session.key, 1, first, last, summary()),
+        lambda: ledger.basis(session.key, 1, first, last),
+    ):
+        with pytest.raises(kind) as caught:
+            verb()
+        assert type(caught.value) is kind
+
+    assert before == ledger.compactions(session.key, 1, every=True)
+
+
+def test_what_stands_before_the_first_turn_belongs_to_none(ledger: Ledger) -> None:
+    """A system message stays; without a real user message nothing can be summarized."""
+    session = new_session(ledger)
+    system = Entry(Message(role="system"), Counts(visible=4))
+    ledger.append(session.key, 1, [system, answered()])
+    with pytest.raises(UsageError):
+        ledger.compact(session.key, 1, 1, 2, summary())
+    ledger.append(session.key, 1, [said(), answered(), said()])
+
+    for first in (1, 2):
+        with pytest.raises(UsageError):
+            ledger.compact(session.key, 1, first, 4, summary())
+    ledger.compact(session.key, 1, 3, 4, summary("S"))
+
+    assert shown(ledger.view(session.key, 1)) == [1, 2, "S", 5]
+
+
+def test_tool_responses_in_a_users_message_start_no_turn(ledger: Ledger) -> None:
+    """A range goes up to the next real one."""
+    session = new_session(ledger)
+    call = Entry(assistant(ToolCallBlock(id="1", name="f")), Counts(visible=5))
+    response = ToolResponseBlock(call_id="1", result="x")
+    answer = Entry(user(response), Counts(visible=5))
+    ledger.append(session.key, 1, [said(), call, answer, answered(), said()])
+
+    with pytest.raises(UsageError):
+        ledger.compact(session.key, 1, 1, 2, summary())
+    ledger.compact(session.key, 1, 1, 4, summary("S"))
+
+    assert shown(ledger.view(session.key, 1)) == ["S", 5]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Entry(assistant("x"), Counts(visible=1)),
+        Entry(tool(ToolResponseBlock(call_id="1")), Counts(visible=1)),
+        Entry(user(ThinkingBlock(thought="x"), "y"), Counts(visible=1, thinking=(1,))),
+        Entry(Message(role="user"), Counts(visible=1)),
+        Entry(replace(user("x"), status="interrupted"), Counts(visible=1)),
+        Entry(user("x"), Counts(visible=-1)),
+        Entry(user("x"), Counts(visible=1 << 50)),
+    ],
+)
+def test_a_summary_is_one_user_message(ledger: Ledger, wrong: Entry) -> None:
+    """Anything else is refused."""
+    session = conversation(ledger, 3)
+
+    with pytest.raises(UsageError):
+        ledger.compact(session.key, 1, 1, 2, wrong)
+
+    assert ledger.compactions(session.key, 1, every=True) == []
+
+
+def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
+    """All verbs say so."""
+    session = conversation(ledger, 3)
+
+    for branch in (0, 2, 10**30):
+        for verb in (
+            lambda: ledger.compact(session.key, branch, 1, 2, summary()),  # noqa: B023
+            lambda: ledger.compactions(session.key, branch),  # noqa: B023
+            lambda: ledger.undo(session.key, branch, 1),  # noqa: B023
+            lambda: ledger.view(session.key, branch),  # noqa: B023
+            lambda: ledger.basis(session.key, branch, 1, 2),  # noqa: B023
+            lambda: ledger.states_at(session.key, branch, [1]),  # noqa: B023
+        ):
+            with pytest.raises(NotFound):
+                verb()
+    for number in (0, 1, -1, 10**30):
+        with pytest.raises(NotFound):
+            ledger.undo(session.key, 1, number)
+
+
+@settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
+@given(text=any_text.filter(bool))
+def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
+    """NUL and lone surrogates too."""
+    session = conversation(ledger, 2)
+
+    made = ledger.compact(session.key, 1, 1, 2, summary(text, exactness="estimated"))
+
+    assert made.message == user(text)
+    assert ledger.view(session.key, 1)[0] == made
+
+
+# A plan holds while its range is untouched
+
+
+def test_a_plan_holds_whatever_happens_around_its_range(ledger: Ledger) -> None:
+    """More messages, other summaries, erasures before it and behind it."""
+    session = conversation(ledger, 6)
+    basis = ledger.basis(session.key, 1, 5, 8)
+
+    ledger.append(session.key, 1, [said(), answered()])
+    ledger.compact(session.key, 1, 9, 10, summary())
+    ledger.erase_message(session.key, 1, 2)
+    ledger.compact(session.key, 1, 5, 8, summary("S"), expected=basis)
+
+    assert "S" in shown(ledger.view(session.key, 1))
+
+
+def test_a_summary_of_what_was_erased_meanwhile_is_refused(ledger: Ledger) -> None:
+    """A message of the range, or only its reasoning."""
+    for only in (None, "reasoning"):
+        session = conversation(ledger, 4)
+        basis = ledger.basis(session.key, 1, 1, 4)
+
+        ledger.erase_message(session.key, 1, 2, only=only)
+
+        with pytest.raises(Conflict) as caught:
+            ledger.compact(session.key, 1, 1, 4, summary(), expected=basis)
+        assert caught.value.hint
+        assert ledger.compactions(session.key, 1, every=True) == []
+
+
+def test_a_summary_made_from_others_that_are_no_more_is_refused(ledger: Ledger) -> None:
+    """One that was added inside, or undone inside."""
+    session = conversation(ledger, 4)
+    plain = ledger.basis(session.key, 1, 1, 6)
+    ledger.compact(session.key, 1, 1, 2, summary())
+    with_one = ledger.basis(session.key, 1, 1, 6)
+    assert with_one.supersedes == (1,)
+
+    with pytest.raises(Conflict):
+        ledger.compact(session.key, 1, 1, 6, summary(), expected=plain)
+    ledger.undo(session.key, 1, 1)
+    with pytest.raises(Conflict):
+        ledger.compact(session.key, 1, 1, 6, summary(), expected=with_one)
+    ledger.compact(session.key, 1, 1, 6, summary(), expected=plain)
+
+
+def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
+    """All had the same plan; the others are told."""
+    session = conversation(ledger, 4)
+    basis = ledger.basis(session.key, 1, 1, 6)
+
+    def compact(n: int) -> bool:
+        try:
+            ledger.compact(session.key, 1, 1, 6, summary(str(n)), expected=basis)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(compact, range(8))) == 1
+
+    assert len(ledger.compactions(session.key, 1, every=True)) == 1
+
+
+# What it counts
+
+
+@dataclass
+class Made:
+    """A compaction as the test remembers it."""
+
+    number: int
+    first: int
+    last: int
+    tokens: int
+    exactness: Any
+    undone: bool = False
+
+
+@dataclass
+class Line:
+    """A branch as the test remembers it."""
+
+    number: int
+    made: list[Made] = field(default_factory=list)
+
+    def in_force(self, turn_start: int | None) -> list[Made]:
+        """Those that end before the turn and lie in no later one that does."""
+        there = [one for one in self.made if not one.undone and one.last < (turn_start or 0)]
+        return sorted(
+            (
+                one
+                for one in there
+                if not any(
+                    other.number > one.number
+                    and other.first <= one.first
+                    and one.last <= other.last
+                    for other in there
+                )
+            ),
+            key=lambda one: one.first,
+        )
+
+
+def recounted(
+    rows: Sequence[StoredRow], ranges: Sequence[Made], sent: set[str], numbers: dict[Origin, int]
+) -> State:
+    """Count a view from its messages, the long way."""
+    outside = [
+        row for row in rows if not any(one.first <= row.position <= one.last for one in ranges)
+    ]
+    state = counted(outside, sent, numbers)
+    labels = [one.exactness for one in ranges]
+    return replace(
+        state,
+        position=len(rows),
+        visible=state.visible + sum(one.tokens for one in ranges),
+        reported=state.reported + labels.count("reported"),
+        estimated=state.estimated + labels.count("estimated"),
+        last_sent=counted(rows, sent, numbers).last_sent,
+    )
+
+
+def comparable(state: State) -> State:
+    """Kinds of thinking that count nothing may be there or not."""
+    return replace(state, opaque={key: sums for key, sums in state.opaque.items() if any(sums)})
+
+
+def sums_of(state: State) -> State:
+    return replace(comparable(state), turn_start=None, turn_has_call=False, last_thinking=None)
+
+
+turns = st.lists(st.lists(entries(), min_size=1, max_size=3), min_size=1, max_size=4).map(
+    lambda groups: [entry for group in groups for entry in (said(), *group)]
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 3), turns),
+        st.tuples(st.just("append"), st.integers(0, 3), turns),
+        st.tuples(st.just("fork"), st.integers(0, 3), st.integers(0, 20)),
+        *[
+            st.tuples(
+                st.just("compact"),
+                st.integers(0, 3),
+                st.tuples(
+                    st.integers(0, 6),
+                    st.integers(0, 6),
+                    st.sampled_from(["exact", "reported", "estimated"]),
+                ),
+            )
+        ]
+        * 3,
+        st.tuples(st.just("undo"), st.integers(0, 3), st.integers(1, 5)),
+    ),
+    min_size=2,
+    max_size=12,
+)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(steps=steps)
+def test_usage_of_a_view_equals_a_recount_of_it(
+    ledger: Ledger, steps: list[tuple[str, int, Any]]
+) -> None:
+    """Whatever was appended, forked, compacted and undone, at every position of every branch."""
+    session = new_session(ledger)
+    lines = [Line(1)]
+    sent: set[str] = set()
+    for kind, which, what in steps:
+        line = lines[which % len(lines)]
+        if kind == "append":
+            for row, entry in zip(ledger.append(session.key, line.number, what), what, strict=True):
+                sent |= {row.id} if entry.sent is not None else set()
+        elif kind == "fork":
+            at = min(what, ledger.head(session.key, line.number).position) + 1
+            number = ledger.fork(session.key, line.number, at)
+            kept = [replace(one) for one in line.made if one.last < at and not one.undone]
+            lines.append(Line(number, kept))
+        elif kind == "compact":
+            compact(ledger, session, line, *what)
+        else:
+            undo(ledger, session, line, what)
+
+    for line in lines:
+        check_line(ledger, session, line, sent)
+
+
+def compact(
+    ledger: Ledger, session: SessionRow, line: Line, start: int, length: int, label: Any
+) -> None:
+    rows = ledger.history(session.key, line.number)
+    starts = [row.position for row in rows if row.message.starts_turn]
+    if len(starts) < 2:
+        return
+    begin = min(start, len(starts) - 2)
+    end = min(begin + 1 + length, len(starts) - 1)
+    first, last = starts[begin], starts[end] - 1
+    tokens = 100 + len(line.made)
+    top = line.in_force(1 << 62)
+    crossed = [
+        one
+        for one in top
+        if one.first <= last and first <= one.last and not (first <= one.first and one.last <= last)
+    ]
+    if crossed:
+        with pytest.raises(Conflict):
+            ledger.compact(session.key, line.number, first, last, summary())
+        return
+    row = ledger.compact(
+        session.key, line.number, first, last, summary("S", tokens, exactness=label)
+    )
+    inside = {one.number for one in top if first <= one.first and one.last <= last}
+    assert set(row.supersedes) == inside
+    line.made.append(Made(row.number, first, last, tokens, label))
+
+
+def undo(ledger: Ledger, session: SessionRow, line: Line, number: int) -> None:
+    found = next((one for one in line.made if one.number == number), None)
+    if found is None:
+        with pytest.raises(NotFound):
+            ledger.undo(session.key, line.number, number)
+    elif found.undone or found in line.in_force(1 << 62):
+        assert ledger.undo(session.key, line.number, number).undone_at is not None
+        found.undone = True
+    else:
+        with pytest.raises(Conflict):
+            ledger.undo(session.key, line.number, number)
+
+
+def check_line(ledger: Ledger, session: SessionRow, line: Line, sent: set[str]) -> None:
+    rows = ledger.history(session.key, line.number)
+    numbers = {
+        origin: origin_number(codec.dumps(codec.origin_to_json(origin)))
+        for row in rows
+        if row.message.origin
+        for origin in [replace(row.message.origin, response_id=None)]
+    }
+    for at in range(len(rows) + 1):
+        plain = counted(rows[:at], sent, numbers)
+        ranges = line.in_force(plain.turn_start)
+        found = ledger.states(session.key, line.number, at=at)
+        view = ledger.view(session.key, line.number, at)
+        by_first = {one.first: one for one in ranges}
+        expected: list[Any] = [
+            by_first.get(row.position, row)
+            for row in rows[:at]
+            if row.position in by_first
+            or not any(one.first <= row.position <= one.last for one in ranges)
+        ]
+        assert [one.number if isinstance(one, (CompactionRow, Made)) else one for one in view] == [
+            one.number if isinstance(one, Made) else one for one in expected
+        ]
+        assert found.in_force == tuple(
+            SummaryRange(one.number, one.first, one.last, one.tokens, one.exactness)
+            for one in ranges
+        )
+        assert comparable(found.lineage) == comparable(plain)
+        assert comparable(found.head) == comparable(recounted(rows[:at], ranges, sent, numbers))
+        turn = (plain.turn_start or 1) - 1
+        before = recounted(rows[:turn], ranges, sent, numbers)
+        assert sums_of(before) == sums_of(found.before_turn)
+        last = found.head.last_thinking
+        if last is None:
+            assert found.last_thinking is None
+        else:
+            own = found.last_thinking
+            alone = counted([rows[last - 1]], set(), numbers)
+            assert own is not None
+            assert (own.position, own.portable) == (last, alone.portable)
+            assert own.has_call == bool(rows[last - 1].message.tool_calls)
+            assert {key: value for key, value in own.opaque.items() if value} == {
+                key: value for key, (value, _) in alone.opaque.items() if value
+            }
+        kinds = {carried.origin_of(key) for key in found.head.opaque} - {0}
+        assert kinds == set(found.origins)
+    assert ledger.states(session.key, line.number) == ledger.states(
+        session.key, line.number, at=len(rows)
+    )
+    assert ledger.view(session.key, line.number) == ledger.view(session.key, line.number, len(rows))
+    assert all(one.stored == one.actual for one in ledger.recount(session.key, line.number))
+    states = ledger.states_at(session.key, line.number, range(len(rows) + 1))
+    assert all(
+        comparable(states[at]) == comparable(counted(rows[:at], sent, numbers))
+        for at in range(len(rows) + 1)
+    )
+
+
+@given(entries(), entries(), entries())
+def test_what_is_between_two_states_is_what_was_put_there(
+    one: Entry, two: Entry, three: Entry
+) -> None:
+    """Taking it away again leaves what was there, and the summary in its place."""
+    a, b, c = (
+        carried.state_of(
+            entry.message.blocks,
+            entry.counts,
+            starts_turn=entry.message.starts_turn,
+            origin=7,
+            sent=False,
+        )
+        for entry in (one, two, three)
+    )
+    ab = carried.then(a, b)
+    whole, rest = carried.then(ab, c), carried.then(a, c)
+
+    sums = carried.between(a, ab)
+    left = carried.view_of(whole, [(sums, SummaryRange(1, 2, 2, 9, "estimated"))])
+
+    for name in ("visible", "portable", "portable_calls", "reported", "estimated"):
+        assert getattr(sums, name) == getattr(b, name)
+        more = {"visible": 9, "estimated": 1}.get(name, 0)
+        assert getattr(left, name) == getattr(rest, name) + more
+    assert comparable(left).opaque == comparable(rest).opaque
+
+
+def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same statements, and the same number of rows; a view reads its gaps only."""
+    session = conversation(ledger, 50)
+    for first in (1, 11, 31):
+        ledger.compact(session.key, 1, first, first + 5, summary())
+    work: list[int] = []
+    plain, each = Sql.rows, Sql.each
+
+    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
+        rows = plain(self, connection, params)  # type: ignore[arg-type]
+        work.append(len(rows))
+        return rows
+
+    def counting_each(self: Sql, connection: object, params: object) -> Any:
+        rows = list(each(self, connection, params))  # type: ignore[arg-type]
+        work.append(len(rows))
+        return iter(rows)
+
+    def reads(verb: Any, *given: Any) -> list[int]:
+        work.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Sql, "rows", counting)
+            patch.setattr(Sql, "each", counting_each)
+            verb(session.key, 1, *given)
+        return list(work)
+
+    few = [reads(ledger.states), reads(ledger.states, 60)]
+    ledger.append(session.key, 1, [said(), answered()] * 2450)
+    many = [reads(ledger.states), reads(ledger.states, 60)]
+
+    assert few == many
+    assert max(sum(rows) for rows in few) < 20
+    ledger.compact(session.key, 1, 1, 4900, summary())
+    assert sum(reads(ledger.view)) < 100 * 3 + 20
+
+
+def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledger) -> None:
+    """By the view, by a list, by usage."""
+    for damage in ("summary = '{'", "summary = '[]'", "exactness = 9"):
+        session = conversation(ledger, 3)
+        ledger.compact(session.key, 1, 1, 2, summary())
+        ledger._write(
+            lambda connection, damage=damage: driver(connection).execute(  # type: ignore[misc]
+                f"UPDATE compactions SET {damage}"  # noqa: S608
+            )
+        )
+
+        with pytest.raises(CorruptRow):
+            ledger.view(session.key, 1)
+        with pytest.raises(CorruptRow):
+            ledger.compactions(session.key, 1, every=True)
+        if "exactness" in damage:
+            with pytest.raises(CorruptRow):
+                ledger.states(session.key, 1)

@@ -1,0 +1,717 @@
+"""Erasing is real: what was erased is nowhere, and what is left is whole."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasoning_store.blocks import (
+    Counts,
+    Message,
+    Origin,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+    assistant,
+    tool,
+    user,
+)
+from reasoning_store.errors import Conflict, NotFound
+from reasoning_store.ledger import columns, sqlite
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.tables import metadata
+from reasoning_store.ledger.values import Entry, Erased
+
+from .histories import answered, any_text, entries, new_session, part, resolved, said
+
+LIBRARY: Any = sqlite.library()
+
+
+def calling(*ids: str) -> Entry:
+    """A reply that thinks, says something and calls tools."""
+    blocks = [ToolCallBlock(id=id, name="f", parameters={"x": 1}) for id in ids]
+    message = assistant(ThinkingBlock(thought="t", source_field="f"), "look", *blocks)
+    return Entry(message, Counts(visible=5, thinking=(3,)))
+
+
+def answering(*ids: str) -> Entry:
+    blocks = [ToolResponseBlock(call_id=id, result="r") for id in ids]
+    return Entry(tool(*blocks), Counts(visible=4))
+
+
+def statuses(ledger: Ledger, key: int, branch: int = 1) -> list[str]:
+    return [row.message.status for row in ledger.history(key, branch)]
+
+
+def erased_at(ledger: Ledger, key: int, branch: int = 1) -> list[int]:
+    return [row.position for row in ledger.history(key, branch) if row.message.status == "erased"]
+
+
+def whole(ledger: Ledger, key: int) -> None:
+    """The carried state of every row is what its lineage gives, the rows are their digests."""
+    for branch in ledger.branches(key):
+        assert all(one.stored == one.actual for one in ledger.recount(key, branch.number))
+        for row in ledger.history(key, branch.number):
+            assert row.digest == columns.digest(row.message)
+
+
+def rows_of(ledger: Ledger, key: int) -> dict[str, int]:
+    """How many rows of each table start with this key."""
+    return {
+        name: ledger._read(
+            lambda connection, name=name: (  # type: ignore[misc]
+                driver(connection)
+                .execute(f"SELECT count(*) FROM {name} WHERE session_key = {key}")  # noqa: S608
+                .fetchone()[0]
+            )
+        )
+        for name in metadata.tables
+    }
+
+
+def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
+    """And nothing else: no text, thought, origin, usage, count, nor what was sent."""
+    session = new_session(ledger)
+    full = Entry(
+        assistant(
+            ThinkingBlock(thought="t", signature="s", source_field="f"),
+            TextBlock(text="x"),
+            origin=Origin(provider="p", response_id="r"),
+            usage=Usage(input=1, output=2, reasoning=1, cached=0, raw={"x": 1}),
+            finish_reason="stop",
+            metadata={"m": 1},
+        ),
+        Counts(visible=5, thinking=(3,), exactness="estimated"),
+        {"provider": "p"},
+    )
+    before = ledger.append(session.key, 1, [said(), full, said()])
+
+    done = ledger.erase_message(session.key, 1, 2)
+    row = ledger.get(session.key, 1, 2)
+
+    assert Erased(messages=1, thinking_blocks=1) == replace(done, copies=())
+    assert row.message == Message(role="assistant", status="erased")
+    assert row.counts == Counts()
+    assert (row.id, row.position, row.created_at) == (before[1].id, 2, before[1].created_at)
+    assert ledger.last_sent(session.key, 1) is None
+    assert [row.message.role for row in ledger.history(session.key, 1)] == [
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert rows_of(ledger, session.key) | {"sessions": 1, "origins": 0, "thinking_blocks": 0} == (
+        rows_of(ledger, session.key)
+    )
+    whole(ledger, session.key)
+    assert replace(ledger.erase_message(session.key, 1, 2), copies=()) == Erased()
+    assert ledger.append(session.key, 1, [said()])[0].position == 4
+
+
+def test_an_erased_user_message_starts_no_turn(ledger: Ledger) -> None:
+    """What it began belongs to the turn before, and the sums are those of what is left."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), calling("c"), answering("c"), said(), answered()])
+
+    ledger.erase_message(session.key, 1, 4)
+
+    used = ledger.states(session.key, 1)
+    assert (used.head.turn_start, used.head.turn_has_call) == (1, True)
+    whole(ledger, session.key)
+
+
+def test_only_the_reasoning_of_a_message_goes(ledger: Ledger) -> None:
+    """The chat stays as it was, with its origin, its usage and what was sent."""
+    session = new_session(ledger)
+    origin = Origin(provider="p", model="m")
+    first = replace(answered(origin=origin), sent={"provider": "p"})
+    ledger.append(session.key, 1, [said(), first, answered("later", "other")])
+
+    done = ledger.erase_message(session.key, 1, 2, only="reasoning")
+
+    row = ledger.get(session.key, 1, 2)
+    assert replace(done, copies=()) == Erased(thinking_blocks=1)
+    assert row.message == replace(first.message, blocks=(TextBlock(text="No."),))
+    assert row.counts == Counts(visible=3)
+    assert ledger.last_sent(session.key, 1) is not None
+    assert ledger.head(session.key, 1).portable == len("other")
+    whole(ledger, session.key)
+    assert replace(ledger.erase_message(session.key, 1, 2, only="reasoning"), copies=()) == Erased()
+
+
+def test_what_is_left_can_be_counted_anew(ledger: Ledger) -> None:
+    """By the caller, in the session's encoding, outside of any transaction."""
+    session = new_session(ledger)
+    counted = Counts(visible=9, thinking=(5,), exactness="estimated")
+    ledger.append(session.key, 1, [Entry(answered().message, counted)])
+    asked: list[tuple[Message, str]] = []
+
+    def count(message: Message, encoding: str) -> Counts:
+        asked.append((message, encoding))
+        ledger.sessions("u")
+        return Counts(visible=7)
+
+    ledger.erase_session(session.key, only="reasoning", count=count)
+
+    assert asked == [(assistant("No."), "o200k_base")]
+    head = ledger.head(session.key, 1)
+    assert (head.visible, head.exactness) == (7, "exact")
+    whole(ledger, session.key)
+
+
+@pytest.mark.parametrize("position", [2, 3, 4, 5])
+def test_tool_pairs_go_together(ledger: Ledger, position: int) -> None:
+    """Whichever of them is named: the calls, and every answer, with what those call."""
+    session = new_session(ledger)
+    both = Entry(
+        Message(
+            role="user",
+            blocks=(ToolResponseBlock(call_id="b", result="r"), TextBlock(text="and?")),
+        ),
+        Counts(visible=4),
+    )
+    ledger.append(
+        session.key,
+        1,
+        [
+            said(),
+            calling("a", "b"),
+            answering("a"),
+            both,
+            answering("a"),
+            calling("z"),
+            answering("z"),
+        ],
+    )
+
+    done = ledger.erase_message(session.key, 1, position)
+
+    assert erased_at(ledger, session.key) == [2, 3, 4, 5]
+    assert (done.messages, done.thinking_blocks) == (4, 1)
+    whole(ledger, session.key)
+
+
+def test_an_id_that_comes_again_is_another_call(ledger: Ledger) -> None:
+    """Providers that count their calls from 0 in each turn."""
+    session = new_session(ledger)
+    ledger.append(
+        session.key,
+        1,
+        [calling("0"), answering("0"), said(), calling("0"), answering("0"), said("x")],
+    )
+
+    ledger.erase_message(session.key, 1, 2)
+    assert erased_at(ledger, session.key) == [1, 2]
+    ledger.erase_message(session.key, 1, 4)
+    assert erased_at(ledger, session.key) == [1, 2, 4, 5]
+
+
+def test_a_pair_is_found_on_every_branch_that_shares_the_call(ledger: Ledger) -> None:
+    """A call that was answered once in each branch goes with all of its answers."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), calling("c"), answering("c"), said("one")])
+    two = ledger.fork(session.key, 1, 3)
+    ledger.append(session.key, two, [answering("c"), said("two")])
+    three = ledger.fork(session.key, 1, 2)
+    ledger.append(session.key, three, [calling("c"), answering("c")])
+
+    ledger.erase_message(session.key, two, 3)
+
+    assert erased_at(ledger, session.key, 1) == [2, 3]
+    assert erased_at(ledger, session.key, two) == [2, 3]
+    assert erased_at(ledger, session.key, three) == []
+    for branch in (1, two, three):
+        whole(ledger, session.key)
+        assert ledger.head(session.key, branch).position >= 3
+
+
+Step = tuple[str, int, Any]
+steps = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("append"),
+            st.integers(0, 3),
+            st.lists(
+                entries() | st.sampled_from([calling("a"), calling("a", "b"), answering("a")]),
+                min_size=1,
+                max_size=4,
+            ),
+        ),
+        st.tuples(st.just("fork"), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(st.just("erase"), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(st.just("reasoning"), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(st.just("all reasoning"), st.just(0), st.just(0)),
+    ),
+    min_size=2,
+    max_size=9,
+)
+
+
+def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
+    """What has to go with a message of one lineage, the slow way: by position."""
+    asked_by: dict[int, set[int]] = {}
+    last: dict[str, int] = {}
+    for position, message in messages:
+        if message.status == "erased":
+            continue
+        for block in message.blocks:
+            if isinstance(block, ToolResponseBlock) and block.call_id in last:
+                asked_by.setdefault(position, set()).add(last[block.call_id])
+                asked_by.setdefault(last[block.call_id], set()).add(position)
+        for block in message.tool_calls:
+            last[block.id] = position
+    found = {start}
+    while True:
+        more = {other for one in found for other in asked_by.get(one, ())} | found
+        if more == found:
+            return found
+        found = more
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(steps=steps)
+def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step]) -> None:
+    """In any history, on every branch: states equal a recount, and no other message changed."""
+    session = new_session(ledger)
+    key = session.key
+    branches = [1]
+    expected: dict[str, Message] = {}
+    for kind, which, what in steps:
+        branch = branches[which % len(branches)]
+        head = ledger.head(key, branch).position
+        if kind == "append":
+            for row in ledger.append(key, branch, what):
+                expected[row.id] = row.message
+        elif kind == "fork":
+            branches.append(ledger.fork(key, branch, min(what, head) + 1))
+        elif kind == "all reasoning":
+            ledger.erase_session(key, only="reasoning", rewrite=False)
+            expected = {id: without_thinking(message) for id, message in expected.items()}
+        elif head:
+            position = what % head + 1
+            only: Any = None if kind == "erase" else "reasoning"
+            goes = together(ledger, key, branches, branch, position) if only is None else None
+            target = ledger.get(key, branch, position).id
+            ledger.erase_message(key, branch, position, only=only, rewrite=False)
+            if goes is None:
+                expected[target] = without_thinking(expected[target])
+            for id in goes or ():
+                expected[id] = Message(role=expected[id].role, status="erased")
+
+    whole(ledger, key)
+    for branch in branches:
+        for row in ledger.history(key, branch):
+            assert expected[row.id] == row.message
+            for state in (ledger.states(key, branch, at=row.position),):
+                assert state.head.position == row.position
+
+
+def without_thinking(message: Message) -> Message:
+    return replace(
+        message, blocks=tuple(b for b in message.blocks if not isinstance(b, ThinkingBlock))
+    )
+
+
+def together(ledger: Ledger, key: int, branches: list[int], branch: int, at: int) -> set[str]:
+    """The ids of what goes with a message, in all branches that have it."""
+    lineages = [ledger.history(key, one) for one in branches]
+    start = ledger.get(key, branch, at).id
+    found: set[str] = {start}
+    while True:
+        more = set(found)
+        for rows in lineages:
+            ids = {row.position: row.id for row in rows}
+            pairs = [(row.position, row.message) for row in rows]
+            for row in rows:
+                if row.id in found:
+                    more |= {ids[one] for one in partners(pairs, row.position)}
+        if more == found:
+            return found
+        found = more
+
+
+def test_an_erased_session_leaves_no_row(ledger: Ledger) -> None:
+    """Nor a draft; the others keep theirs, and its name is free again."""
+    kept, gone = new_session(ledger), new_session(ledger)
+    for session in (kept, gone):
+        ledger.append(session.key, 1, [said(), answered(origin=Origin(model="m"))])
+        fork = ledger.fork(session.key, 1, 2)
+        ledger.append(session.key, fork, [answered()])
+        draft = ledger.begin_draft(session.key, 1)
+        ledger.add_part(draft, 1, part("so far"))
+
+    before = rows_of(ledger, kept.key)
+    done = ledger.erase_session(gone.key)
+
+    assert replace(done, copies=()) == Erased(sessions=1, messages=3, thinking_blocks=2)
+    assert set(rows_of(ledger, gone.key).values()) == {0}
+    assert before == rows_of(ledger, kept.key)
+    for missing in (
+        lambda: ledger.get_session("u", gone.id),
+        lambda: ledger.append(gone.key, 1, [said()]),
+        lambda: ledger.erase_session(gone.key),
+        lambda: ledger.erase_session(gone.key, only="reasoning"),
+        lambda: ledger.erase_message(gone.key, 1, 1),
+    ):
+        with pytest.raises(NotFound):
+            missing()
+    again = ledger.create_session("u", gone.id, encoding="o200k_base")
+    assert ledger.append(again.key, 1, [answered(origin=Origin(model="m"))])[0].position == 1
+
+
+def test_an_owner_is_erased_with_all_that_is_his(ledger: Ledger) -> None:
+    """Archived sessions too; another owner's stay; nobody is nothing."""
+    for n in range(3):
+        session = ledger.create_session("gone", f"s{n}", encoding="o200k_base")
+        ledger.append(session.key, 1, [said(), answered()])
+        ledger.archive(session.key, archived=n == 1)
+    kept = ledger.create_session("kept", "s0", encoding="o200k_base")
+    ledger.append(kept.key, 1, [said(), answered()])
+
+    only = ledger.erase_owner("gone", only="reasoning")
+    done = ledger.erase_owner("gone")
+
+    assert replace(only, copies=()) == Erased(thinking_blocks=3)
+    assert replace(done, copies=()) == Erased(sessions=3, messages=6)
+    assert ledger.sessions("gone", archived=None).items == []
+    assert len(ledger.history(kept.key, 1)[1].message.thinking) == 1
+    assert replace(ledger.erase_owner("nobody"), copies=()) == Erased()
+
+
+def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None:
+    """Also that of a reply that is being recorded, which ends for it."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), answered(), said(), answered()])
+    fork = ledger.fork(session.key, 1, 4)
+    ledger.append(session.key, fork, [answered()])
+    draft = ledger.begin_draft(session.key, fork)
+    ledger.add_part(draft, 1, part("so far"))
+
+    with pytest.raises(Conflict):
+        ledger.erase_session(session.key, only="reasoning")
+    done = ledger.erase_session(session.key, only="reasoning", resolve=resolved)
+
+    assert replace(done, copies=()) == Erased(thinking_blocks=3)
+    for branch in (1, fork):
+        assert [row.message.thinking for row in ledger.history(session.key, branch)] == (
+            [()] * ledger.head(session.key, branch).position
+        )
+        assert ledger.head(session.key, branch).last_thinking is None
+    assert ledger.history(session.key, fork)[-1].message.text == "so far"
+    whole(ledger, session.key)
+
+
+@pytest.mark.parametrize("only", [None, "reasoning"])
+def test_a_late_repeat_does_not_bring_back_what_was_erased(ledger: Ledger, only: Any) -> None:
+    """The key still stands for it, and says that it was erased; the key itself is kept nowhere."""
+    session = new_session(ledger)
+    batch = [said(), answered(), said()]
+    ledger.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
+    ledger.erase_message(session.key, 1, 2, only=only)
+
+    with pytest.raises(Conflict, match="erased") as caught:
+        ledger.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
+
+    assert len(caught.value.stored) == 3
+    assert ledger.head(session.key, 1).position == 3
+    stored = ledger._read(
+        lambda connection: (
+            driver(connection).execute("SELECT idempotency_key FROM messages").fetchall()
+        )
+    )
+    assert "CANARY" not in str(stored)
+
+
+def test_origins_that_nobody_uses_go(ledger: Ledger) -> None:
+    """And those that another message has stay."""
+    session = new_session(ledger)
+    one, two = Origin(model="one"), Origin(model="two")
+    ledger.append(session.key, 1, [answered(origin=one), answered(origin=two)])
+    ledger.append(session.key, 1, [answered(origin=one)])
+
+    ledger.erase_message(session.key, 1, 2)
+    assert rows_of(ledger, session.key)["origins"] == 1
+    ledger.erase_message(session.key, 1, 1)
+    assert rows_of(ledger, session.key)["origins"] == 1
+    ledger.erase_message(session.key, 1, 3)
+    assert rows_of(ledger, session.key)["origins"] == 0
+    assert ledger.append(session.key, 1, [answered(origin=two)])[0].message.origin == two
+    assert ledger.get(session.key, 1, 4).message.origin == two
+
+
+def test_a_message_that_is_not_there_cannot_be_erased(ledger: Ledger) -> None:
+    """And nothing changes."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said()])
+
+    for branch, position in ((1, 0), (1, 2), (1, -1), (1, 10**30), (2, 1), (0, 1)):
+        for only in (None, "reasoning"):
+            with pytest.raises(NotFound):
+                ledger.erase_message(session.key, branch, position, only=only)
+
+    assert statuses(ledger, session.key) == ["complete"]
+
+
+def test_erasing_while_others_write_and_fork(ledger: Ledger) -> None:
+    """No error, no gap, and every state is what a recount gives."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), answered()] * 20)
+    turn = [said(), calling("c"), answering("c"), answered(origin=Origin(model="m"))]
+    stop = threading.Event()
+
+    def write(n: int) -> int:
+        for turns in range(12):
+            ledger.append(session.key, 1, turn, idempotency_key=f"{n} {turns}")
+        return 12
+
+    def fork(_: int) -> int:
+        while not stop.is_set():
+            branch = ledger.fork(session.key, 1, 30)
+            ledger.append(session.key, branch, turn)
+        return 0
+
+    def erase(n: int) -> int:
+        for position in range(n, 40, 5):
+            ledger.erase_message(
+                session.key,
+                1,
+                position,
+                only=None if position % 2 else "reasoning",
+                rewrite=False,
+            )
+        return 0
+
+    with ThreadPoolExecutor(6) as pool:
+        forking = pool.submit(fork, 0)
+        writing = [pool.submit(write, n) for n in range(3)]
+        erasing = [pool.submit(erase, n) for n in (1, 3)]
+        turns = sum(one.result() for one in [*writing, *erasing])
+        stop.set()
+        forking.result()
+
+    assert ledger.head(session.key, 1).position == 40 + 4 * turns
+    whole(ledger, session.key)
+
+
+# Bytes
+
+
+def marked(name: str, chance: random.Random) -> Callable[[], str]:
+    """Texts of any length that hold a name over and over, so that any piece of one shows it."""
+    return lambda: f"<{name}>" * chance.choice([1, 1, 2, 3, 5, 9, 25, 400])
+
+
+def fill(ledger: Ledger, names: list[str], chance: random.Random, turns: int) -> dict[str, int]:
+    """Sessions whose every text, name and id is marked, written turn by turn in any order."""
+    keys: dict[str, int] = {}
+    for name in names:
+        text = marked(name, chance)
+        keys[name] = ledger.create_session(
+            f"owner <{name}>",
+            f"id <{name}>",
+            encoding="o200k_base",
+            title=text(),
+            metadata={text(): text()},
+            settings={"x": text()},
+        ).key
+    for turn in range(turns):
+        name = chance.choice(names)
+        text = marked(name, chance)
+        reply = assistant(
+            ThinkingBlock(thought=text(), source_field=f"<{name}>", signature=text()),
+            TextBlock(text=text()),
+            ToolCallBlock(id=f"<{name}> {turn}", name=text(), parameters={text(): text()}),
+            origin=Origin(model=f"<{name}> {turn % 3}", response_id=text()),
+            metadata={"x": text()},
+            finish_reason=text(),
+            usage=Usage(input=1, raw={"x": text()}),
+        )
+        result = tool(ToolResponseBlock(call_id=f"<{name}> {turn}", result=text()))
+        ledger.append(
+            keys[name],
+            1,
+            [
+                Entry(user(text()), Counts(visible=1)),
+                Entry(reply, Counts(visible=1, thinking=(1,)), {"x": text()}),
+                Entry(result, Counts(visible=1)),
+            ],
+            idempotency_key=f"<{name}> {turn}",
+        )
+    for name in names:
+        draft = ledger.begin_draft(keys[name], 1, sent={"x": name}, metadata={"x": f"<{name}>"})
+        ledger.add_part(draft, 1, part(marked(name, chance)()))
+    return keys
+
+
+def found(path: Path, name: str) -> dict[str, int]:
+    """In which files of a database a name can still be read, and how often."""
+    return {
+        file.name: count
+        for file in path.parent.iterdir()
+        if file.name.startswith(path.name)
+        for count in [file.read_bytes().count(f"<{name}>".encode())]
+        if count
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_byte_of_what_was_erased_is_left(sqlite_path: Path, seed: int) -> None:
+    """Not in the file, its WAL or its index, whatever was erased before and in any order."""
+    chance = random.Random(seed)
+    names = [f"canary {n} of {seed}" for n in range(6)]
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        keys = fill(ledger, names, chance, 200)
+        assert all(found(sqlite_path, name) for name in names)
+        chance.shuffle(names)
+        for name in names[:4]:
+            assert ledger.erase_session(keys[name]).copies == ()
+            assert found(sqlite_path, name) == {}
+        owner = f"owner <{names[4]}>"
+        assert ledger.erase_owner(owner).sessions == 1
+        assert found(sqlite_path, names[4]) == {}
+        ledger.append(keys[names[5]], 1, [answered("a", "b")], resolve=resolved)
+        whole(ledger, keys[names[5]])
+
+
+def test_no_byte_of_an_erased_message_is_left(sqlite_path: Path) -> None:
+    """Nor of reasoning alone; the other messages of the session are all there."""
+    chance = random.Random(7)
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        keys = fill(ledger, ["other"], chance, 100)
+        key = keys["other"]
+        ledger.append(key, 1, [said("<said>" * 2000)], resolve=resolved)
+        ledger.append(key, 1, [answered("<kept>", "<thought>" * 2000)])
+        ledger.append(key, 1, [answered("kept", "<all>" * 2000) for _ in range(20)])
+        last = ledger.head(key, 1).position
+
+        ledger.erase_message(key, 1, last - 21)
+        assert found(sqlite_path, "said") == {}
+        ledger.erase_message(key, 1, last - 20, only="reasoning")
+        assert found(sqlite_path, "thought") == {}
+        assert found(sqlite_path, "kept")
+        ledger.erase_session(key, only="reasoning")
+        assert found(sqlite_path, "all") == {}
+        assert found(sqlite_path, "other")
+        whole(ledger, key)
+
+
+def test_a_row_is_gone_from_the_server(postgres_url: str) -> None:
+    """From every table; its dead versions go with the server's next vacuum."""
+    with Ledger.open(postgres_url) as ledger:
+        keys = fill(ledger, ["gone", "kept"], random.Random(1), 30)
+
+        ledger.erase_session(keys["gone"])
+
+        def dump(connection: Any) -> str:
+            return str(
+                [
+                    driver(connection).execute(f"SELECT * FROM {name}").fetchall()  # noqa: S608
+                    for name in metadata.tables
+                ]
+            )
+
+        text = ledger._read(dump)
+        assert "<gone>" not in text
+        assert "<kept>" in text
+
+
+def test_files_that_still_hold_it_are_named(sqlite_path: Path) -> None:
+    """Copies made before upgrades, and the file itself where it was not to be rewritten."""
+    copy = sqlite_path.with_name("chat.db.before-0002")
+    half = sqlite_path.with_name(".chat.db.before-0002.x.new")
+    sqlite_path.with_name("notes.txt").write_text("not ours")
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said(), said(), said()])
+        assert ledger.erase_message(session.key, 1, 1).copies == ()
+        for made in (copy, half):
+            made.write_bytes(b"an older one")
+
+        rewritten = ledger.erase_message(session.key, 1, 2)
+        nothing = ledger.erase_message(session.key, 1, 2)
+        not_rewritten = ledger.erase_message(session.key, 1, 3, rewrite=False)
+
+    assert rewritten.copies == nothing.copies == (str(half), str(copy))
+    assert not_rewritten.copies == (str(sqlite_path), str(half), str(copy))
+
+
+def test_a_reader_elsewhere_does_not_hold_erasing_up(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps its snapshot; the files that therefore still hold the bytes are named."""
+    monkeypatch.setattr(sqlite, "_SCRUB_MS", 50)
+    reader = LIBRARY.connect(sqlite_path, isolation_level=None)
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said("<gone>"), said()])
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM messages").fetchone()
+
+        done = ledger.erase_message(session.key, 1, 1)
+
+        assert done.messages == 1
+        assert f"{sqlite_path}-wal" in done.copies
+        assert reader.execute("SELECT text FROM bodies WHERE position = 1").fetchone() == (
+            "<gone>",
+        )
+        reader.execute("ROLLBACK")
+        assert ledger.erase_message(session.key, 1, 2).copies == ()
+        assert found(sqlite_path, "gone") == {}
+    reader.close()
+
+
+def test_a_writer_elsewhere_does_not_hold_erasing_up(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is erased stays so; that the file could not be rewritten is told."""
+    monkeypatch.setattr(sqlite, "_SCRUB_MS", 50)
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said("<gone>")])
+        ledger._write(lambda connection: None)
+        plain = ledger._database.scrub
+
+        def with_a_writer(*, rewrite: bool) -> tuple[str, ...]:
+            holder = LIBRARY.connect(sqlite_path, isolation_level=None)
+            holder.execute("BEGIN IMMEDIATE")
+            try:
+                return plain(rewrite=rewrite)
+            finally:
+                holder.close()
+
+        monkeypatch.setattr(ledger._database, "scrub", with_a_writer)
+        done = ledger.erase_message(session.key, 1, 1)
+
+        assert done.messages == 1
+        assert str(sqlite_path) in done.copies
+        assert erased_at(ledger, session.key) == [1]
+
+
+def test_a_store_in_memory_erases_too() -> None:
+    """There is no file to rewrite."""
+    with Ledger.open("sqlite://") as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said()])
+
+        assert ledger.erase_message(session.key, 1, 1) == Erased(messages=1)
+
+
+@given(any_text)
+def test_what_stands_for_a_key_says_nothing(key: str) -> None:
+    """32 hexadecimal digits, whatever the key."""
+    column = columns.repeat(key)
+
+    assert len(column) == 32
+    assert int(column, 16) >= 0
+    assert column == columns.repeat(key)

@@ -1,0 +1,317 @@
+"""Verify: what is damaged is found and placed, and nothing else is."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from reasoning_store.blocks import Counts, Origin, ToolCallBlock, Usage, assistant, user
+from reasoning_store.errors import CorruptRow, NotFound
+from reasoning_store.ledger import sqlite
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.values import Entry, Problem
+
+from .histories import answered, new_session, part, said
+from .test_erase import Step, answering, calling, steps
+
+LIBRARY: Any = sqlite.library()
+SECRET = "the text of a conversation"
+
+
+def history(ledger: Ledger) -> Any:
+    """A session with a bit of everything."""
+    session = new_session(ledger, title=SECRET)
+    key = session.key
+    reply = Entry(
+        assistant(
+            *answered(SECRET, SECRET).message.blocks,
+            origin=Origin(provider="p", response_id=SECRET),
+            usage=Usage(input=5, output=7, reasoning=3),
+            metadata={10: 1, 9: {SECRET: None}},  # type: ignore[dict-item]
+        ),
+        Counts(visible=3, thinking=(4,)),
+        {"provider": "p"},
+    )
+    ledger.append(key, 1, [said(SECRET), reply, said(SECRET), calling("c"), answering("c")])
+    ledger.append(key, 1, [said(SECRET), reply, said(SECRET)], idempotency_key=SECRET)
+    two = ledger.fork(key, 1, 6)
+    ledger.append(key, two, [said(SECRET), answered(), answered()])
+    ledger.fork(key, two, 8)
+    ledger.compact(key, 1, 1, 2, said(SECRET))
+    ledger.compact(key, 1, 1, 5, said(SECRET))
+    draft = ledger.begin_draft(key, two)
+    ledger.add_part(draft, 1, part(SECRET))
+    return session
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(steps=steps)
+def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]) -> None:
+    """Whatever was appended, forked and erased, in any order."""
+    session = new_session(ledger)
+    branches = [1]
+    for kind, which, what in steps:
+        branch = branches[which % len(branches)]
+        head = ledger.head(session.key, branch).position
+        if kind == "append":
+            ledger.append(session.key, branch, what)
+        elif kind == "fork":
+            branches.append(ledger.fork(session.key, branch, min(what, head) + 1))
+        elif kind == "all reasoning":
+            ledger.erase_session(session.key, only="reasoning", rewrite=False)
+        elif head:
+            only: Any = None if kind == "erase" else "reasoning"
+            ledger.erase_message(session.key, branch, what % head + 1, only=only, rewrite=False)
+
+    verified = ledger.verify(session.key)
+
+    own = [ledger.get_branch(session.key, branch) for branch in branches]
+    assert verified.problems == ()
+    assert verified.messages == sum(one.next_position - one.first for one in own)
+
+
+def test_a_store_is_gone_through_session_by_session(ledger: Ledger) -> None:
+    """All of them, with their forks, drafts, compactions and erased messages."""
+    sessions = [history(ledger) for _ in range(3)]
+    ledger.erase_message(sessions[0].key, 1, 4)
+    ledger.erase_session(sessions[1].key, only="reasoning", resolve=lambda draft: said("x"))
+
+    verified = ledger.verify()
+
+    assert verified.ok, verified
+    assert (verified.sessions, verified.messages) == (3, 34)
+    with pytest.raises(NotFound):
+        ledger.verify(5)
+
+
+def damage(url: str, statement: str) -> None:
+    """Change rows behind the store's back, with nobody to watch over keys."""
+    if url.startswith("sqlite"):
+        raw = LIBRARY.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        raw.execute("PRAGMA foreign_keys=OFF")
+        raw.execute(statement)
+        raw.close()
+        return
+    with Ledger.open(url) as ledger:
+
+        def work(connection: Any) -> None:
+            driver(connection).execute("SET LOCAL session_replication_role = replica")
+            driver(connection).execute(statement)
+
+        ledger._write(work)
+
+
+DAMAGES: list[tuple[str, str, int | None, int | None]] = [
+    ("UPDATE bodies SET text = 'another' WHERE branch = 1 AND position = 6", "digest", 1, 6),
+    ("UPDATE thinking_blocks SET thought = 'x' WHERE branch = 1 AND position = 2", "digest", 1, 2),
+    ("UPDATE messages SET role = 'tool' WHERE branch = 1 AND position = 6", "digest", 1, 6),
+    ("UPDATE messages SET status = 'erased' WHERE branch = 2 AND position = 7", "digest", 2, 7),
+    ("UPDATE messages SET visible = 9 WHERE branch = 2 AND position = 7", "state", 2, 7),
+    ("UPDATE messages SET thinking = 9 WHERE branch = 2 AND position = 7", "columns", 2, 7),
+    ("UPDATE messages SET input = 9 WHERE branch = 1 AND position = 2", "columns", 1, 2),
+    ("UPDATE messages SET has_call = 1 WHERE branch = 1 AND position = 2", "columns", 1, 2),
+    ("UPDATE thinking_blocks SET tokens = 9 WHERE branch = 1 AND position = 2", "columns", 1, 2),
+    ("UPDATE messages SET sum_visible = 9 WHERE branch = 1 AND position = 4", "state", 1, 4),
+    ("UPDATE messages SET last_sent = 1 WHERE branch = 1 AND position = 8", "state", 1, 8),
+    ("UPDATE branches SET sum_portable = 9 WHERE branch = 3", "state", 3, None),
+    ("UPDATE branches SET segments = '[[1,1,3]]' WHERE branch = 2", "lineage", 2, None),
+    ("UPDATE branches SET segments = '[[1,1' WHERE branch = 2", "unreadable", None, None),
+    ("UPDATE branches SET next_position = 8 WHERE branch = 1", "gap", 1, None),
+    ("UPDATE branches SET next_position = 10 WHERE branch = 1", "gap", 1, None),
+    ("DELETE FROM messages WHERE branch = 1 AND position = 3", "gap", 1, None),
+    ("DELETE FROM messages WHERE branch = 1 AND position = 3", "unreadable", 1, 3),
+    ("DELETE FROM messages WHERE branch = 1 AND position = 3", "stray", 1, 3),
+    ("DELETE FROM bodies WHERE branch = 1 AND position = 3", "unreadable", 1, 3),
+    ("DELETE FROM thinking_blocks WHERE branch = 2 AND position = 7", "unreadable", 2, 7),
+    ("UPDATE bodies SET data = '{' WHERE branch = 1 AND position = 4", "unreadable", 1, 4),
+    ("UPDATE bodies SET sent = '{' WHERE branch = 1 AND position = 2", "unreadable", 1, 2),
+    (
+        "UPDATE messages SET opaque = '{\"x\":1}' WHERE branch = 1 AND position = 4",
+        "unreadable",
+        1,
+        4,
+    ),
+    ("UPDATE messages SET batch = 9 WHERE batch IS NOT NULL", "batch", 1, 6),
+    ('UPDATE origins SET origin = \'{"provider":"q"}\'', "origin", None, None),
+    ("DELETE FROM origins", "stray", 1, 2),
+    ("DELETE FROM branches WHERE branch = 3", "session", None, None),
+    ("UPDATE sessions SET current_branch = 7", "session", None, None),
+    ("UPDATE sessions SET next_branch = 3", "session", None, None),
+    ("UPDATE sessions SET owner = '\"other\"'", "session", None, None),
+    ("UPDATE sessions SET metadata = '{'", "unreadable", None, None),
+    ("UPDATE sessions SET sum_reasoning = 1", "budget", None, None),
+    ("DELETE FROM sessions", "stray", None, None),
+    ("DELETE FROM draft_parts", "unreadable", 2, None),
+    ("DELETE FROM drafts", "unreadable", 2, None),
+    ("UPDATE compactions SET last = 40 WHERE number = 2", "compaction", 1, None),
+    ("UPDATE compactions SET superseded_by = 7 WHERE number = 1", "compaction", 1, None),
+    ("UPDATE compactions SET superseded_by = NULL WHERE number = 1", "compaction", 1, None),
+    ("UPDATE compactions SET summary = '{' WHERE number = 1", "unreadable", 1, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "branch", "position"), DAMAGES, ids=lambda value: str(value)[:70]
+)
+def test_damage_is_found_and_placed(
+    url: str, statement: str, code: str, branch: int | None, position: int | None
+) -> None:
+    """By its kind, its session, branch and position; never with the text of a conversation."""
+    with Ledger.open(url) as ledger:
+        session = history(ledger)
+        other = history(ledger)
+    damage(
+        url,
+        f"{statement}{' AND' if 'WHERE' in statement else ' WHERE'} session_key = {session.key}",
+    )
+
+    with Ledger.open(url) as ledger:
+        found = ledger.verify().problems
+        if code != "stray" or "sessions" not in statement:
+            assert set(ledger.verify(session.key).problems) == set(found)
+        assert ledger.verify(other.key).ok
+
+    assert (code, branch, position) in {(one.code, one.branch, one.position) for one in found}
+    assert {session.key} == {one.session_key for one in found}
+    assert SECRET not in str([replace(one, session=None) for one in found])
+
+
+def test_one_damaged_row_is_not_a_problem_for_each_behind_it(ledger: Ledger) -> None:
+    """A wrong sum is told where it is wrong, and where it would go on."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), answered()] * 300)
+    ledger._write(
+        lambda connection: driver(connection).execute(
+            "UPDATE messages SET sum_visible = 9 WHERE position = 100"
+        )
+    )
+
+    found = ledger.verify().problems
+
+    assert [(one.code, one.position) for one in found] == [("state", 100), ("state", 101)]
+    assert {(one.owner, one.session) for one in found} == {("u", session.id)}
+
+
+def test_a_flipped_byte_in_a_text_is_found(sqlite_path: Path) -> None:
+    """The engine's own check is content with it; the digest is not."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said("before"), said("what was said"), said("after")])
+    data = sqlite_path.read_bytes()
+    assert data.count(b"what was said") == 1
+    sqlite_path.write_bytes(data.replace(b"what was said", b"what was sbid"))
+
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        found = ledger.verify().problems
+
+    assert found == (
+        Problem("digest", "the message is not the one written", session.key, 1, 2, "u", session.id),
+    )
+
+
+def test_a_damaged_page_does_not_hide_the_rest(sqlite_path: Path) -> None:
+    """What can be read is gone through; what cannot is named."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        sessions = [new_session(ledger) for _ in range(2)]
+        for n in range(60):
+            for session in sessions:
+                ledger.append(session.key, 1, [said(f"{session.id} {n} " + "x" * 500)])
+    data = bytearray(sqlite_path.read_bytes())
+    at = data.index(f"{sessions[0].id} 30 ".encode()) // 4096 * 4096
+    data[at : at + 4096] = bytes([255]) * 4096
+    sqlite_path.write_bytes(data)
+
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        found = ledger.verify()
+
+    assert (found.sessions, found.messages) == (2, 120)
+    unreadable = {one.position for one in found.problems if one.code == "unreadable"}
+    assert 31 in unreadable
+    assert len(unreadable) < 40
+    assert "integrity" in {one.code for one in found.problems}
+
+
+def test_a_store_that_is_in_use_has_no_false_alarms(ledger: Ledger) -> None:
+    """Appends, forks and erasures go on while it is gone through."""
+    sessions = [new_session(ledger) for _ in range(3)]
+    stop = threading.Event()
+    failed: list[BaseException] = []
+
+    def use() -> None:
+        n = 0
+        try:
+            while not stop.is_set():
+                n += 1
+                key = sessions[n % 3].key
+                ledger.append(key, 1, [said(), calling("c"), answering("c"), answered()])
+                if n % 3 == 0:
+                    ledger.erase_message(key, 1, n, rewrite=False)
+                if n % 4 == 0:
+                    ledger.append(key, ledger.fork(key, 1, n), [said()])
+        except BaseException as error:
+            failed.append(error)
+
+    writer = threading.Thread(target=use)
+    writer.start()
+    try:
+        found = [ledger.verify().problems for _ in range(15)]
+    finally:
+        stop.set()
+        writer.join()
+
+    assert failed == []
+    assert found == [()] * 15
+
+
+def test_it_only_reads(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one write, and memory that holds a page of messages at a time."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        history(ledger)
+
+        def refuse(*_: Any, **__: Any) -> Any:
+            raise AssertionError("verify wrote")
+
+        monkeypatch.setattr(ledger._database, "write", refuse)
+        assert ledger.verify().ok
+
+
+def test_a_message_whose_keys_are_numbers_is_what_was_written(ledger: Ledger) -> None:
+    """JSON makes strings of them, which sort in another order."""
+    session = new_session(ledger)
+    odd: Any = {10: {3: 0, 20: [{1.5: 1, True: 2, None: 3}]}, 9: 1}
+    call = ToolCallBlock(id="1", name="f", parameters=odd)
+    ledger.append(
+        session.key,
+        1,
+        [Entry(user("x", metadata=odd), Counts()), Entry(assistant(call), Counts())],
+        idempotency_key="k",
+    )
+
+    assert ledger.verify().ok
+    again = [Entry(user("x", metadata=odd), Counts()), Entry(assistant(call), Counts())]
+    assert not ledger.append(session.key, 1, again, idempotency_key="k")[0].is_new
+
+
+def test_a_damaged_session_can_still_be_told_apart(ledger: Ledger) -> None:
+    """A session that cannot be opened is a problem, not the end of the report."""
+    sessions = [history(ledger) for _ in range(3)]
+    ledger._write(
+        lambda connection: driver(connection).execute(
+            f"UPDATE branches SET segments = '[' WHERE session_key = {sessions[1].key}"  # noqa: S608
+        )
+    )
+
+    with pytest.raises(CorruptRow):
+        ledger.history(sessions[1].key, 1)
+    verified = ledger.verify()
+
+    assert verified.sessions == 3
+    assert {(one.code, one.session_key) for one in verified.problems} == {
+        ("unreadable", sessions[1].key)
+    }

@@ -1,0 +1,367 @@
+"""Windows: the latest messages, or the next ones, that fit; and no pair parted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasoning_store.blocks import (
+    Block,
+    Counts,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    assistant,
+    tool,
+    user,
+)
+from reasoning_store.errors import NotFound, UsageError
+from reasoning_store.ledger import paging, windows
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.values import Entry, StoredRow
+
+from .histories import answered, new_session, said
+
+
+def asks(*ids: str) -> Entry:
+    calls = [ToolCallBlock(id=one, name="f") for one in ids]
+    return Entry(assistant(*calls), Counts(visible=10))
+
+
+def answers(*ids: str) -> Entry:
+    return Entry(tool(*[ToolResponseBlock(call_id=one) for one in ids]), Counts(visible=10))
+
+
+def thinks() -> Entry:
+    return Entry(assistant(ThinkingBlock(thought="t")), Counts(thinking=(10,)))
+
+
+def positions(ledger: Ledger, key: int, **window: Any) -> list[int]:
+    return [row.position for row in ledger.history(key, 1, **window)]
+
+
+# By count
+
+
+def test_a_window_by_count_grows_to_keep_a_response_with_its_call(ledger: Ledger) -> None:
+    """Parallel calls too; a window that begins before them is as long as was asked."""
+    session = new_session(ledger)
+    ledger.append(
+        session.key, 1, [said(), asks("a", "b"), answers("a"), answers("b"), answered(), said()]
+    )
+
+    read = {n: positions(ledger, session.key, limit=n) for n in range(7)}
+
+    assert read == {
+        0: [],
+        1: [6],
+        2: [5, 6],
+        3: [2, 3, 4, 5, 6],
+        4: [2, 3, 4, 5, 6],
+        5: [2, 3, 4, 5, 6],
+        6: [1, 2, 3, 4, 5, 6],
+    }
+    assert positions(ledger, session.key, limit=1, before=5) == [2, 3, 4]
+    assert [row.position for row in ledger.history(session.key, 1, limit=3, thinking=False)] == [
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
+
+
+def test_a_window_from_a_place_on_grows_at_its_end(ledger: Ledger) -> None:
+    """The place itself stays: pages stand side by side."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), asks("a"), said("hurry"), answers("a"), said()])
+
+    assert positions(ledger, session.key, after=0, limit=1) == [1]
+    assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3, 4]
+    assert positions(ledger, session.key, after=2, limit=2) == [3, 4]
+    assert positions(ledger, session.key, after=3, limit=9) == [4, 5]
+
+
+def test_reasoning_that_is_a_message_of_its_own_stays_with_its_call(ledger: Ledger) -> None:
+    """Where nothing stands between them."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), thinks(), asks("a"), answers("a"), thinks(), said()])
+
+    assert positions(ledger, session.key, limit=2, before=5) == [2, 3, 4]
+    assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3, 4]
+    assert positions(ledger, session.key, limit=1) == [6]
+    assert positions(ledger, session.key, limit=2) == [5, 6]
+
+
+def test_an_answer_that_nobody_asked_for_moves_nothing(ledger: Ledger) -> None:
+    """Nor does a call that nobody answered."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), answered()] * 3 + [answers("x"), asks("y"), said()])
+
+    for limit in range(9):
+        assert positions(ledger, session.key, limit=limit) == list(range(10 - limit, 10))
+        assert positions(ledger, session.key, after=0, limit=limit) == list(range(1, limit + 1))
+
+
+# By tokens
+
+
+def test_a_window_by_tokens_holds_the_latest_that_fit(ledger: Ledger) -> None:
+    """All thinking counted; both limits together are the narrower."""
+    session = new_session(ledger)
+    for n in range(20):
+        ledger.append(session.key, 1, [Entry(user(str(n)), Counts(visible=10)), thinks()])
+
+    assert positions(ledger, session.key, tokens=0) == []
+    assert positions(ledger, session.key, tokens=9) == []
+    assert positions(ledger, session.key, tokens=10) == [40]
+    assert positions(ledger, session.key, tokens=35) == [38, 39, 40]
+    assert positions(ledger, session.key, tokens=399) == list(range(2, 41))
+    assert positions(ledger, session.key, tokens=400) == list(range(1, 41))
+    assert positions(ledger, session.key, tokens=10**12) == list(range(1, 41))
+    assert positions(ledger, session.key, tokens=35, before=10) == [7, 8, 9]
+    assert positions(ledger, session.key, tokens=35, after=10) == [11, 12, 13]
+    assert positions(ledger, session.key, tokens=35, limit=2) == [39, 40]
+    assert positions(ledger, session.key, tokens=35, limit=9) == [38, 39, 40]
+    assert positions(ledger, session.key, tokens=35, after=39) == [40]
+    assert positions(ledger, session.key, tokens=35, after=10**30) == []
+    with pytest.raises(UsageError):
+        positions(ledger, session.key, tokens=-1)
+    with pytest.raises(NotFound):
+        ledger.history(session.key, 2, tokens=5)
+
+
+def test_a_window_by_tokens_shrinks_to_keep_pairs_together(ledger: Ledger) -> None:
+    """It never holds more than was asked for."""
+    session = new_session(ledger)
+    ledger.append(
+        session.key, 1, [said("0123456789"), asks("a"), answers("a"), thinks(), asks("b")]
+    )
+
+    read = {n: positions(ledger, session.key, tokens=n) for n in (10, 20, 30, 40, 50)}
+
+    assert read == {10: [], 20: [4, 5], 30: [4, 5], 40: [2, 3, 4, 5], 50: [1, 2, 3, 4, 5]}
+    assert positions(ledger, session.key, after=0, tokens=20) == [1]
+    assert positions(ledger, session.key, after=0, tokens=40) == [1, 2, 3]
+
+
+ids = st.sampled_from(["a", "b", "c"])
+blocks: st.SearchStrategy[Block] = st.one_of(
+    st.builds(TextBlock, text=st.just("x")),
+    st.builds(ThinkingBlock, thought=st.just("t")),
+    st.builds(ThinkingBlock, thought=st.just("t"), signature=st.just("s")),
+    st.builds(ToolCallBlock, id=ids, name=st.just("f")),
+    st.builds(ToolResponseBlock, call_id=ids),
+)
+
+
+@st.composite
+def tied(draw: st.DrawFn) -> Entry:
+    """A message that may call, answer and think, in any role."""
+    message = Message(
+        role=draw(st.sampled_from(["user", "assistant", "assistant", "tool"])),
+        blocks=tuple(draw(st.lists(blocks, max_size=3))),
+    )
+    tokens = st.integers(0, 20)
+    return Entry(
+        message,
+        Counts(visible=draw(tokens), thinking=tuple(draw(tokens) for _ in message.thinking)),
+    )
+
+
+def tokens_of(rows: Sequence[StoredRow]) -> int:
+    return sum(row.counts.visible + sum(row.counts.thinking) for row in rows)
+
+
+@settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    history=st.lists(tied(), min_size=1, max_size=24),
+    fork=st.integers(0, 24),
+    after=st.none() | st.integers(0, 26),
+    before=st.none() | st.integers(0, 26),
+    limit=st.none() | st.integers(0, 26),
+    tokens=st.none() | st.integers(0, 300),
+    context=st.integers(1, 8),
+)
+def test_a_window_is_what_slicing_and_mending_give(
+    ledger: Ledger,
+    history: list[Entry],
+    fork: int,
+    after: int | None,
+    before: int | None,
+    limit: int | None,
+    tokens: int | None,
+    context: int,
+) -> None:
+    """Against a list of all messages, across a fork, however much is looked at first."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, history)
+    branch = ledger.fork(session.key, 1, min(fork, len(history)) + 1)
+    if fork < len(history):
+        ledger.append(session.key, branch, history[fork:])
+    rows = ledger.history(session.key, branch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paging, "_CONTEXT", context)
+        found = ledger.history(
+            session.key, branch, limit=limit, tokens=tokens, after=after, before=before
+        )
+        light = ledger.history(
+            session.key,
+            branch,
+            limit=limit,
+            tokens=tokens,
+            after=after,
+            before=before,
+            thinking=False,
+        )
+
+    expected = sliced(rows, after, before, limit, tokens)
+    assert [row.position for row in found] == [row.position for row in expected]
+    assert found == expected
+    assert [row.position for row in light] == [row.position for row in expected]
+    assert tokens is None or tokens_of(found) <= tokens
+    assert limit is None or tokens is None or len(found) <= limit
+
+
+def sliced(
+    rows: list[StoredRow],
+    after: int | None,
+    before: int | None,
+    limit: int | None,
+    tokens: int | None,
+) -> list[StoredRow]:
+    """The same window, the long way."""
+    inside = [
+        row
+        for row in rows
+        if (after or 0) < row.position < (len(rows) + 1 if before is None else before)
+    ]
+    forward = after is not None and before is None
+    kept: list[StoredRow] = []
+    for row in inside if forward else reversed(inside):
+        if len(kept) == limit or (tokens is not None and tokens_of([*kept, row]) > tokens):
+            break
+        kept.append(row)
+    if not kept or len(kept) == len(inside):
+        return kept if forward else kept[::-1]
+    starts = [1, *(row.position for row in rows if row.message.starts_turn)]
+    if forward:
+        cut = kept[-1].position
+        behind = [start for start in starts if start > cut]
+        reach = behind[1] if len(behind) > 1 else len(rows) + 1
+        near = [row for row in inside if row.position < reach]
+    else:
+        cut = kept[-1].position - 1
+        turn = max([start for start in starts if start <= max(cut, 1)])
+        turn = max([start for start in starts if start < turn] or [1])
+        near = [row for row in inside if row.position >= turn]
+    pairs = mended(near)
+    moves_later = forward == (tokens is None)
+    while parted := [pair for pair in pairs if pair[0] <= cut < pair[1]]:
+        cut = max(late for _, late in parted) if moves_later else min(parted)[0] - 1
+    return [row for row in inside if (row.position <= cut) == forward]
+
+
+def mended(rows: Sequence[StoredRow]) -> list[tuple[int, int]]:
+    """The pairs of positions that belong together."""
+    pairs = []
+    for n, row in enumerate(rows):
+        for block in row.message.blocks:
+            if isinstance(block, ToolResponseBlock):
+                asked = [
+                    one.position
+                    for one in rows[:n]
+                    if any(call.id == block.call_id for call in one.message.tool_calls)
+                ]
+                pairs += [(asked[-1], row.position)] if asked else []
+        before = rows[n - 1] if n else None
+        if (
+            before is not None
+            and before.message.role == row.message.role == "assistant"
+            and before.message.thinking
+            and not before.message.tool_calls
+            and row.message.tool_calls
+        ):
+            pairs.append((before.position, row.position))
+    return pairs
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.integers(0, 300))
+def test_the_widest_that_fits_is_found(costs: list[int], budget: int) -> None:
+    """Whatever each costs, nothing too."""
+    sums = [sum(costs[:n]) for n in range(len(costs) + 1)]
+
+    found = windows.widest(len(costs), lambda widths: [sums[n] for n in widths], budget)
+
+    assert found == max(n for n in range(len(sums)) if sums[n] <= budget)
+
+
+def test_windows_read_as_much_at_5000_messages_as_at_100(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same statements and the same number of rows, by count and by tokens."""
+    session = new_session(ledger)
+    turn = [said("0123456789"), asks("a"), answers("a"), answered("x" * 5, "t" * 5)]
+    work: list[int] = []
+    plain, each = Sql.rows, Sql.each
+
+    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
+        rows = plain(self, connection, params)  # type: ignore[arg-type]
+        work.append(len(rows))
+        return rows
+
+    def counting_each(self: Sql, connection: object, params: object) -> Any:
+        rows = list(each(self, connection, params))  # type: ignore[arg-type]
+        work.append(len(rows))
+        return iter(rows)
+
+    def reads(**window: Any) -> list[int]:
+        work.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Sql, "rows", counting)
+            patch.setattr(Sql, "each", counting_each)
+            ledger.history(session.key, 1, **window)
+        return list(work)
+
+    windows_: list[dict[str, int]] = [
+        {"limit": 10},
+        {"tokens": 335},
+        {"tokens": 335, "before": 90},
+        {"limit": 11, "after": 7},
+        {"tokens": 335, "after": 7},
+    ]
+    ledger.append(session.key, 1, turn * 25)
+    few = [reads(**window) for window in windows_]
+    ledger.append(session.key, 1, turn * 1225)
+    many = [reads(**window) for window in windows_]
+
+    assert few == many
+    assert max(len(statements) for statements in few) < 25
+    assert max(sum(statements) for statements in few) < 160
+
+
+def test_a_cut_is_told_whether_it_parts_a_pair(ledger: Ledger) -> None:
+    """At the end of a turn: a call that is answered in the next one."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), asks("a"), answers("a"), answered()])
+    ledger.append(session.key, 1, [said(), asks("b"), said("hurry"), answers("b")])
+    ledger.append(session.key, 1, [said(), asks("c"), said()])
+
+    assert [ledger.splits(session.key, 1, at) for at in (4, 6, 8, 10, 11)] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
+    for absent in (0, 12, -1):
+        with pytest.raises(NotFound):
+            ledger.splits(session.key, 1, absent)
