@@ -15,10 +15,10 @@ demo: $(VENV)/installed ## the main job in a minute: no key, no network
 	@$(BIN)/reasoning-store demo
 
 test: $(VENV)/installed-dev ## the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -q -n auto
 
 test-long: $(VENV)/installed-dev ## the tests, the slow durability ones in full
-	@$(BIN)/python -m pytest -m "long or not long"
+	@$(BIN)/python -m pytest -q -n auto -m "long or not long"
 
 check: lint types test ## everything that must be green before a commit
 

@@ -17,13 +17,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy import URL, create_engine, make_url
 
 from reasoning_store.ledger import engine
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.postgres import DRIVER
+
+# Time never decides a test; in CI the examples are the same at every run.
+_PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+hypothesis_settings.register_profile("here", **_PATIENT)
+hypothesis_settings.register_profile("ci", derandomize=True, **_PATIENT)
+hypothesis_settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 _numbers = count()
 
