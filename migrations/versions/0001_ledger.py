@@ -191,6 +191,7 @@ def upgrade() -> None:
         need("next_position"),
         *state(),
         may("draft", sa.Text),
+        need("next_compaction", sa.Integer),
         need("created_at"),
         primary("branches", "branch"),
         belongs("branches", "sessions"),

@@ -5,7 +5,7 @@ answers what a request needs to know from a constant number of rows. It imports 
 codec and errors; it knows no policy, no provider and no tokenizer: counts arrive as values.
 
     keys                the 63-bit key that every row starts with
-    values              what the verbs take and give
+    values, summaries   what the verbs take and give
     carried             how the state of a conversation grows, as arithmetic
     columns, rows       values to columns, columns to values; pure
     tables              the schema

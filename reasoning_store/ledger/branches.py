@@ -11,19 +11,18 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, insert, literal_column, select, union_all
+from sqlalchemy import Connection, bindparam, insert, literal_column, select, union_all
 
 from reasoning_store.errors import CorruptRow, NotFound
 from reasoning_store.ledger import columns, rows, sessions
 from reasoning_store.ledger.carried import NOTHING
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import branches, compactions, messages
+from reasoning_store.ledger.tables import branches, messages
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import BranchRow, Segment, State
 
 _b = branches.c
 _m = messages.c
-_c = compactions.c
 STATE = (
     "sum_visible",
     "sum_portable",
@@ -54,7 +53,7 @@ _GET = Sql(
     select(
         *_COLUMNS,
         sessions_table.c.encoding,
-        exists().where(_c.session_key == _b.session_key, _c.branch == _b.branch),
+        _b.next_compaction,
     )
     .where(_THESE, _b.branch == bindparam("branch"))
     .where(sessions_table.c.session_key == bindparam("key"))
@@ -105,13 +104,13 @@ def get(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str]:
     return look(connection, key, branch)[:2]
 
 
-def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, bool]:
-    """Return the same, and whether there ever was a compaction on the branch."""
+def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, int]:
+    """Return the same, and the number that the branch's next compaction will have."""
     check(branch)
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
         raise no_branch()
-    return _row(row[:-2]), rows.parsed(row[-2]), bool(row[-1])
+    return _row(row[:-2]), rows.parsed(row[-2]), row[-1]
 
 
 def check(branch: int) -> None:
@@ -193,7 +192,7 @@ def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: 
     """Write a branch that shares the positions before ``at``, and return its number."""
     # First, since it holds the session: an erasure could change the state that is copied.
     number = sessions.take_branch_number(connection, key)
-    parent, _ = get(connection, key, branch)
+    parent, _, next_compaction = look(connection, key, branch)
     if not 1 <= at <= parent.next_position:
         raise no_position()
     state = states(connection, key, parent, [at - 1])[at - 1][0]
@@ -208,6 +207,7 @@ def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: 
             "segments": json.dumps(shared, separators=(",", ":")),
             "next_position": at,
             "draft": None,
+            "next_compaction": next_compaction,
             "created_at": created_at,
             **columns.state_columns(state),
         },

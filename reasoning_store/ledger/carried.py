@@ -14,7 +14,8 @@ from dataclasses import replace
 from itertools import accumulate
 
 from reasoning_store.blocks import Block, Counts, Exactness, ThinkingBlock, ToolCallBlock
-from reasoning_store.ledger.values import OwnThinking, State, SummaryRange
+from reasoning_store.ledger.summaries import SummaryRange
+from reasoning_store.ledger.values import OwnThinking, State
 
 NOTHING = State()
 

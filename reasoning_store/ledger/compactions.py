@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts
@@ -22,18 +22,13 @@ from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import branches, carried
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.summaries import Basis, CompactionRow, SummaryRange
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions
-from reasoning_store.ledger.values import (
-    EXACTNESS,
-    Basis,
-    BranchRow,
-    CompactionRow,
-    Entry,
-    SummaryRange,
-)
+from reasoning_store.ledger.values import EXACTNESS, BranchRow, Entry
 
-_c = compactions.c
+_b, _c = branches_table.c, compactions.c
+_BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _THESE = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
 _THIS = (*_THESE, _c.number == bindparam("this"))
 _WHOLE = (
@@ -51,14 +46,14 @@ _WHOLE = (
     _c.undone_at,
 )
 
-_LOCK = Sql(
-    select(branches_table.c.branch)
-    .where(
-        branches_table.c.session_key == bindparam("key"), branches_table.c.branch == bindparam("of")
-    )
-    .with_for_update()
+# Either locks the branch, so that what is in force cannot change meanwhile.
+_TAKE = Sql(
+    update(branches_table)
+    .where(*_BRANCH)
+    .values(next_compaction=_b.next_compaction + 1)
+    .returning(_b.next_compaction - 1)
 )
-_NEXT = Sql(select(func.coalesce(func.max(_c.number), 0) + 1).where(*_THESE))
+_LOCK = Sql(select(_b.branch).where(*_BRANCH).with_for_update())
 _INSERT = Sql(insert(compactions))
 _GET = Sql(select(*_WHOLE).where(*_THIS))
 _LIST = Sql(select(*_WHOLE).where(*_THESE).order_by(_c.number))
@@ -197,8 +192,11 @@ def compact(
     expected: Basis | None,
     now: int,
 ) -> CompactionRow:
-    """Write a summary for a range of the branch, which is locked meanwhile."""
-    _LOCK.rows(connection, {"key": key, "of": branch})
+    """Write a summary for a range of the branch."""
+    taken = _TAKE.row(connection, {"key": key, "of": branch})
+    if taken is None:
+        raise branches.no_branch()
+    number: int = taken[0]
     found, _ = branches.get(connection, key, branch)
     basis_now = basis(connection, key, found, first, last)
     if expected is not None and basis_now != expected:
@@ -206,7 +204,6 @@ def compact(
             f"what stands from {first} to {last} was changed since it was summarized",
             hint="read it again and make a new summary",
         )
-    ((number,),) = _NEXT.rows(connection, {"key": key, "of": branch})
     _INSERT.run(
         connection,
         {

@@ -20,10 +20,10 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, or_, select,
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts, Message
-from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger import branches, carried, columns, pairs, rows, sessions
+from reasoning_store.ledger import branches, columns, pairs, recarrying, rows, sessions
 from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.pairs import Links, Place
+from reasoning_store.ledger.recarrying import Own
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import (
     bodies,
@@ -35,9 +35,8 @@ from reasoning_store.ledger.tables import (
 )
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.values import EXACTNESS, OPAQUE, BranchRow, Entry, State, StoredRow
+from reasoning_store.ledger.values import BranchRow, Entry, StoredRow
 
-_PAGE = 2000
 _m, _b, _t, _c, _o = messages.c, bodies.c, thinking_blocks.c, compactions.c, origins.c
 _s, _h = sessions_table.c, branches_table.c
 
@@ -100,29 +99,6 @@ _CHANGE = Sql(
 )
 _EMPTY = Sql(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
 _FORGET = Sql(delete(thinking_blocks).where(*_at(_t)))
-_OWN = Sql(
-    select(
-        _m.position,
-        _m.status,
-        _m.origin,
-        _m.visible,
-        _m.exactness,
-        _m.has_call,
-        _m.shape,
-        *(_m[name] for name in branches.STATE),
-    )
-    .where(*_range(_m))
-    .order_by(_m.position)
-    .limit(_PAGE)
-)
-_SET_STATE = Sql(
-    update(messages).where(*_at(_m)).values({name: bindparam(name) for name in branches.STATE})
-)
-_SET_HEAD = Sql(
-    update(branches_table)
-    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
-    .values({name: bindparam(name) for name in branches.STATE})
-)
 _RANGES = Sql(
     select(_c.branch, _c.number, _c.first, _c.last).where(_c.session_key == bindparam("key"))
 )
@@ -171,6 +147,7 @@ class Change:
 
     place: Place
     columns: Mapping[str, Any]
+    own: Own
     was: bytes | None
     """The digest that it was read with: one that differs by now stays. None: none does."""
 
@@ -195,7 +172,8 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
     for place in sorted(pairs.together(start, lineages, links)):
         ((role,),) = _ROLE.rows(connection, _params(key, place))
         emptied = Entry(Message(role=role, status="erased"))
-        changes.append(Change(place, columns.prepare(emptied, id="", created_at=0).columns, None))
+        prepared = columns.prepare(emptied, id="", created_at=0)
+        changes.append(Change(place, prepared.columns, Own(starts_turn=False, sent=False), None))
     return changes
 
 
@@ -210,12 +188,9 @@ def _linked(position: int, data: str) -> Links:
 
 def unthought(row: StoredRow, counts: Counts) -> Change:
     """Return how a message becomes one without reasoning; it was read without."""
-    entry = Entry(row.message, counts)
-    return Change(
-        (row.branch, row.position),
-        columns.prepare(entry, id=row.id, created_at=row.created_at).columns,
-        row.digest,
-    )
+    prepared = columns.prepare(Entry(row.message, counts), id=row.id, created_at=row.created_at)
+    own = Own(starts_turn=row.message.starts_turn, sent=None)
+    return Change((row.branch, row.position), prepared.columns, own, row.digest)
 
 
 def _params(key: int, place: Place) -> dict[str, Any]:
@@ -257,7 +232,7 @@ def apply(
             if origin is not None and found.columns["origin"] is None:
                 gone.add(origin)
     _write(connection, key, made, now)
-    _carry(connection, key, lineages, made)
+    recarrying.recarry(connection, key, lineages, {change.place: change.own for change in made})
     _summaries(connection, key, lineages, made)
     _UNUSED.many(connection, [{"key": key, "number": number} for number in sorted(gone)])
     return sum(_empties(change) for change in made), thoughts
@@ -281,70 +256,6 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
     )
     _EMPTY.many(connection, [_params(key, change.place) for change in made if _empties(change)])
     _FORGET.many(connection, [_params(key, change.place) for change in made])
-
-
-def _carry(
-    connection: Connection, key: int, lineages: Sequence[BranchRow], made: Sequence[Change]
-) -> None:
-    """Make the carried state anew behind the changes, in every branch that shares them."""
-    firsts: dict[int, int] = {}
-    for change in made:
-        branch, position = change.place
-        firsts[branch] = min(firsts.get(branch, position), position)
-    # In the order of their numbers, so that what a branch starts from is done already.
-    for lineage in lineages:
-        start = firsts.get(lineage.number)
-        if any(
-            segment.branch != lineage.number and firsts.get(segment.branch, _NEVER) <= segment.last
-            for segment in lineage.segments
-        ):
-            start = lineage.first
-        if start is not None:
-            _carry_one(connection, key, lineage, start)
-
-
-_NEVER = 1 << 63
-
-
-def _carry_one(connection: Connection, key: int, lineage: BranchRow, start: int) -> None:
-    this = {"key": key, "of": lineage.number}
-    state = branches.states(connection, key, lineage, [start - 1])[start - 1][0]
-    while True:
-        span = {**this, "first": state.position + 1, "last": lineage.state.position}
-        page = _OWN.rows(connection, span)
-        changed: list[dict[str, Any]] = []
-        for row in page:
-            try:
-                old, own = _states(row)
-            except rows.UNREADABLE:
-                raise CorruptRow(f"message {row[0]} cannot be read back") from None
-            state = carried.then(state, own)
-            if state != old:
-                changed.append({**this, "at": row[0], **columns.state_columns(state)})
-        _SET_STATE.many(connection, changed)
-        if len(page) < _PAGE:
-            break
-    _SET_HEAD.run(connection, {**this, **columns.state_columns(state)})
-
-
-def _states(row: Sequence[Any]) -> tuple[State, State]:
-    """Return the state that a row carries, and the one that its message is on its own."""
-    position, status, origin, visible, exactness, has_call, shape, *stored = row
-    old = rows.state(position, stored)
-    erased = status == "erased"
-    own = carried.own_state(
-        [
-            (tokens, bool(flags & OPAQUE), source_field)
-            for _, tokens, flags, source_field in (rows.parsed(shape) if shape else ())
-        ],
-        visible=visible,
-        exactness=EXACTNESS[exactness],
-        has_call=bool(has_call),
-        starts_turn=old.turn_start == position and not erased,
-        origin=origin,
-        sent=old.last_sent == position and not erased,
-    )
-    return old, own
 
 
 def _summaries(

@@ -14,7 +14,8 @@ from reasoning_store.ledger.verbs.branching import BranchVerbs
 from reasoning_store.ledger.verbs.budgeting import BudgetVerbs
 from reasoning_store.ledger.verbs.compacting import CompactionVerbs
 from reasoning_store.ledger.verbs.drafting import DraftVerbs
-from reasoning_store.ledger.verbs.erasing import ErasingVerbs
+from reasoning_store.ledger.verbs.exporting import ExportingVerbs
+from reasoning_store.ledger.verbs.importing import ImportingVerbs
 from reasoning_store.ledger.verbs.keeping import KeepingVerbs
 from reasoning_store.ledger.verbs.profiles import ProfileVerbs
 from reasoning_store.ledger.verbs.reading import ReadingVerbs
@@ -24,13 +25,14 @@ from reasoning_store.ledger.verbs.verifying import VerifyingVerbs
 
 class Ledger(
     SessionVerbs,
-    ErasingVerbs,
+    ImportingVerbs,
     DraftVerbs,
     ReadingVerbs,
     BranchVerbs,
     CompactionVerbs,
     VerifyingVerbs,
     KeepingVerbs,
+    ExportingVerbs,
     ProfileVerbs,
     BudgetVerbs,
 ):

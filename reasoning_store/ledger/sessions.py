@@ -47,6 +47,9 @@ _PROFILE = (
 _ALL = (*_COLUMNS, _PROFILE)
 _THIS = _t.session_key == bindparam("key")
 _FIRST = 1
+ARCHIVED = 1
+IMPORTING = 2
+"""In the place of ``archived``: not whole yet, and in no list until it is."""
 
 _INSERT = Sql(insert(sessions))
 _INSERT_BRANCH = Sql(insert(branches))
@@ -108,7 +111,7 @@ def _session(row: Sequence[Any]) -> SessionRow:
         current_branch=branch,
         created_at=created,
         updated_at=updated,
-        archived=bool(archived),
+        archived=archived == ARCHIVED,
         profile=None if profile is None else parsed(profile),
         profile_settings=None if used is None else parsed(used),
     )
@@ -160,6 +163,7 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
             "segments": "[]",
             "next_position": 1,
             "draft": None,
+            "next_compaction": 1,
             "created_at": row["created_at"],
             **state_columns(NOTHING),
         },

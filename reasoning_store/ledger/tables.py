@@ -101,7 +101,7 @@ sessions = Table(
     _need("encoding", Text),
     _need("current_branch", Integer),  # no foreign key: the branch refers to the session
     _need("next_branch", Integer),
-    _need("archived", Integer),
+    _need("archived", Integer),  # 0 or 1; 2 while it is being imported: sessions.IMPORTING
     # What was thought here on all branches: values.BudgetRow
     _need("sum_reasoning"),
     _need("sum_counted"),
@@ -125,6 +125,7 @@ branches = Table(
     _need("next_position"),
     *_state(),
     _may("draft", Text),  # the id of the live draft: at most one (DESIGN 5)
+    _need("next_compaction", Integer),
     _need("created_at"),
     PrimaryKeyConstraint("session_key", "branch"),
     _belongs_to("sessions"),

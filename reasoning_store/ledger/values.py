@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
 
@@ -212,80 +212,6 @@ class OwnThinking:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryRange:
-    """The messages ``first..last`` for which a summary stands, and what that counts."""
-
-    number: int
-    first: int
-    last: int
-    tokens: int
-    exactness: Exactness = "exact"
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionRow:
-    """A summary that was made to stand for the messages ``first..last`` of a branch.
-
-    In a view it is one message, where its range began.
-    """
-
-    number: int
-    """Its id, on its branch."""
-    branch: int
-    first: int
-    last: int
-    message: Message
-    counts: Counts
-    supersedes: tuple[int, ...]
-    """Those inside its range that were in force before it."""
-    superseded_by: int | None
-    copied_from: int | None
-    """The branch that a fork took it from."""
-    created_at: int
-    undone_at: int | None
-
-    @property
-    def position(self) -> int:
-        return self.first
-
-
-ViewRow: TypeAlias = StoredRow | CompactionRow
-"""What stands in a view: a message, or a summary in the place of a range."""
-
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """What a range of messages was when a summary of it was planned."""
-
-    first: int
-    last: int
-    sums: State
-    """What the range alone counts; an erasure in it changes that."""
-    supersedes: tuple[int, ...]
-    """The compactions in force inside it."""
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRows:
-    """Everything that any policy needs for a number: at one position, in constant reads.
-
-    Sums are those of the view: messages for which a summary stands do not count, the
-    summary does. Positions are those of the lineage.
-    """
-
-    head: State
-    before_turn: State
-    """Just before the open turn; the empty state where no turn has started."""
-    last_thinking: OwnThinking | None
-    origins: dict[int, Origin]
-    """The origins that ``head.opaque`` names, but for 0."""
-    encoding: str
-    lineage: State
-    """The same head with every message and no summary."""
-    in_force: tuple[SummaryRange, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Recounted:
     """The state that a row carries, and the one that its lineage's rows give."""
 
@@ -388,3 +314,17 @@ class BackedUp:
     messages: int
     size: int
     """In bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import has done."""
+
+    sessions: int = 0
+    """Those that were taken in to their end."""
+    messages: int = 0
+    """Those that were written."""
+    already: int = 0
+    """Those that were there before."""
+    skipped: tuple[str, ...] = ()
+    """The ids of sessions that stand otherwise here, where those were to be skipped."""

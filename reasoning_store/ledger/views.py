@@ -18,15 +18,9 @@ from reasoning_store.ledger import branches, carried, compactions, interning, re
 from reasoning_store.ledger.carried import origin_of, own_thinking
 from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.summaries import SummaryRange, UsageRows, ViewRow
 from reasoning_store.ledger.tables import bodies
-from reasoning_store.ledger.values import (
-    BranchRow,
-    SentRow,
-    State,
-    SummaryRange,
-    UsageRows,
-    ViewRow,
-)
+from reasoning_store.ledger.values import BranchRow, SentRow, State
 
 _b = bodies.c
 _SENT = Sql(
@@ -52,10 +46,10 @@ def view(
     connection: Connection, key: int, branch: int, at: int | None, *, thinking: bool
 ) -> list[ViewRow]:
     """Return the messages up to ``at`` that are in no range, and the summaries, in order."""
-    found, _, compacted = branches.look(connection, key, branch)
+    found, _, next_compaction = branches.look(connection, key, branch)
     state = state_at(connection, key, found, at)
     summaries = []
-    if compacted:
+    if next_compaction > 1:
         summaries = compactions.in_force(connection, key, branch, state.turn_start)
     segments = []
     start = 1
@@ -74,10 +68,10 @@ def _position(row: ViewRow) -> int:
 
 def usage(connection: Connection, key: int, branch: int, at: int | None) -> UsageRows:
     """Return what a count of any policy needs, in a number of reads that length cannot move."""
-    found, encoding, compacted = branches.look(connection, key, branch)
+    found, encoding, next_compaction = branches.look(connection, key, branch)
     lineage = state_at(connection, key, found, at)
     ranges: Sequence[SummaryRange] = ()
-    if compacted:
+    if next_compaction > 1:
         ranges = compactions.ranges(connection, key, branch, lineage.turn_start)
     last = lineage.last_thinking
     turn = 0 if lineage.turn_start is None else lineage.turn_start - 1

@@ -28,15 +28,8 @@ from reasoning_store.ledger import carried
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import Sql, driver
-from reasoning_store.ledger.values import (
-    CompactionRow,
-    Entry,
-    SessionRow,
-    State,
-    StoredRow,
-    SummaryRange,
-    ViewRow,
-)
+from reasoning_store.ledger.summaries import CompactionRow, SummaryRange, ViewRow
+from reasoning_store.ledger.values import Entry, SessionRow, State, StoredRow
 
 from .histories import answered, any_text, entries, new_session, said
 from .test_states import counted

@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 
 from reasoning_store.ledger import branches, compactions, views
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.values import Basis, CompactionRow, Entry, State, ViewRow
+from reasoning_store.ledger.summaries import Basis, CompactionRow, ViewRow
+from reasoning_store.ledger.values import Entry, State
 
 
 class CompactionVerbs(Opened):

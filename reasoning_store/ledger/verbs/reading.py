@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from reasoning_store.ledger import branches, columns, paging, reading, views
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow, UsageRows
+from reasoning_store.ledger.summaries import UsageRows
+from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow
 
 
 class ReadingVerbs(Opened):

@@ -1,0 +1,244 @@
+"""The SQL of imports: what is there already, and the rows that no append writes.
+
+A session that is imported is marked until it is whole (``sessions.IMPORTING``), so that
+nobody lists half of it, and so that whoever goes on with it knows that what comes last is
+still to be written. A row that is there already is compared, never written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from reasoning_store import codec
+from reasoning_store.errors import Conflict
+from reasoning_store.ledger import branches, columns, profiles, sessions
+from reasoning_store.ledger.lines import BranchLine, CompactionLine, DraftLine, SessionLine
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import branches as branches_table
+from reasoning_store.ledger.tables import compactions, draft_parts, messages, settings_profiles
+from reasoning_store.ledger.tables import drafts as drafts_table
+from reasoning_store.ledger.tables import sessions as sessions_table
+from reasoning_store.ledger.values import SessionRow
+
+_s, _m, _c, _h = sessions_table.c, messages.c, compactions.c, branches_table.c
+_d, _p = drafts_table.c, settings_profiles.c
+_STATUS = Sql(select(_s.archived).where(_s.session_key == bindparam("key")))
+_THERE = Sql(
+    select(_m.position, _m.id, _m.digest, _m.erased_at)
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.position.between(bindparam("first"), bindparam("last")))
+    .order_by(_m.position)
+)
+_FINISH = Sql(
+    update(sessions_table)
+    .where(_s.session_key == bindparam("key"), _s.archived == sessions.IMPORTING)
+    .values(
+        {name: bindparam(name) for name in ("current_branch", "updated_at", "crossed", "archived")}
+    )
+    .returning(_s.session_key)
+)
+_USED = Sql(
+    update(sessions_table)
+    .where(_s.session_key == bindparam("key"))
+    .values({name: bindparam(name) for name in ("sum_reasoning", "sum_counted", "sum_unreported")})
+)
+_COUNTED = (
+    update(branches_table)
+    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
+    .values(next_compaction=bindparam("number"))
+)
+_NEXT_COMPACTION = Sql(_COUNTED)
+_AT_LEAST = Sql(_COUNTED.where(_h.next_compaction < bindparam("number")))
+_SUMMARY = Sql(
+    select(_c.first, _c.last, _c.summary).where(
+        _c.session_key == bindparam("key"),
+        _c.branch == bindparam("of"),
+        _c.number == bindparam("this"),
+    )
+)
+_INSERT_SUMMARY = Sql(insert(compactions))
+_SET_SUMMARY = Sql(
+    update(compactions)
+    .where(
+        _c.session_key == bindparam("key"),
+        _c.branch == bindparam("of"),
+        _c.number == bindparam("this"),
+    )
+    .values(superseded_by=bindparam("by"), undone_at=bindparam("undone"))
+)
+_CLAIM = Sql(
+    update(branches_table)
+    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"), _h.draft.is_(None))
+    .values(draft=bindparam("this"))
+    .returning(_h.branch)
+)
+_DRAFT = Sql(select(_d.id).where(_d.session_key == bindparam("key"), _d.branch == bindparam("of")))
+_INSERT_DRAFT = Sql(insert(drafts_table))
+_INSERT_PARTS = Sql(insert(draft_parts))
+_PROFILE = Sql(
+    select(_p.updated_at).where(_p.session_key == bindparam("key"), _p.name == bindparam("name"))
+)
+
+
+def session(
+    connection: Connection, owner: str, line: SessionLine, encoding: str, *, now: int
+) -> SessionRow:
+    """Return the session of a line, made where there is none."""
+    row = sessions.new(
+        owner,
+        line.id,
+        encoding=encoding,
+        title=line.title,
+        metadata=line.metadata,
+        settings=line.settings,
+        created_at=now if line.created_at is None else line.created_at,
+    )
+    if _STATUS.row(connection, {"key": row["session_key"]}) is None:
+        profile = None
+        if line.profile is not None:
+            profile = columns.name(line.profile, "the name of a settings profile")
+        marked = {**row, "archived": sessions.IMPORTING, "profile": profile}
+        sessions.create(connection, marked)
+    return sessions.get(connection, owner, line.id)
+
+
+def is_importing(connection: Connection, key: int) -> bool:
+    return _STATUS.row(connection, {"key": key}) == (sessions.IMPORTING,)
+
+
+def finish(connection: Connection, key: int, line: SessionLine) -> None:
+    """Make a session that was imported whole one like any other; a second time is nothing."""
+    updated_at = line.updated_at
+    if updated_at is None:
+        updated_at = sessions.by_key(connection, key).updated_at
+    branches.get(connection, key, line.current_branch)
+    done = _FINISH.row(
+        connection,
+        {
+            "key": key,
+            "current_branch": line.current_branch,
+            "updated_at": updated_at,
+            "crossed": codec.dumps(line.crossed) if line.crossed else None,
+            "archived": int(line.archived),
+        },
+    )
+    used = (line.reported, line.counted, line.unreported)
+    if done is not None and None not in used:
+        names = ("sum_reasoning", "sum_counted", "sum_unreported")
+        _USED.run(connection, {"key": key, **dict(zip(names, used, strict=True))})
+
+
+def branch(connection: Connection, key: int, line: BranchLine, *, now: int) -> bool:
+    """Make the branch of a line; False where it is there already."""
+    this = {"key": key, "of": line.number}
+    for found in branches.all_of(connection, key):
+        if found.number == line.number:
+            if (found.parent, found.first) != (line.parent, line.first):
+                raise Conflict("another branch of this number is there")
+            if is_importing(connection, key):
+                _AT_LEAST.run(connection, {**this, "number": line.next_compaction})
+            return False
+    made = branches.fork(
+        connection,
+        key,
+        0 if line.parent is None else line.parent,
+        line.first,
+        created_at=now if line.created_at is None else line.created_at,
+    )
+    if made != line.number:
+        raise Conflict(f"the next branch is number {made}")
+    _NEXT_COMPACTION.run(connection, {**this, "number": line.next_compaction})
+    return True
+
+
+def there(
+    connection: Connection, key: int, branch: int, first: int, last: int
+) -> dict[int, tuple[str, bytes, int | None]]:
+    """Return id, digest and time of erasure of the messages that are there already."""
+    span = {"key": key, "of": branch, "first": first, "last": last}
+    return {
+        position: (id_, digest, at) for position, id_, digest, at in _THERE.rows(connection, span)
+    }
+
+
+def compaction(
+    connection: Connection,
+    key: int,
+    line: CompactionLine,
+    summary: Mapping[str, Any],
+    *,
+    now: int,
+) -> bool:
+    """Write a compaction; False where it is there already, whose standing is then the line's."""
+    found, _ = branches.get(connection, key, line.branch)
+    if not line.first <= line.last < found.next_position:
+        raise Conflict("its range is not on this branch")
+    this = {"key": key, "of": line.branch, "this": line.number}
+    there = _SUMMARY.row(connection, this)
+    if there is not None:
+        if there != (line.first, line.last, summary["summary"]):
+            raise Conflict("another compaction of this number is there")
+        _SET_SUMMARY.run(connection, {**this, "by": line.superseded_by, "undone": line.undone_at})
+        return False
+    _AT_LEAST.run(connection, {"key": key, "of": line.branch, "number": line.number + 1})
+    _INSERT_SUMMARY.run(
+        connection,
+        {
+            "session_key": key,
+            "branch": line.branch,
+            "number": line.number,
+            "first": line.first,
+            "last": line.last,
+            **summary,
+            "supersedes": codec.dumps(line.supersedes),
+            "superseded_by": line.superseded_by,
+            "copied_from": line.copied_from,
+            "created_at": now if line.created_at is None else line.created_at,
+            "undone_at": line.undone_at,
+        },
+    )
+    return True
+
+
+def draft(connection: Connection, key: int, line: DraftLine) -> bool:
+    """Write a draft, as one whose recorder is gone; False where it is there already."""
+    if _DRAFT.row(connection, {"key": key, "of": line.branch}) == (line.id,):
+        return False
+    if _CLAIM.row(connection, {"key": key, "of": line.branch, "this": line.id}) is None:
+        raise Conflict("another reply is being recorded on this branch")
+    header: dict[str, Any] = {}
+    if line.origin is not None:
+        header["origin"] = line.origin
+    if line.metadata is not None:
+        header["metadata"] = line.metadata
+    place = {"session_key": key, "branch": line.branch}
+    _INSERT_DRAFT.run(
+        connection,
+        {
+            **place,
+            "id": line.id,
+            "header": codec.dumps(header),
+            "sent": None if line.sent is None else codec.dumps(line.sent),
+            "idempotency_key": line.repeat,
+            "parts": len(line.parts),
+            "lease_until": None,
+            "created_at": line.created_at,
+        },
+    )
+    _INSERT_PARTS.many(
+        connection,
+        [{**place, "part": part, "body": text} for part, text in enumerate(line.parts, 1)],
+    )
+    return True
+
+
+def profile(connection: Connection, row: Mapping[str, Any]) -> bool:
+    """Write a settings profile, unless one of its name is as new."""
+    found = _PROFILE.row(connection, {"key": row["session_key"], "name": row["name"]})
+    if found is not None and found[0] >= row["updated_at"]:
+        return False
+    profiles.put(connection, row)
+    return True

@@ -1,0 +1,332 @@
+"""The lines of an export: what each says, as text and back.
+
+An export is JSON lines. The first says what it is; then come the settings profiles; then
+each session: its own line, each branch with its messages behind it, its compactions and
+drafts, and a line that ends it; and a last line, so that a file that was cut off shows.
+What a line leaves out stands at its default; what only a store knows (position, id, time,
+counts) can be left out of lines that were written by hand.
+
+A line that was written by somebody else is taken apart strictly (``strict``), each field of
+its type and in its range; the error names the place and never what stands there. A value
+that JSON has no form for (NaN and infinities can be in what a tool answered) is carried in a
+line of its own as text.
+
+Pure: knows JSON and values; knows no SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from types import NoneType
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+
+from reasoning_store import codec
+from reasoning_store.blocks import Counts, Exactness
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger import strict
+from reasoning_store.ledger.values import EXACTNESS
+
+VERSION = 1
+
+
+class Line:
+    """What every line is."""
+
+    kind: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderLine(Line):
+    kind: ClassVar[str] = "reasoning-store"
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileLine(Line):
+    kind: ClassVar[str] = "profile"
+    owner: str
+    name: str
+    settings: dict[str, Any]
+    updated_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLine(Line):
+    kind: ClassVar[str] = "session"
+    owner: str = ""
+    id: str
+    title: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    profile: str | None = None
+    encoding: str
+    archived: bool = False
+    current_branch: int = 1
+    reported: int | None = None
+    """What it has used of its reasoning budget, erased messages included."""
+    counted: int | None = None
+    unreported: int | None = None
+    crossed: list[str] = field(default_factory=list)
+    created_at: int | None = None
+    updated_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchLine(Line):
+    kind: ClassVar[str] = "branch"
+    number: int
+    parent: int | None = None
+    first: int = 1
+    next_compaction: int = 1
+    created_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsLine:
+    visible: int = 0
+    thinking: list[int] = field(default_factory=list)
+    exactness: Exactness = "exact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageLine(Line):
+    kind: ClassVar[str] = "message"
+    branch: int = 1
+    position: int | None = None
+    id: str | None = None
+    created_at: int | None = None
+    message: dict[str, Any]
+    counts: CountsLine | None = None
+    sent: dict[str, Any] | None = None
+    repeat: str | None = None
+    """The column of its idempotency key, where it is the first of what was appended so."""
+    batch: int | None = None
+    erased_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionLine(Line):
+    kind: ClassVar[str] = "compaction"
+    branch: int
+    number: int
+    first: int
+    last: int
+    message: dict[str, Any]
+    counts: CountsLine | None = None
+    supersedes: list[int] = field(default_factory=list)
+    superseded_by: int | None = None
+    copied_from: int | None = None
+    created_at: int | None = None
+    undone_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftLine(Line):
+    kind: ClassVar[str] = "draft"
+    branch: int
+    id: str
+    origin: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    sent: dict[str, Any] | None = None
+    repeat: str | None = None
+    parts: list[str]
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEndLine(Line):
+    kind: ClassVar[str] = "session_end"
+    messages: int
+    erased: bool = False
+    """It was erased while it was exported: what stands before is to be forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndLine(Line):
+    kind: ClassVar[str] = "end"
+    sessions: int
+
+
+_KINDS: tuple[type[Line], ...] = (
+    HeaderLine,
+    ProfileLine,
+    SessionLine,
+    BranchLine,
+    MessageLine,
+    CompactionLine,
+    DraftLine,
+    SessionEndLine,
+    EndLine,
+)
+_BY_NAME = {kind.kind: kind for kind in _KINDS}
+_AS_TEXT = "with_nan"
+_TIME = (-(1 << 62) + 1, (1 << 62) - 1)
+_TOKENS = (0, (1 << 40) - 1)
+_SUM = (0, (1 << 62) - 1)
+_NUMBER = (1, (1 << 31) - 1)
+_POSITION = (1, (1 << 62) - 1)
+_RANGES: Mapping[str, tuple[int, int]] = {
+    "version": (1, VERSION),
+    "created_at": _TIME,
+    "updated_at": _TIME,
+    "undone_at": _TIME,
+    "erased_at": _TIME,
+    "current_branch": _NUMBER,
+    "reported": _SUM,
+    "counted": _SUM,
+    "unreported": _SUM,
+    "number": _NUMBER,
+    "parent": _NUMBER,
+    "next_compaction": _NUMBER,
+    "branch": _NUMBER,
+    "superseded_by": _NUMBER,
+    "copied_from": _NUMBER,
+    "first": _POSITION,
+    "last": _POSITION,
+    "position": _POSITION,
+    "batch": _NUMBER,
+    "visible": _TOKENS,
+    "thinking": _TOKENS,
+    "supersedes": _NUMBER,
+    "messages": _SUM,
+    "sessions": _SUM,
+}
+_REPEAT = re.compile("[0-9a-f]{32}")
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.title() for part in tail)
+
+
+def _of_fields(kind: Any) -> dict[str, Any]:
+    return {
+        item.name: item.default_factory() if item.default_factory is not MISSING else item.default
+        for item in fields(kind)
+    }
+
+
+def _of_types(kind: Any) -> dict[str, tuple[str, tuple[Any, ...]]]:
+    found: dict[str, tuple[str, tuple[Any, ...]]] = {}
+    for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is not ClassVar:
+            types = get_args(hint) if NoneType in get_args(hint) else (hint,)
+            found[_camel(name)] = (name, (str,) if hint == Exactness else types)
+    return found
+
+
+_FORMS: tuple[Any, ...] = (*_KINDS, CountsLine)
+_DEFAULTS: Mapping[Any, dict[str, Any]] = {kind: _of_fields(kind) for kind in _FORMS}
+_TYPES: Mapping[Any, dict[str, tuple[str, tuple[Any, ...]]]] = {
+    kind: _of_types(kind) for kind in _FORMS
+}
+"""Of each field's name in JSON: its own name, and the types that it may have."""
+
+
+def counts_line(counts: Counts) -> CountsLine:
+    return CountsLine(
+        visible=counts.visible, thinking=list(counts.thinking), exactness=counts.exactness
+    )
+
+
+def counts_of(line: CountsLine) -> Counts:
+    return Counts(visible=line.visible, thinking=tuple(line.thinking), exactness=line.exactness)
+
+
+# To text
+
+
+def written(line: Line) -> str:
+    """Return a line as text, its end included."""
+    text = codec.dumps(_json(line))
+    # Seldom there, so that the second look is seldom taken.
+    if ("NaN" in text or "Infinity" in text) and not strict.is_json(text):
+        text = codec.dumps({"type": _AS_TEXT, "line": text})
+    return text + "\n"
+
+
+def _json(line: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {"type": line.kind} if isinstance(line, Line) else {}
+    for name, default in _DEFAULTS[type(line)].items():
+        value = getattr(line, name)
+        if isinstance(value, CountsLine):
+            value = _json(value)
+        elif value == default and type(value) is type(default):
+            continue
+        out[_camel(name)] = value
+    return out
+
+
+# From text
+
+
+def read(text: str | bytes) -> Line:
+    """Return what a line says; refuse one that is malformed, saying where."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"not UTF-8 at byte {error.start + 1}") from None
+    value = strict.parsed(text.removeprefix("\ufeff"))
+    if value.get("type") == _AS_TEXT and isinstance(value.get("line"), str):
+        value = strict.parsed(value["line"], nan=True)
+    name = value.pop("type", None)
+    kind = _BY_NAME.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise UsageError("type: is none that a line of an export has")
+    line: Line = _made(kind, value, "")
+    return line
+
+
+_NAMES: Mapping[Any, str] = {
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+}
+
+
+def _made(kind: Any, value: dict[str, Any], place: str) -> Any:
+    given: dict[str, Any] = {}
+    known = _TYPES[kind]
+    for key, item in value.items():
+        if key not in known:
+            raise UsageError(f"{place or 'the line'}: has a field that is none of its own")
+        name, types = known[key]
+        given[name] = _fitting(item, types, name, f"{place}{key}")
+    missing = [
+        _camel(name)
+        for name, default in _DEFAULTS[kind].items()
+        if default is MISSING and name not in given
+    ]
+    if missing:
+        raise UsageError(f"{place}{missing[0]}: is missing")
+    return kind(**given)
+
+
+def _fitting(item: Any, types: tuple[Any, ...], name: str, place: str) -> Any:
+    for wanted in types:
+        plain = get_origin(wanted) or wanted
+        if plain is CountsLine and isinstance(item, dict):
+            return _made(CountsLine, item, f"{place}.")
+        if type(item) is plain:
+            if plain is list and not all(type(one) is get_args(wanted)[0] for one in item):
+                raise UsageError(f"{place}: is not a list of {_NAMES[get_args(wanted)[0]]} each")
+            _check_range(item, name, place)
+            return item
+    raise UsageError(f"{place}: is not {_NAMES.get(get_origin(types[0]) or types[0], 'an object')}")
+
+
+def _check_range(item: Any, name: str, place: str) -> None:
+    if name == "exactness" and item not in EXACTNESS:
+        raise UsageError(f"{place}: is none of {', '.join(EXACTNESS)}")
+    if name == "repeat" and not _REPEAT.fullmatch(item):
+        raise UsageError(f"{place}: is not 32 hexadecimal digits")
+    if name in _RANGES:
+        least, most = _RANGES[name]
+        for number in item if isinstance(item, list) else [item]:
+            if not least <= number <= most:
+                raise UsageError(f"{place}: is not between {least} and {most}")

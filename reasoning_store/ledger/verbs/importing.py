@@ -1,0 +1,69 @@
+"""The verb that takes lines in: streamed, checked, and resumable.
+
+Lines are read one by one; a few hundred messages that stand behind one another are one
+short transaction. What is there already is compared and not written again, so an import
+that was killed, or that met a malformed line, is called again with the same lines. Until a
+session is whole it is in no list.
+
+What each line does is in ``intake``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
+
+from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.ledger.values import Imported
+from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
+from reasoning_store.ledger.verbs.intake import Intake, Mask
+
+OnConflict: TypeAlias = Literal["refuse", "skip"]
+
+
+class ImportingVerbs(ErasingVerbs):
+    """All that somebody has, taken in."""
+
+    def import_lines(
+        self,
+        given: Iterable[str | bytes],
+        *,
+        owner: str | None = None,
+        encoding: str | None = None,
+        count: Count | None = None,
+        mask: Mask | None = None,
+        mask_part: Callable[[str], str] | None = None,
+        on_conflict: OnConflict = "refuse",
+    ) -> Imported:
+        """Take in the lines of an export, or others of their form.
+
+        ``owner`` is who shall own it, whatever the lines say. ``encoding`` is what it shall
+        be counted in: where that is another than a session's own, where there are no counts
+        and where ``mask`` changed a message, ``count`` counts anew; ``mask_part`` masks the
+        parts of drafts. A malformed line is a UsageError that names it. A line that says
+        something else than what is stored there is a Conflict, or with
+        ``on_conflict="skip"`` the rest of its session is left out.
+        """
+        if on_conflict not in ("refuse", "skip"):
+            raise UsageError("on_conflict: one of refuse, skip")
+        owners = (lambda named: named) if owner is None else (lambda _: owner)
+        intake = Intake(self, owners, encoding, count, mask, mask_part, on_conflict == "skip")
+        for number, text in enumerate(given, 1):
+            intake.number = number
+            try:
+                intake.take(text)
+            except (UsageError, Conflict, NotFound) as error:
+                raise _at_line(error, intake.number) from None
+        if not intake.ended:
+            raise UsageError(
+                f"line {intake.number}: the lines stop before their end",
+                hint="export again, then import again: what is there is not written twice",
+            )
+        return intake.done
+
+
+def _at_line(error: ReasoningStoreError, number: int) -> ReasoningStoreError:
+    text = f"line {number}: {error}"
+    if isinstance(error, Conflict):
+        return Conflict(text, stored=error.stored, hint=error.hint)
+    return UsageError(text, hint=error.hint)

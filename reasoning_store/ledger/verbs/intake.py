@@ -1,0 +1,340 @@
+"""Lines on their way in, one after the other: what each does.
+
+Messages wait until a few hundred stand behind one another, and are then one append. What is
+there already is compared with them first. A line that does not fit is an error, raised
+before anything of it is written; ``number`` is the line that it speaks of.
+
+Masking and counting are the caller's, and are asked for outside of any transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from reasoning_store import codec
+from reasoning_store.blocks import Counts, Message
+from reasoning_store.errors import Conflict, CorruptRow, UsageError
+from reasoning_store.ledger import columns, compactions, faults, importing, lines, profiles
+from reasoning_store.ledger.columns import Prepared
+from reasoning_store.ledger.lines import (
+    BranchLine,
+    CompactionLine,
+    CountsLine,
+    DraftLine,
+    EndLine,
+    HeaderLine,
+    Line,
+    MessageLine,
+    ProfileLine,
+    SessionEndLine,
+    SessionLine,
+)
+from reasoning_store.ledger.values import Entry, Imported, SessionRow
+from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
+
+Mask: TypeAlias = Callable[[Message], Message]
+_MOST = 256
+_CHARACTERS = 4_000_000
+
+
+@dataclass(slots=True)
+class _Item:
+    """A message on its way in."""
+
+    number: int
+    """Of its line."""
+    position: int
+    prepared: Prepared
+    has_id: bool
+
+
+@dataclass(slots=True)
+class _Current:
+    """The session whose lines are being read."""
+
+    line: SessionLine
+    key: int
+    encoding: str
+    next: dict[int, int] = field(default_factory=lambda: {1: 1})
+    """Of each branch, the position that its next line has."""
+    messages: int = 0
+    branch: int = 1
+    """That of the messages waiting."""
+    waiting: list[_Item] = field(default_factory=list)
+    characters: int = 0
+
+
+@dataclass(slots=True)
+class Intake:
+    """Lines, one after the other."""
+
+    ledger: ErasingVerbs
+    owner: Callable[[str], str]
+    encoding: str | None
+    count: Count | None
+    mask: Mask | None
+    mask_part: Callable[[str], str] | None
+    skips: bool
+    number: int = 0
+    """Of the line that an error speaks of."""
+    done: Imported = field(default_factory=Imported)
+    ended: bool = False
+    headed: bool = False
+    sessions: int = 0
+    current: _Current | None = None
+    skipping: bool = False
+
+    def take(self, text: str | bytes) -> None:
+        """Take one line; nothing, for an empty one."""
+        if not text or text.isspace():
+            return
+        line = lines.read(text)
+        if not self.headed and not isinstance(line, HeaderLine):
+            raise UsageError("the first line does not say that this is an export")
+        if self.skipping and not isinstance(line, SessionEndLine):
+            return
+        try:
+            _TAKERS[type(line)](self, line)
+        except Conflict:
+            if not self.skips or self.current is None:
+                raise
+            self.current.waiting.clear()
+            self.skipping = True
+
+    def header(self, line: HeaderLine) -> None:
+        if line.version != lines.VERSION:
+            raise UsageError(
+                f"an export of version {line.version}, and this reads {lines.VERSION}",
+                hint="run: pip install --upgrade reasoning-store",
+            )
+        self._outside()
+        self.headed, self.ended, self.sessions = True, False, 0
+
+    def profile(self, line: ProfileLine) -> None:
+        self._outside()
+        at = self.ledger._time(line.updated_at)
+        row = profiles.columns_of(self.owner(line.owner), line.name, line.settings, now=at)
+        self.ledger._write(lambda connection: importing.profile(connection, row))
+
+    def session(self, line: SessionLine) -> None:
+        self._outside()
+        row = self._session(line)
+        self.current = _Current(line, row.key, row.encoding)
+
+    def _session(self, line: SessionLine) -> SessionRow:
+        owner, now = self.owner(line.owner), self.ledger._time(None)
+        encoding = self.encoding or line.encoding
+
+        def make() -> SessionRow:
+            return self.ledger._write(
+                lambda connection: importing.session(connection, owner, line, encoding, now=now)
+            )
+
+        try:
+            return make()
+        except faults.Taken:
+            return make()  # somebody else made it meanwhile
+
+    def branch(self, line: BranchLine) -> None:
+        current = self._inside()
+        self._flush(current)
+        now = self.ledger._time(None)
+        self.ledger._write(
+            lambda connection: importing.branch(connection, current.key, line, now=now)
+        )
+        current.next[line.number] = line.first
+
+    def message(self, line: MessageLine) -> None:
+        current = self._inside()
+        if line.branch not in current.next:
+            raise UsageError("branch: has no line of its own before this one")
+        position = current.next[line.branch]
+        if line.position not in (None, position):
+            raise UsageError(f"position: is not {position}, which follows")
+        if (line.repeat is None) != (line.batch is None):
+            raise UsageError("repeat, batch: one is there without the other")
+        message, counts = self._counted(line.message, line.counts, current)
+        if message.status == "erased" and message != Message(role=message.role, status="erased"):
+            raise UsageError("message: is erased and still says something")
+        prepared = self.ledger._prepared(
+            Entry(message, counts, line.sent), self.ledger._time(line.created_at), id=line.id
+        )
+        more = {
+            "idempotency_key": line.repeat,
+            "batch": line.batch,
+            "erased_at": line.erased_at,
+        }
+        if line.branch != current.branch:
+            self._flush(current)
+        current.branch = line.branch
+        current.next[line.branch] += 1
+        current.messages += 1
+        current.waiting.append(
+            _Item(
+                self.number,
+                position,
+                replace(prepared, columns={**prepared.columns, **more}),
+                line.id is not None,
+            )
+        )
+        current.characters += sum(len(row["thought"] or "") for row in prepared.thinking)
+        current.characters += len(prepared.body["text"] or "") + len(prepared.body["data"] or "")
+        if len(current.waiting) >= _MOST or current.characters >= _CHARACTERS:
+            self._flush(current)
+
+    def _counted(
+        self, given: dict[str, object], line: CountsLine | None, current: _Current
+    ) -> tuple[Message, Counts]:
+        """Return a message as it is to be stored, with what it counts then."""
+        message = came = codec.validate_message(given)
+        if self.mask is not None:
+            message = self.mask(came)
+        if line is not None and current.line.encoding == current.encoding and message == came:
+            return message, lines.counts_of(line)
+        if self.count is None:
+            raise UsageError(
+                "there are no counts in the encoding of the session",
+                hint="import through a store, which counts",
+            )
+        return message, self.count(message, current.encoding)
+
+    def _flush(self, current: _Current) -> None:
+        """Write the messages that wait, less those that are there already."""
+        waiting, current.waiting, current.characters = current.waiting, [], 0
+        if not waiting:
+            return
+        here = self.number
+        branch, key, ledger = current.branch, current.key, self.ledger
+        there = ledger._read(
+            lambda connection: importing.there(
+                connection, key, branch, waiting[0].position, waiting[-1].position
+            ),
+            single=True,
+        )
+        new: list[_Item] = []
+        for item in waiting:
+            found = there.get(item.position)
+            if found is None:
+                new.append(item)
+                continue
+            id_, digest, erased_at = found
+            same = digest == item.prepared.columns["digest"] or erased_at is not None
+            if not same or (item.has_id and id_ != item.prepared.columns["id"]):
+                self.number = item.number
+                raise Conflict(f"another message is at {item.position} of branch {branch}")
+        if new:
+            self.number = new[0].number
+            self._append(current, new)
+            self.number = here
+        self.done = replace(
+            self.done,
+            messages=self.done.messages + len(new),
+            already=self.done.already + len(waiting) - len(new),
+        )
+
+    def _append(self, current: _Current, new: list[_Item]) -> None:
+        ledger, key, branch = self.ledger, current.key, current.branch
+        prepared = [item.prepared for item in new]
+        now = max(item.columns["created_at"] for item in prepared)
+        after = new[0].position - 1
+        if ledger._append(key, branch, prepared, after=after, now=now) is not None:
+            return
+        draft = ledger.draft(key, branch)
+        # The draft that this message became, where it was exported.
+        if draft is not None and draft.id == prepared[0].columns["id"]:
+            made = ledger._append(key, branch, prepared, after=after, now=now, ending=draft.id)
+            if made is not None:
+                return
+        raise Conflict(
+            f"something else stands behind {after} of branch {branch}"
+            if draft is None
+            else f"a reply is being recorded behind {after} of branch {branch}"
+        )
+
+    def compaction(self, line: CompactionLine) -> None:
+        current = self._inside()
+        self._flush(current)
+        message, counts = self._counted(line.message, line.counts, current)
+        summary = compactions.summary_columns(Entry(message, counts))
+        now = self.ledger._time(None)
+        self.ledger._write(
+            lambda connection: importing.compaction(connection, current.key, line, summary, now=now)
+        )
+
+    def draft(self, line: DraftLine) -> None:
+        current = self._inside()
+        self._flush(current)
+        if line.origin is not None:
+            _check_origin(line.origin)
+        parts = line.parts
+        if self.mask_part is not None:
+            parts = [self.mask_part(part) for part in parts]
+        elif self.mask is not None:
+            raise UsageError("parts: cannot be masked here")
+        if not all(columns.holdable(text) for text in (line.id, *parts)):
+            raise UsageError("parts: are not as drafts are")
+        safe = replace(line, parts=parts)
+        self.ledger._write(lambda connection: importing.draft(connection, current.key, safe))
+
+    def session_end(self, line: SessionEndLine) -> None:
+        current = self._inside()
+        if not self.skipping:
+            self._flush(current)
+            if line.erased:
+                self._forget(current.key)
+            elif line.messages != current.messages:
+                raise UsageError(f"messages: {line.messages} were to come, {current.messages} did")
+            else:
+                self._finish(current)
+        if self.skipping:
+            self.done = replace(self.done, skipped=(*self.done.skipped, current.line.id))
+        self.current, self.skipping = None, False
+        self.sessions += 1
+
+    def _finish(self, current: _Current) -> None:
+        self.ledger._write(
+            lambda connection: importing.finish(connection, current.key, current.line)
+        )
+        self.done = replace(self.done, sessions=self.done.sessions + 1)
+
+    def _forget(self, key: int) -> None:
+        """Erase what was begun of a session that was erased while it was exported."""
+        if self.ledger._read(lambda connection: importing.is_importing(connection, key)):
+            self.ledger.erase_session(key)
+
+    def end(self, line: EndLine) -> None:
+        self._outside()
+        if line.sessions != self.sessions:
+            raise UsageError(f"sessions: {line.sessions} were to come, {self.sessions} did")
+        self.ended = True
+
+    def _inside(self) -> _Current:
+        if self.current is None:
+            raise UsageError("no session was begun for this line")
+        return self.current
+
+    def _outside(self) -> None:
+        if self.current is not None:
+            raise UsageError("the session before this line was not ended")
+
+
+def _check_origin(given: dict[str, Any]) -> None:
+    try:
+        codec.origin_from_json(given)
+    except CorruptRow:
+        raise UsageError("origin: is none that a reply has") from None
+
+
+_TAKERS: dict[type[Line], Callable[..., None]] = {
+    HeaderLine: Intake.header,
+    ProfileLine: Intake.profile,
+    SessionLine: Intake.session,
+    BranchLine: Intake.branch,
+    MessageLine: Intake.message,
+    CompactionLine: Intake.compaction,
+    DraftLine: Intake.draft,
+    SessionEndLine: Intake.session_end,
+    EndLine: Intake.end,
+}

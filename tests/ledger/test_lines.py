@@ -1,0 +1,189 @@
+"""The lines of an export: each comes back as it was, and a malformed one says where."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger import lines, strict
+from reasoning_store.ledger.lines import (
+    BranchLine,
+    CompactionLine,
+    CountsLine,
+    DraftLine,
+    EndLine,
+    HeaderLine,
+    Line,
+    MessageLine,
+    ProfileLine,
+    SessionEndLine,
+    SessionLine,
+)
+
+from .histories import any_text, json_values
+
+objects = st.dictionaries(any_text, json_values | st.floats(allow_nan=False), max_size=3)
+times = st.none() | st.integers(-(1 << 61), 1 << 61)
+numbers = st.integers(1, 1 << 30)
+counts = st.builds(
+    CountsLine,
+    visible=st.integers(0, 1 << 39),
+    thinking=st.lists(st.integers(0, 9), max_size=2),
+    exactness=st.sampled_from(["exact", "reported", "estimated"]),
+)
+anything: st.SearchStrategy[Line] = st.one_of(
+    st.just(HeaderLine(version=1)),
+    st.builds(ProfileLine, owner=any_text, name=any_text, settings=objects, updated_at=times),
+    st.builds(
+        SessionLine,
+        owner=any_text,
+        id=any_text,
+        title=st.none() | any_text,
+        metadata=objects,
+        settings=objects,
+        profile=st.none() | any_text,
+        encoding=any_text,
+        archived=st.booleans(),
+        current_branch=numbers,
+        reported=st.none() | st.integers(0, 9),
+        crossed=st.lists(any_text, max_size=2),
+        created_at=times,
+    ),
+    st.builds(BranchLine, number=numbers, parent=st.none() | numbers, first=numbers),
+    st.builds(
+        MessageLine,
+        branch=numbers,
+        position=st.none() | numbers,
+        id=st.none() | any_text,
+        created_at=times,
+        message=objects,
+        counts=st.none() | counts,
+        sent=st.none() | objects,
+        repeat=st.none() | st.just("0123456789abcdef" * 2),
+        batch=st.none() | numbers,
+    ),
+    st.builds(
+        CompactionLine,
+        branch=numbers,
+        number=numbers,
+        first=numbers,
+        last=numbers,
+        message=objects,
+        supersedes=st.lists(numbers, max_size=2),
+    ),
+    st.builds(
+        DraftLine,
+        branch=numbers,
+        id=any_text,
+        parts=st.lists(any_text, max_size=2),
+        created_at=st.integers(0, 9),
+    ),
+    st.builds(SessionEndLine, messages=st.integers(0, 9), erased=st.booleans()),
+    st.builds(EndLine, sessions=st.integers(0, 9)),
+)
+
+
+@given(anything)
+def test_a_line_comes_back_as_it_was(line: Line) -> None:
+    """Whatever it holds; as one line of JSON, as text and as bytes."""
+    text = lines.written(line)
+
+    assert text.endswith("\n")
+    assert text.count("\n") == 1
+    assert isinstance(json.loads(text), dict)
+    assert lines.read(text) == line
+    assert lines.read(text.encode()) == line
+    assert lines.read("\ufeff" + text) == line
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "NaN", "Infinity"])
+def test_what_json_has_no_form_for_is_carried_as_text(value: float | str) -> None:
+    """A tool may have answered it; the line is JSON to others all the same."""
+    line = MessageLine(message={"x": [value, "\ud83d" + "\ude00"]})
+    text = lines.written(line)
+
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    back = lines.read(text)
+    assert isinstance(back, MessageLine)
+    assert repr(line.message) == repr(back.message)
+
+
+MALFORMED = [
+    ("", "not JSON at character 1"),
+    ("{", "not JSON at character 2"),
+    ('{"type":"end","sessions":1}}', "not JSON at character 28"),
+    ("[]", "not an object"),
+    ("7", "not an object"),
+    ('{"type":"end","sessions":NaN}', "not JSON"),
+    ('{"type":"end","sessions":-Infinity}', "not JSON"),
+    ('{"type":"end","sessions":1e999}', "larger than a float"),
+    ('{"type":"end","sessions":%s}' % ("9" * 5000), "more digits"),
+    ('{"type":"end","sessions":1,"sessions":1}', "same key twice"),
+    ('{"type":"message","message":{"a":{"b":1,"b":2}}}', "same key twice"),
+    ('{"type":"message","message":%s}' % ('{"a":' * 500 + "1" + "}" * 500), "nested deeper"),
+    ('{"type":"message","message":%s' % ("[" * 100_000), "nested deeper"),
+    ('{"type":"with_nan","line":"{"}', "not JSON at character 2"),
+    ('{"type":"with_nan","line":1}', "type"),
+    ("{}", "type: is none"),
+    ('{"type":["end"]}', "type: is none"),
+    ('{"type":"secret"}', "type: is none"),
+    ('{"type":"end"}', "sessions: is missing"),
+    ('{"type":"end","sessions":1,"secret":2}', "has a field that is none of its own"),
+    ('{"type":"end","sessions":"1"}', "sessions: is not a whole number"),
+    ('{"type":"end","sessions":1.0}', "sessions: is not a whole number"),
+    ('{"type":"end","sessions":true}', "sessions: is not a whole number"),
+    ('{"type":"end","sessions":-1}', "sessions: is not between 0 and"),
+    ('{"type":"branch","number":0}', "number: is not between 1 and"),
+    ('{"type":"branch","number":2147483648}', "number: is not between 1 and"),
+    ('{"type":"session","id":1,"encoding":"x"}', "id: is not a string"),
+    ('{"type":"session","id":"1","encoding":"x","archived":1}', "archived: is not true or false"),
+    ('{"type":"session","id":"1","encoding":"x","metadata":null}', "metadata: is not an object"),
+    ('{"type":"session","id":"1","encoding":"x","crossed":[1]}', "crossed: is not a list of"),
+    ('{"type":"message","message":[]}', "message: is not an object"),
+    ('{"type":"message","message":{},"createdAt":1e3}', "createdAt: is not a whole number"),
+    ('{"type":"message","message":{},"created_at":1}', "has a field"),
+    ('{"type":"message","message":{},"counts":[]}', "counts: is not an object"),
+    ('{"type":"message","message":{},"counts":{"visible":-1}}', "counts.visible: is not between"),
+    ('{"type":"message","message":{},"counts":{"thinking":[1,-1]}}', "counts.thinking: is not b"),
+    ('{"type":"message","message":{},"counts":{"thinking":[true]}}', "counts.thinking: is not a"),
+    ('{"type":"message","message":{},"counts":{"exactness":"secret"}}', "counts.exactness"),
+    ('{"type":"message","message":{},"counts":{"secret":1}}', "counts.: has a field"),
+    ('{"type":"message","message":{},"repeat":"secret","batch":1}', "repeat: is not 32"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), MALFORMED, ids=[text[:60] for text, _ in MALFORMED])
+def test_a_malformed_line_says_where(text: str, says: str) -> None:
+    """And never what stands there."""
+    with pytest.raises(UsageError) as caught:
+        lines.read(text)
+
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_bytes_that_are_no_text_say_where() -> None:
+    """A file in another encoding."""
+    with pytest.raises(UsageError, match="not UTF-8 at byte 5"):
+        lines.read(b"{'x'\xff")
+
+
+def test_a_line_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything of it is taken apart."""
+    monkeypatch.setattr(strict, "LONGEST", 10)
+
+    with pytest.raises(UsageError, match="longer than 10 characters"):
+        lines.read('{"type":"end","sessions":1}')
+
+
+@given(st.text(st.sampled_from('{}[]":,\\ue1.-NIatrfn'), max_size=40))
+def test_no_text_makes_anything_but_a_usage_error(text: str) -> None:
+    """Whatever a file holds."""
+    with contextlib.suppress(UsageError):
+        strict.parsed(text)

@@ -1,0 +1,672 @@
+"""Export and import: everything comes along, once, from any engine to any engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasoning_store import codec
+from reasoning_store.blocks import Counts, Message, Origin, TextBlock, assistant, user
+from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Entry, Imported, SessionRow
+from reasoning_store.ledger.verbs import exporting, intake
+
+from .histories import answered, any_text, entries, new_session, part, resolved, said
+from .test_erase import answering, calling, whole
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def other(
+    request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path
+) -> Iterator[Ledger]:
+    """An open ledger beside the first, on each engine."""
+    if request.param == "sqlite":
+        path = tmp_path / "other.db"
+        path.write_bytes(sqlite_template.read_bytes())
+        url = f"sqlite:///{path}"
+    else:
+        create: Callable[..., Any] = request.getfixturevalue("create_database")
+        made = create(request.getfixturevalue("postgres_template"))
+        url = made.render_as_string(hide_password=False)
+    with Ledger.open(url) as opened:
+        yield opened
+
+
+def every(ledger: Ledger, session: SessionRow | None = None) -> list[str]:
+    return list(ledger.export_lines(None if session is None else session.key))
+
+
+Step = tuple[str, int, Any]
+steps = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("append"),
+            st.integers(0, 3),
+            st.tuples(
+                st.lists(
+                    entries() | st.sampled_from([said(), calling("a"), answering("a")]),
+                    min_size=1,
+                    max_size=4,
+                ),
+                st.none() | any_text,
+                st.integers(-5, 5),
+            ),
+        ),
+        st.tuples(st.just("fork"), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(st.just("erase"), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(st.just("reasoning"), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(st.just("compact"), st.integers(0, 3), st.integers(0, 12)),
+        st.tuples(st.just("undo"), st.integers(0, 3), st.integers(1, 3)),
+        st.tuples(st.just("draft"), st.integers(0, 3), any_text),
+        st.tuples(st.just("set"), st.just(0), any_text),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -> None:
+    """One step in the life of a session, where it is possible."""
+    kind, which, what = step
+    key, branch = session.key, branches[which % len(branches)]
+    head = ledger.head(key, branch)
+    if kind == "append":
+        batch, idempotency_key, at = what
+        ledger.append(
+            key,
+            branch,
+            batch,
+            idempotency_key=idempotency_key,
+            created_at=at,
+            resolve=resolved,
+        )
+    elif kind == "fork":
+        branches.append(ledger.fork(key, branch, min(what, head.position) + 1))
+    elif kind == "compact" and head.turn_start:
+        starts = [
+            row.position
+            for row in ledger.history(key, branch)
+            if row.message.starts_turn and row.position < head.turn_start
+        ]
+        if starts:
+            ledger.compact(key, branch, starts[what % len(starts)], head.turn_start - 1, said("s"))
+    elif kind == "undo":
+        ledger.undo(key, branch, what)
+    elif kind == "draft":
+        if ledger.draft(key, branch) is None:
+            draft = ledger.begin_draft(key, branch, metadata={what: 1}, sent={"x": what})
+            ledger.add_part(draft, 1, part(what))
+    elif kind == "set":
+        ledger.rename(key, what)
+        ledger.set_metadata(key, {what: [what]})
+        ledger.set_settings(key, {"x": what})
+        ledger.remember_crossing(key, what)
+        ledger.activate(key, branches[-1])
+    elif head.position:
+        only: Any = None if kind == "erase" else "reasoning"
+        ledger.erase_message(key, branch, what % head.position + 1, only=only, rewrite=False)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(steps=steps)
+def test_what_is_imported_is_what_was_exported(
+    ledger: Ledger, other: Ledger, steps: list[Step]
+) -> None:
+    """Any history, on each engine and from one to the other; and again is nothing."""
+    session = new_session(ledger, title="t", created_at=3)
+    branches = [1]
+    for step in steps:
+        try:
+            take(ledger, session, branches, step)
+        except (Conflict, NotFound, UsageError):
+            continue  # a key used twice, a range that cannot be summarized
+    exported = every(ledger, session)
+
+    done = other.import_lines(exported)
+
+    assert exported == every(other, session)
+    assert (done.sessions, done.already) == (1, 0)
+    assert other.verify(session.key).ok
+    for branch in branches:
+        assert ledger.history(session.key, branch) == other.history(session.key, branch)
+        assert ledger.states(session.key, branch) == other.states(session.key, branch)
+        assert ledger.view(session.key, branch) == other.view(session.key, branch)
+    assert other.import_lines(exported) == Imported(sessions=1, already=done.messages)
+    assert exported == every(other, session)
+
+
+def rich(ledger: Ledger, owners: int = 2) -> list[SessionRow]:
+    """A few sessions with a bit of everything."""
+    made = []
+    for n in range(owners):
+        owner = f"o{n}\ud800"
+        ledger.set_profile(owner, f"p{n}", {"x": n})
+        for name in ("a", "b"):
+            session = ledger.create_session(
+                owner, f"{name}\0", encoding="o200k_base", title="t\ud83d", metadata={"m": [1.5]}
+            )
+            key = session.key
+            ledger.use_profile(key, f"p{n}")
+            reply = replace(answered(origin=Origin(model="m")), sent={"x": 1})
+            ledger.append(key, 1, [said(), reply, said(), calling("c"), answering("c"), said()])
+            ledger.append(key, 1, [answered(), said()], idempotency_key="k")
+            fork = ledger.fork(key, 1, 5)
+            ledger.append(key, fork, [answered("x" * 3000, "\0")])
+            ledger.fork(key, fork, 2)
+            ledger.compact(key, 1, 1, 2, said("first"))
+            ledger.compact(key, 1, 1, 5, said("both"))
+            ledger.erase_message(key, 1, 8)
+            draft = ledger.begin_draft(key, fork)
+            ledger.add_part(draft, 1, part("so far"))
+            made.append(session)
+    ledger.archive(made[-1].key)
+    return made
+
+
+def test_a_whole_store_moves(ledger: Ledger, other: Ledger) -> None:
+    """Sessions of every owner, archived ones and settings profiles."""
+    sessions = rich(ledger)
+    exported = every(ledger)
+
+    done = other.import_lines(exported)
+
+    assert exported == every(other)
+    assert (done.sessions, done.messages, done.skipped) == (4, 36, ())
+    assert other.verify().ok
+    for session in sessions:
+        assert ledger.get_session(session.owner, session.id) == other.get_session(
+            session.owner, session.id
+        )
+        assert ledger.budget(session.key) == other.budget(session.key)
+    assert ledger.profiles("o1\ud800") == other.profiles("o1\ud800")
+    with pytest.raises(Conflict, match="erased"):
+        other.append(sessions[0].key, 1, [said()], idempotency_key="k")
+
+
+def test_an_owners_part_is_his_alone(ledger: Ledger, other: Ledger) -> None:
+    """Exported by owner; imported for whom the caller says, whatever the lines say."""
+    rich(ledger)
+    his = list(ledger.export_lines(owner="o1\ud800"))
+
+    assert ledger.import_lines(his, owner="me").sessions == 2
+    assert other.import_lines(his, owner="me").sessions == 2
+
+    mine = list(other.export_lines(owner="me"))
+    assert mine == list(ledger.export_lines(owner="me"))
+    assert {json.loads(line)["owner"] for line in mine if '"owner"' in line} == {"me"}
+    assert other.sessions("o1\ud800").items == []
+    assert [row.name for row in other.profiles("me")] == ["p1"]
+    assert every(ledger, None) != mine
+    with pytest.raises(NotFound):
+        list(ledger.export_lines(5))
+
+
+def test_an_import_goes_on_where_it_stopped(
+    ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a malformed line at any place: the error names it, and again adds nothing twice."""
+    monkeypatch.setattr(intake, "_MOST", 2)
+    rich(ledger, 1)
+    exported = every(ledger)
+
+    for place in range(len(exported)):
+        broken = [*exported[:place], exported[place][:-3] + "\n", *exported[place + 1 :]]
+        with pytest.raises(UsageError, match=f"^line {place + 1}: ") as caught:
+            other.import_lines(broken)
+        assert "Is 91" not in str(caught.value)
+        with pytest.raises(UsageError, match="stop before their end"):
+            other.import_lines(exported[:place])
+    assert other.import_lines(exported).sessions == 2
+
+    assert exported == every(other)
+    assert other.verify().ok
+
+
+def test_a_session_is_in_no_list_before_it_is_whole(ledger: Ledger, other: Ledger) -> None:
+    """Nobody takes the half of it for the conversation."""
+    session = rich(ledger, 1)[0]
+    exported = every(ledger, session)
+    listed = []
+
+    def watched() -> Iterator[str]:
+        for line in exported:
+            yield line
+            listed.append(
+                [row.id for row in other.sessions(session.owner).items]
+                + [row.id for row in other.sessions(session.owner, archived=True).items]
+            )
+
+    other.import_lines(watched())
+
+    assert listed == [[]] * (len(exported) - 2) + [[session.id]] * 2
+
+
+KILLED = """
+import os, signal, sys
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.verbs import intake
+intake._MOST = 3
+def lines():
+    for number, line in enumerate(open(sys.argv[2], encoding="utf-8", newline="\\n"), 1):
+        if number == int(sys.argv[3]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield line
+with Ledger.open(sys.argv[1]) as ledger:
+    ledger.import_lines(lines())
+"""
+
+
+def test_a_killed_import_is_run_again(ledger: Ledger, tmp_path: Path) -> None:
+    """As a file, as it stands; what is there is not written twice."""
+    rich(ledger)
+    exported = every(ledger)
+    target = tmp_path / "target.db"
+    file = tmp_path / "export.jsonl"
+    with file.open("w", encoding="utf-8", newline="\n") as out:
+        out.writelines(exported)
+
+    for place in (3, 10, 20, 40):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, f"sqlite:///{target}", str(file), str(place)],
+            timeout=120,
+        )
+        assert killed.returncode == -signal.SIGKILL
+    with Ledger.open(f"sqlite:///{target}") as fresh, file.open("rb") as lines:
+        done = fresh.import_lines(lines)
+        assert done.sessions == 4
+        assert done.already > 0
+        assert exported == every(fresh)
+
+
+def test_what_stands_otherwise_is_a_conflict(ledger: Ledger, other: Ledger) -> None:
+    """Named by its line; nothing of that session changes, and it can be left out."""
+    sessions = rich(ledger)
+    exported = every(ledger)
+    theirs = sessions[0]
+    mine = other.create_session(theirs.owner, theirs.id, encoding="o200k_base")
+    other.append(mine.key, 1, [said("another message")])
+    before = every(other, mine)
+
+    with pytest.raises(Conflict, match=r"^line \d+: another message is at 1 of branch 1"):
+        other.import_lines(exported)
+    assert before == every(other, mine)
+    done = other.import_lines(exported, on_conflict="skip")
+
+    assert before == every(other, mine)
+    assert (done.sessions, done.skipped) == (3, (theirs.id,))
+    for session in sessions[1:]:
+        assert every(ledger, session) == every(other, session)
+    with pytest.raises(UsageError):
+        other.import_lines(exported, on_conflict="perhaps")  # type: ignore[arg-type]
+
+
+def test_what_was_said_since_comes_behind_what_is_there(ledger: Ledger, other: Ledger) -> None:
+    """A later export of the same sessions adds what is new, a draft's message in its place."""
+    session = rich(ledger, 1)[0]
+    other.import_lines(every(ledger))
+    other.rename(session.key, "my own name for it")
+    ledger.append(session.key, 1, [said("since")])
+    ledger.append(session.key, 2, [said("since")], resolve=resolved)
+    newest = ledger.fork(session.key, 1, 9)
+    ledger.append(session.key, newest, [said("beside")])
+
+    done = other.import_lines(every(ledger))
+
+    assert done.messages == 4
+    for branch in (1, 2, newest):
+        assert ledger.history(session.key, branch) == other.history(session.key, branch)
+    assert other.get_session(session.owner, session.id).title == "my own name for it"
+    assert other.verify().ok
+
+
+def test_what_was_erased_here_is_not_brought_back(ledger: Ledger, other: Ledger) -> None:
+    """By an older export."""
+    session = rich(ledger, 1)[0]
+    exported = every(ledger)
+    other.import_lines(exported)
+    other.erase_message(session.key, 1, 2)
+
+    assert other.import_lines(exported).messages == 0
+    assert other.get(session.key, 1, 2).message.status == "erased"
+
+
+def test_another_encoding_is_a_recount(ledger: Ledger, other: Ledger) -> None:
+    """Asked for outside of any transaction; without a counter it is refused."""
+    session = rich(ledger, 1)[0]
+    exported = every(ledger, session)
+
+    def count(message: Message, encoding: str) -> Counts:
+        other.sessions("u")
+        assert encoding == "cl100k_base"
+        return Counts(visible=7, thinking=tuple(2 for _ in message.thinking))
+
+    with pytest.raises(UsageError, match="counts"):
+        other.import_lines(exported, encoding="cl100k_base")
+    other.import_lines(exported, encoding="cl100k_base", count=count)
+
+    assert other.get_session(session.owner, session.id).encoding == "cl100k_base"
+    assert other.head(session.key, 1).visible == 8 * 7
+    assert [row.counts.visible for row in other.compactions(session.key, 1, every=True)] == [7, 7]
+    assert other.verify().ok
+    assert other.import_lines(exported, encoding="cl100k_base", count=count).messages == 0
+
+
+def test_a_masker_stands_before_what_is_imported(ledger: Ledger, other: Ledger) -> None:
+    """What it changes is counted anew; what it leaves keeps its counts; drafts too."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("my secret"), said("hello")])
+    draft = ledger.begin_draft(session.key, 1)
+    ledger.add_part(draft, 1, part("a secret"))
+    exported = every(ledger, session)
+
+    def mask(message: Message) -> Message:
+        blocks = tuple(
+            TextBlock(text=block.text.replace("secret", "***"))
+            for block in message.blocks
+            if isinstance(block, TextBlock)
+        )
+        return replace(message, blocks=blocks)
+
+    with pytest.raises(UsageError, match="counts"):
+        other.import_lines(exported, mask=mask)
+    with pytest.raises(UsageError, match="masked"):
+        other.import_lines(exported, mask=mask, count=lambda *_: Counts(visible=1))
+    other.import_lines(
+        exported,
+        mask=mask,
+        count=lambda *_: Counts(visible=1),
+        mask_part=lambda text: text.replace("secret", "***"),
+    )
+
+    assert [row.message.text for row in other.history(session.key, 1)] == ["my ***", "hello"]
+    assert [row.counts.visible for row in other.history(session.key, 1)] == [1, 5]
+    found = other.draft(session.key, 1)
+    assert found is not None
+    assert "secret" not in "".join(found.parts)
+
+
+def test_lines_can_be_written_by_hand(ledger: Ledger) -> None:
+    """Ids, positions, times and counts are made where they are left out."""
+    written = [
+        {"type": "reasoning-store", "version": 1},
+        {"type": "session", "id": "hand", "encoding": "o200k_base"},
+        {"type": "message", "message": codec.message_to_json(user("Is 91 prime?"))},
+        {"type": "message", "message": codec.message_to_json(assistant("No."))},
+        {"type": "session_end", "messages": 2},
+        {"type": "end", "sessions": 1},
+    ]
+    text = "\n\n".join(map(json.dumps, written))
+
+    done = ledger.import_lines(text.split("\n"), count=lambda *_: Counts(visible=3))
+
+    session = ledger.get_session("", "hand")
+    assert done == Imported(sessions=1, messages=2)
+    assert [row.message for row in ledger.history(session.key, 1)] == [
+        user("Is 91 prime?"),
+        assistant("No."),
+    ]
+    assert ledger.verify(session.key).ok
+    again = ledger.import_lines(text.split("\n"), count=lambda *_: Counts(visible=3))
+    assert again == Imported(sessions=1, already=2)
+
+
+def lines_with(*changed: Any) -> list[str]:
+    head = [
+        {"type": "reasoning-store", "version": 1},
+        {"type": "session", "id": "s", "encoding": "x"},
+    ]
+    return [json.dumps(line) for line in [*head, *changed]]
+
+
+SAID = {"type": "message", "message": {"role": "user", "blocks": []}, "counts": {}}
+OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
+    (["{}"], 1, "type"),
+    ([json.dumps(SAID)], 1, "does not say that this is an export"),
+    ([json.dumps({"type": "reasoning-store", "version": 2})], 1, "version"),
+    (lines_with({"type": "session", "id": "t", "encoding": "x"}), 3, "not ended"),
+    (lines_with({"type": "end", "sessions": 1}), 3, "not ended"),
+    (lines_with({"type": "session_end", "messages": 1}), 3, "1 were to come, 0 did"),
+    (lines_with(SAID, {"type": "session_end", "messages": 0}), 4, "0 were to come, 1 did"),
+    (
+        lines_with({"type": "session_end", "messages": 0}, {"type": "end", "sessions": 2}),
+        4,
+        "2 were to come, 1 did",
+    ),
+    (lines_with({"type": "session_end", "messages": 0}, SAID), 4, "no session was begun"),
+    (lines_with({**SAID, "position": 2}), 3, "position: is not 1"),
+    (lines_with({**SAID, "branch": 2}), 3, "branch: has no line"),
+    (lines_with({**SAID, "batch": 2}), 3, "repeat, batch"),
+    (lines_with({**SAID, "counts": {"thinking": [1]}}), 3, "one number for each thinking"),
+    (lines_with({**SAID, "message": {"role": "secret"}}), 3, "role"),
+    (lines_with({**SAID, "message": {"role": "user", "status": "streaming"}}), 3, "draft"),
+    (
+        lines_with(
+            {
+                **SAID,
+                "message": {
+                    "role": "user",
+                    "status": "erased",
+                    "blocks": [{"type": "text", "text": "secret"}],
+                },
+            }
+        ),
+        3,
+        "is erased and still says something",
+    ),
+    (lines_with({**SAID, "id": "\0secret"}), 3, "id"),
+    (lines_with({"type": "branch", "number": 2}), 3, "branch"),
+    (lines_with({"type": "branch", "number": 2, "parent": 1, "first": 5}), 3, "position"),
+    (lines_with({"type": "branch", "number": 9, "parent": 1, "first": 1}), 3, "next branch is"),
+    (
+        lines_with(
+            {
+                "type": "compaction",
+                "branch": 1,
+                "number": 1,
+                "first": 1,
+                "last": 1,
+                "message": {"role": "assistant", "blocks": [{"type": "text", "text": "secret"}]},
+                "counts": {},
+            }
+        ),
+        3,
+        "summary",
+    ),
+    (
+        lines_with(
+            {
+                "type": "draft",
+                "branch": 1,
+                "id": "d",
+                "origin": {"secret": 1},
+                "parts": [],
+                "createdAt": 1,
+            }
+        ),
+        3,
+        "origin",
+    ),
+    (
+        lines_with({"type": "draft", "branch": 1, "id": "d", "parts": ["\0"], "createdAt": 1}),
+        3,
+        "parts",
+    ),
+    (
+        [
+            json.dumps({"type": "reasoning-store", "version": 1}),
+            json.dumps({"type": "session", "id": "s" * 2000, "encoding": "x"}),
+        ],
+        2,
+        "a session id is longer",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("given_", "number", "says"), OUT_OF_PLACE, ids=lambda value: str(value)[:50]
+)
+def test_a_line_that_does_not_fit_is_named(
+    ledger: Ledger, given_: list[str], number: int, says: str
+) -> None:
+    """By its number; nothing of it is written."""
+    with pytest.raises(ReasoningStoreError) as caught:
+        ledger.import_lines(given_)
+
+    assert str(caught.value).startswith(f"line {number}: ")
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert isinstance(caught.value, (UsageError, Conflict))
+
+
+def test_an_export_goes_on_while_others_write(ledger: Ledger, other: Ledger) -> None:
+    """What comes is each session as it was when its turn came, and imports whole."""
+    sessions = [new_session(ledger) for _ in range(3)]
+    stop = threading.Event()
+    failed: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            while not stop.is_set():
+                for session in sessions:
+                    ledger.append(session.key, 1, [said(), calling("c"), answering("c")])
+                    ledger.fork(session.key, 1, 2)
+        except BaseException as error:
+            failed.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        exports = [every(ledger) for _ in range(6)]
+    finally:
+        stop.set()
+        writer.join()
+
+    assert failed == []
+    for exported in exports:
+        other.import_lines(exported)
+        assert other.verify().ok
+    for session in sessions:
+        mine = [row.digest for row in ledger.history(session.key, 1)]
+        theirs = [row.digest for row in other.history(session.key, 1)]
+        assert theirs == mine[: len(theirs)]
+
+
+def test_no_transaction_is_open_between_two_lines(ledger: Ledger) -> None:
+    """Whoever takes the lines may take his time, and write meanwhile."""
+    sessions = rich(ledger)
+    lines = ledger.export_lines()
+    taken = [next(lines) for _ in range(6)]
+
+    ledger.append(sessions[0].key, 1, [said("meanwhile")])
+    ledger.erase_session(sessions[0].key)
+    ledger.erase_session(sessions[2].key)
+    taken += list(lines)
+
+    assert json.loads(taken[-1])["type"] == "end"
+
+
+def test_a_session_erased_while_it_is_exported_is_not_imported(
+    ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines say so, and what was taken in of it before is erased again."""
+    monkeypatch.setattr(exporting, "_MOST", 1)
+    monkeypatch.setattr(intake, "_MOST", 1)
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), said(), said()])
+    lines = ledger.export_lines(session.key)
+    taken = [next(lines) for _ in range(5)]
+    ledger.erase_session(session.key)
+    taken += list(lines)
+
+    assert json.loads(taken[-2]) == {"type": "session_end", "messages": 3, "erased": True}
+    assert other.import_lines(taken) == Imported(messages=2)
+    with pytest.raises(NotFound):
+        other.get_session("u", session.id)
+
+
+def test_a_page_holds_no_more_than_it_should(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long messages are read one at a time, short ones many at once."""
+    monkeypatch.setattr(exporting, "_CHARACTERS", 10_000)
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("x" * 20_000)] * 6)
+    ledger.append(session.key, 1, [said("x")] * 300)
+    pages: list[int] = []
+    from reasoning_store.ledger import exporting as sql
+
+    plain = sql.message_lines
+
+    def noting(connection: Any, key: int, part: Any) -> Any:
+        pages.append(part.last - part.first + 1)
+        return plain(connection, key, part)
+
+    monkeypatch.setattr(sql, "message_lines", noting)
+    every(ledger, session)
+
+    assert pages[:6] == [1] * 6
+    assert max(pages) > 20
+    assert sum(pages) == 306
+
+
+def test_numbers_that_json_has_not_come_along(ledger: Ledger, other: Ledger) -> None:
+    """NaN in what a tool answered, or in metadata."""
+    session = new_session(ledger, metadata={"x": float("inf")})
+    ledger.append(
+        session.key, 1, [Entry(user("x", metadata={"x": float("nan")}), Counts(visible=1))]
+    )
+    exported = every(ledger, session)
+
+    for line in exported:
+        json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    other.import_lines(exported)
+
+    assert exported == every(other, session)
+    assert other.verify(session.key).ok
+
+
+def test_importing_in_two_processes_at_once_is_one_import(url: str, tmp_path: Path) -> None:
+    """Somebody started it twice."""
+    file = tmp_path / "export.jsonl"
+    with Ledger.open("sqlite://") as source:
+        session = new_session(source)
+        for _ in range(20):
+            source.append(session.key, 1, [said(), answered()] * 20)
+        exported = every(source)
+        file.write_text("".join(exported), "utf-8")
+    program = (
+        "import sys\n"
+        "from reasoning_store.errors import Conflict\n"
+        "from reasoning_store.ledger.ledger import Ledger\n"
+        "with Ledger.open(sys.argv[1]) as ledger:\n"
+        "    for attempt in range(200):\n"
+        "        try:\n"
+        "            ledger.import_lines(open(sys.argv[2], encoding='utf-8'))\n"
+        "            break\n"
+        "        except Conflict:\n"
+        "            pass\n"
+        "    else:\n"
+        "        sys.exit(7)\n"
+    )
+    both = [
+        subprocess.Popen([sys.executable, "-c", program, url, str(file)], env={**os.environ})
+        for _ in range(2)
+    ]
+
+    assert [one.wait(timeout=300) for one in both] == [0, 0]
+    with Ledger.open(url) as ledger:
+        assert exported == every(ledger)
+        whole(ledger, session.key)
