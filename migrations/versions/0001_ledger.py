@@ -173,6 +173,7 @@ def upgrade() -> None:
         need("sum_counted"),
         need("sum_unreported"),
         may("crossed", sa.Text),
+        may("erased_at"),
         need("created_at"),
         need("updated_at"),
         primary("sessions"),

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import Connection, bindparam, case, delete, exists, func, or_, select, update
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts, Message
@@ -79,6 +79,13 @@ _LOCK = Sql(
 )
 _LOCK_SESSION = Sql(
     select(_s.session_key).where(_s.session_key == bindparam("key")).with_for_update()
+)
+_TELL = Sql(
+    update(sessions_table)
+    .where(_s.session_key == bindparam("key"))
+    .values(
+        erased_at=case((_s.erased_at >= bindparam("now"), _s.erased_at + 1), else_=bindparam("now"))
+    )
 )
 _LINKS = Sql(
     select(_b.position, _b.data)
@@ -232,6 +239,8 @@ def apply(
             if origin is not None and found.columns["origin"] is None:
                 gone.add(origin)
     _write(connection, key, made, now)
+    if made:
+        _TELL.run(connection, {"key": key, "now": now})
     recarrying.recarry(connection, key, lineages, {change.place: change.own for change in made})
     _summaries(connection, key, lineages, made)
     _UNUSED.many(connection, [{"key": key, "number": number} for number in sorted(gone)])

@@ -104,6 +104,7 @@ def outline(connection: Connection, key: int) -> Outline:
             crossed=list(spent.crossed),
             created_at=found.created_at,
             updated_at=found.updated_at,
+            erased_at=found.erased_at,
         ),
         parts=[
             (

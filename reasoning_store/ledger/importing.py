@@ -36,7 +36,10 @@ _FINISH = Sql(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"), _s.archived == sessions.IMPORTING)
     .values(
-        {name: bindparam(name) for name in ("current_branch", "updated_at", "crossed", "archived")}
+        {
+            name: bindparam(name)
+            for name in ("current_branch", "updated_at", "erased_at", "crossed", "archived")
+        }
     )
     .returning(_s.session_key)
 )
@@ -121,6 +124,7 @@ def finish(connection: Connection, key: int, line: SessionLine) -> None:
             "key": key,
             "current_branch": line.current_branch,
             "updated_at": updated_at,
+            "erased_at": line.erased_at,
             "crossed": codec.dumps(line.crossed) if line.crossed else None,
             "archived": int(line.archived),
         },

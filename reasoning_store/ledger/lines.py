@@ -71,6 +71,7 @@ class SessionLine(Line):
     crossed: list[str] = field(default_factory=list)
     created_at: int | None = None
     updated_at: int | None = None
+    erased_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

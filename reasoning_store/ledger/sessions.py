@@ -35,6 +35,7 @@ _COLUMNS = (
     _t.created_at,
     _t.updated_at,
     _t.archived,
+    _t.erased_at,
     _t.profile,
 )
 # The settings profile in use is read with the session that uses it.
@@ -99,7 +100,7 @@ def _row(row: Sequence[Any]) -> SessionRow:
 
 def _session(row: Sequence[Any]) -> SessionRow:
     key, owner, id_, title, metadata, settings, encoding, branch, *times, profile, used = row
-    created, updated, archived = times
+    created, updated, archived, erased = times
     return SessionRow(
         key=key,
         owner=parsed(owner),
@@ -112,6 +113,7 @@ def _session(row: Sequence[Any]) -> SessionRow:
         created_at=created,
         updated_at=updated,
         archived=archived == ARCHIVED,
+        erased_at=erased,
         profile=None if profile is None else parsed(profile),
         profile_settings=None if used is None else parsed(used),
     )
@@ -145,6 +147,7 @@ def new(
         "sum_counted": 0,
         "sum_unreported": 0,
         "crossed": None,
+        "erased_at": None,
         "created_at": created_at,
         "updated_at": created_at,
     }

@@ -107,6 +107,7 @@ sessions = Table(
     _need("sum_counted"),
     _need("sum_unreported"),
     _may("crossed", Text),  # [name, ...]: the marks of a budget that were told
+    _may("erased_at"),  # when something in it last was: what was read before is stale
     _need("created_at"),
     _need("updated_at"),
     PrimaryKeyConstraint("session_key"),

@@ -96,6 +96,8 @@ class SessionRow:
     updated_at: int
     """When something was last said here; renaming and the like do not move it."""
     archived: bool
+    erased_at: int | None = None
+    """When something in it last was: rows that were read before are stale. It never repeats."""
     profile: str | None = None
     """The name of the settings profile that it uses."""
     profile_settings: dict[str, Any] | None = None

@@ -119,6 +119,22 @@ def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
     assert ledger.append(session.key, 1, [said()])[0].position == 4
 
 
+def test_a_session_says_when_it_was_last_erased_in(ledger: Ledger) -> None:
+    """Whoever remembers rows learns that they are stale; no two erasures look alike."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), said(), said()])
+    seen = [ledger.get_session(session.owner, session.id).erased_at]
+    for position in (1, 2, 2):
+        ledger.erase_message(session.key, 1, position)
+        seen.append(ledger.get_session(session.owner, session.id).erased_at)
+
+    assert seen[0] is None
+    assert seen[1] is not None
+    assert seen[2] is not None
+    assert seen[1] < seen[2]
+    assert seen[2] == seen[3], "nothing was there to erase"
+
+
 def test_an_erased_user_message_starts_no_turn(ledger: Ledger) -> None:
     """What it began belongs to the turn before, and the sums are those of what is left."""
     session = new_session(ledger)
