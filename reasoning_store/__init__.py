@@ -15,15 +15,20 @@ __all__ = [
     "AsyncRecording",
     "AsyncSession",
     "AsyncStore",
+    "BackedUp",
     "Block",
     "BlockChunk",
     "Branch",
+    "Budget",
     "Chunk",
+    "Compaction",
     "Conflict",
     "ContextUsage",
     "CorruptRow",
+    "Erased",
     "ErrorChunk",
     "FinishChunk",
+    "Imported",
     "MediaBlock",
     "Message",
     "MissingExtra",
@@ -31,12 +36,15 @@ __all__ = [
     "Origin",
     "OriginChunk",
     "Page",
+    "Plan",
+    "Profile",
     "RawBlock",
     "ReasoningChunk",
     "ReasoningRenderer",
     "ReasoningSettings",
     "ReasoningStoreError",
     "Recording",
+    "ReportRow",
     "Request",
     "SchemaError",
     "SecretMasker",
@@ -61,7 +69,9 @@ __all__ = [
     "UsageChunk",
     "UsageError",
     "Verdict",
+    "Verified",
     "Warning",
+    "WhatIf",
     "WireError",
     "assistant",
     "build_request",
@@ -78,7 +88,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from reasoning_store.aio import AsyncRecording, AsyncSession, AsyncStore
+    from reasoning_store.aio import AsyncStore
+    from reasoning_store.aio_recorder import AsyncRecording
+    from reasoning_store.aio_session import AsyncSession
     from reasoning_store.blocks import (
         Block,
         MediaBlock,
@@ -107,6 +119,7 @@ if TYPE_CHECKING:
         UnknownChunk,
         UsageChunk,
     )
+    from reasoning_store.egress.budget import Budget
     from reasoning_store.egress.display import visible_parts
     from reasoning_store.egress.free import build_request, effective_tokens, select, what_if
     from reasoning_store.egress.headend import ReasoningRenderer
@@ -115,6 +128,7 @@ if TYPE_CHECKING:
     from reasoning_store.egress.select import Selection, Verdict, Warning
     from reasoning_store.egress.tokens import TokenCount
     from reasoning_store.egress.usage import ContextUsage
+    from reasoning_store.egress.what_if import WhatIf
     from reasoning_store.errors import (
         Conflict,
         CorruptRow,
@@ -131,17 +145,24 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.masking import SecretMasker
     from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
     from reasoning_store.ingress.tags import TagFilter, split_reasoning
+    from reasoning_store.layers import Profile
+    from reasoning_store.ledger.values import BackedUp, Erased, Imported, ReportRow, Verified
     from reasoning_store.recorder import Recording
-    from reasoning_store.session import Branch, Session, Stored
+    from reasoning_store.sending import Plan
+    from reasoning_store.session import Session
     from reasoning_store.settings import ReasoningSettings
     from reasoning_store.store import Page, Store
+    from reasoning_store.stored import Branch, Compaction, Stored
 
 _HOMES = {
-    "aio": "AsyncRecording AsyncSession AsyncStore",
+    "aio": "AsyncStore",
+    "aio_recorder": "AsyncRecording",
+    "aio_session": "AsyncSession",
     "blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock Usage assistant system tool user""",
     "chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk TextChunk
         ToolCallChunk UnknownChunk UsageChunk""",
+    "egress.budget": "Budget",
     "egress.display": "visible_parts",
     "egress.free": "build_request effective_tokens select what_if",
     "egress.headend": "ReasoningRenderer",
@@ -150,15 +171,20 @@ _HOMES = {
     "egress.select": "Selection Verdict Warning",
     "egress.tokens": "TokenCount",
     "egress.usage": "ContextUsage",
+    "egress.what_if": "WhatIf",
     "errors": """Conflict CorruptRow MissingExtra NotFound ReasoningStoreError SchemaError
         SettingError StoreBusy StoreFull UsageError WireError""",
     "ingress.masking": "SecretMasker",
     "ingress.normalizer": "StreamNormalizer normalize_response",
     "ingress.tags": "TagFilter split_reasoning",
+    "layers": "Profile",
+    "ledger.values": "BackedUp Erased Imported ReportRow Verified",
     "recorder": "Recording",
-    "session": "Branch Session Stored",
+    "sending": "Plan",
+    "session": "Session",
     "settings": "ReasoningSettings",
     "store": "Page Store",
+    "stored": "Branch Compaction Stored",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

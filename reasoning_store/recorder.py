@@ -29,7 +29,8 @@ from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.ledger.values import DraftRow
 
 if TYPE_CHECKING:
-    from reasoning_store.session import Session, Stored
+    from reasoning_store.session import Session
+    from reasoning_store.stored import Stored
 
 LEASE = 30.0
 """Seconds after which a draft without a word from its recorder is an interrupted message."""

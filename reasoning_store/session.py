@@ -8,76 +8,34 @@ setting decides is what the next request carries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, overload
 
 from reasoning_store import recorder
-from reasoning_store import settings as _settings
 from reasoning_store.blocks import Message, Origin
-from reasoning_store.egress import request as _request
 from reasoning_store.egress.request import Request
-from reasoning_store.egress.select import Target, Viewed, target
-from reasoning_store.egress.tokens import fixed_tokens
-from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.errors import Conflict, NotFound, UsageError
-from reasoning_store.ingress import drafting
-from reasoning_store.ledger.carried import field_of, origin_of
-from reasoning_store.ledger.values import (
-    BranchRow,
-    DraftRow,
-    Entry,
-    Segment,
-    SessionRow,
-    StoredRow,
-)
+from reasoning_store.layers import SessionSettings
+from reasoning_store.ledger.values import DraftRow, Erased
+from reasoning_store.ledger.verbs.erasing import Only
 from reasoning_store.recorder import Recording, Reply
-from reasoning_store.settings import Policy, ReasoningSettings, Resolved
-
-if TYPE_CHECKING:
-    from reasoning_store.store import Workings
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A message with its identity: where it stands, since when, and what it counts."""
-
-    id: str
-    position: int
-    branch: int
-    tokens: int
-    """What the message counts, all of its thinking included; 0 while it is still arriving."""
-    created_at: datetime
-    message: Message
-    is_new: bool = False
-    """Whether this call wrote it; an idempotent repeat did not."""
-    siblings: tuple[int, ...] = ()
-    """The branches that say something else here, after the same messages before."""
+from reasoning_store.sending import Sending
+from reasoning_store.stored import (
+    Branch,
+    Stored,
+    branch,
+    draft_so_far,
+    microseconds,
+    siblings,
+    stored,
+    time_of,
+    told,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
-    """One line of a conversation: what it shares, and where it ends."""
-
-    id: int
-    parent: int | None
-    first: int
-    """The first position that is its own; those before are shared with its parent."""
-    head: int
-    """The position of its last message; 0 where there is none."""
-    created_at: datetime
-    is_current: bool
-
-
-class Session:
+class Session(Sending):
     """One conversation. Made by ``Store.session``."""
-
-    def __init__(self, workings: Workings, row: SessionRow, branch: int) -> None:
-        self._workings = workings
-        self._row = row
-        self._branch = branch
 
     @property
     def id(self) -> str:
@@ -103,6 +61,10 @@ class Session:
     def rename(self, title: str | None) -> None:
         """Give the session another title, or none."""
         self._row = self._workings.ledger.rename(self._row.key, title)
+
+    def set_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Replace what the application keeps about the session."""
+        self._row = self._workings.ledger.set_metadata(self._row.key, metadata)
 
     def archive(self, *, archived: bool = True) -> None:
         """Take the session out of the usual list, or put it back."""
@@ -173,10 +135,10 @@ class Session:
                 after=after,
                 idempotency_key=idempotency_key,
                 created_at=None if created_at is None else microseconds(created_at),
-                resolve=self._resolve,
+                resolve=self._workings.resolve,
             )
         except Conflict as conflict:
-            raise _told(conflict) from None
+            raise told(conflict) from None
         return [stored(row) for row in rows]
 
     def record(
@@ -222,10 +184,10 @@ class Session:
                 sent=sent,
                 idempotency_key=idempotency_key,
                 lease=recorder.LEASE,
-                resolve=self._resolve,
+                resolve=self._workings.resolve,
             )
         except Conflict as conflict:
-            raise _told(conflict) from None
+            raise told(conflict) from None
 
     def _add_part(self, draft: DraftRow, number: int, part: str) -> bool:
         return self._workings.ledger.add_part(draft, number, part, lease=recorder.LEASE)
@@ -248,26 +210,27 @@ class Session:
         try:
             (row,) = self._workings.ledger.finish_draft(draft, [entry])
         except Conflict as conflict:
-            raise _told(conflict) from None
+            raise told(conflict) from None
         for other in others:
-            branch = self._workings.ledger.fork(self._row.key, draft.branch, row.position)
-            Session(self._workings, self._row, branch)._append([other], sent=sent)
+            fork = self._workings.ledger.fork(self._row.key, draft.branch, row.position)
+            Session(self._workings, self._row, fork)._append([other], sent=sent)
         return stored(row)
-
-    def _resolve(self, draft: DraftRow) -> Entry | None:
-        """Return what has arrived of a reply whose recorder is ended, if anything has."""
-        message = _drafted(draft, interrupted=True)
-        if not message.blocks and message.usage is None:
-            return None
-        # Its parts were masked when they were written.
-        return Entry(message, self._workings.counts(message, self._row.encoding), draft.sent)
 
     # Reading
 
     def history(
-        self, *, limit: int | None = None, before: int | None = None, after: int | None = None
+        self,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
     ) -> list[Stored]:
         """Return the messages, all of their thinking included (BR-002), oldest first.
+
+        ``before`` and ``after`` are positions; ``limit`` and ``tokens`` keep those next to
+        ``after`` where only that is given, else the latest. A window never parts a call
+        from its response, so one by ``limit`` may hold a few messages more.
 
         A reply that is being recorded stands last, as far as it has arrived, with the status
         ``streaming``; ``interrupted`` where its recorder is gone.
@@ -276,7 +239,9 @@ class Session:
         # The draft first: where its message is there by the time the messages are read, it
         # has become that message.
         draft = ledger.draft(self._row.key, self._branch) if before is None else None
-        rows = ledger.history(self._row.key, self._branch, limit=limit, before=before, after=after)
+        rows = ledger.history(
+            self._row.key, self._branch, limit=limit, tokens=tokens, before=before, after=after
+        )
         others = siblings(ledger.branches(self._row.key), self._branch)
         found = [
             replace(stored(row), siblings=others[row.position])
@@ -284,7 +249,7 @@ class Session:
             else stored(row)
             for row in rows
         ]
-        arriving = _arriving(draft) if draft is not None else None
+        arriving = draft_so_far(draft) if draft is not None else None
         last = found[-1].position if found else (after or 0)
         if arriving is not None and last == arriving.position - 1:
             found.append(arriving)
@@ -297,7 +262,7 @@ class Session:
         try:
             return stored(ledger.get(self._row.key, self._branch, position))
         except NotFound:
-            arriving = _arriving(draft) if draft is not None else None
+            arriving = draft_so_far(draft) if draft is not None else None
             if arriving is None or arriving.position != position:
                 raise
             return arriving
@@ -350,18 +315,9 @@ class Session:
 
     def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""
-        current = self._workings.ledger.get_session(self._row.owner, self._row.id).current_branch
-        return [
-            Branch(
-                id=row.number,
-                parent=row.parent,
-                first=row.first,
-                head=row.state.position,
-                created_at=time_of(row.created_at),
-                is_current=row.number == current,
-            )
-            for row in self._workings.ledger.branches(self._row.key)
-        ]
+        current = self._session().current_branch
+        rows = self._workings.ledger.branches(self._row.key)
+        return [branch(row, current=current) for row in rows]
 
     def branch(self, id: int) -> Session:
         """Return this session on another of its branches."""
@@ -372,189 +328,21 @@ class Session:
         """Make a branch the one that opening the session gives."""
         self._workings.ledger.activate(self._row.key, id)
 
-    # The next request
+    # Erasing
 
-    def build_request(
-        self,
-        *,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        extra: Mapping[str, Any] | None = None,
-    ) -> Request:
-        """Return the next request, with the settings that hold now.
+    def erase(self, position: int | None = None, *, only: Only = None) -> Erased:
+        """Erase for real: this session, one message, or with ``only="reasoning"`` what was
+        thought there.
 
-        Whom it is for defaults to who gave the last recorded reply. ``system`` and
-        ``tools`` are for this request only: counted, and never stored.
+        An erased message leaves its position and its role, in every branch that shares it,
+        and takes its tool pair with it. The bytes leave the database; ``copies`` names the
+        files that may still hold them.
         """
-        rows = self._workings.ledger.history(self._row.key, self._branch)
-        return _request.build(
-            [Viewed(row.message, row.counts, row.position) for row in rows],
-            self._policy(settings),
-            self._target(provider, model, api, base_url),
-            self._workings.counter(self._row.encoding),
-            system=system,
-            tools=tools,
-            extra=extra,
-        )
-
-    def usage(
-        self,
-        *,
-        limit: int | None = None,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        at: int | None = None,
-    ) -> ContextUsage:
-        """Return what the next request would count (BR-004), from carried state alone.
-
-        With ``at`` it is that of the request that would have followed that position.
-        """
-        carried = self._workings.ledger.states(self._row.key, self._branch, at)
-
-        def made_by(kind: str) -> tuple[Origin | None, str | None]:
-            return carried.origins.get(origin_of(kind)), field_of(kind)
-
-        return usage(
-            carried,
-            made_by,
-            self._policy(settings).settings,
-            self._target(provider, model, api, base_url),
-            fixed=fixed_tokens(system, tools, self._workings.counter(carried.encoding)),
-            encoding=carried.encoding,
-            limit=limit,
-        )
-
-    def _policy(self, call: ReasoningSettings | Mapping[str, Any] | None) -> Policy:
-        row = self._workings.ledger.get_session(self._row.owner, self._row.id)
-        return _settings.resolve(
-            call, session=row.settings, environment=self._workings.environment()
-        )
-
-    def _target(
-        self, provider: str | None, model: str | None, api: str | None, base_url: str | None
-    ) -> Target:
-        if provider is None and model is None and api is None and base_url is None:
-            last = self._workings.ledger.last_sent(self._row.key, self._branch)
-            known = last.sent if last is not None else {}
-            return target(
-                known.get("provider"), known.get("model"), known.get("api"), known.get("baseUrl")
+        ledger, counts = self._workings.ledger, self._workings.counts
+        if position is not None:
+            return ledger.erase_message(
+                self._row.key, self._branch, position, only=only, count=counts
             )
-        return target(provider, model, api, base_url)
-
-
-class SessionSettings:
-    """The settings of one session: set once, read for every request."""
-
-    def __init__(self, workings: Workings, row: SessionRow) -> None:
-        self._workings = workings
-        self._row = row
-
-    def set(self, key: str, value: Any) -> None:
-        """Set one key for this session. A bad value changes nothing (ERR-001)."""
-        change = _settings.checked({key: value})
-        self._workings.ledger.set_settings(self._row.key, {**self._own(), **change})
-
-    def unset(self, key: str) -> None:
-        """Let the weaker layers decide about this key again."""
-        (name,) = _settings.checked({key: None}) if key not in _settings.KEYS else (key,)
-        self._workings.ledger.set_settings(
-            self._row.key, {k: v for k, v in self._own().items() if k != name}
+        return ledger.erase_session(
+            self._row.key, only=only, count=counts, resolve=self._workings.resolve
         )
-
-    def resolved(self) -> dict[str, Resolved]:
-        """Return every key with the value that holds now, and the layer it comes from."""
-        return _settings.resolve(
-            session=self._own(), environment=self._workings.environment()
-        ).resolved()
-
-    def _own(self) -> dict[str, Any]:
-        return self._workings.ledger.get_session(self._row.owner, self._row.id).settings
-
-
-def _told(conflict: Conflict) -> Conflict:
-    """Return a conflict of the ledger's with what was stored as an application sees it."""
-    rows = conflict.stored
-    if isinstance(rows, list):
-        items = [stored(row) for row in rows]
-        conflict.stored = items[0] if len(items) == 1 else items or None
-    return conflict
-
-
-def _drafted(draft: DraftRow, *, interrupted: bool) -> Message:
-    return drafting.message(
-        draft.parts,
-        origin=draft.origin or Origin(),
-        interrupted=interrupted,
-        metadata=draft.metadata,
-    )
-
-
-def _arriving(draft: DraftRow) -> Stored | None:
-    """Return a draft as a reader sees it, if anything of it has arrived."""
-    message = _drafted(draft, interrupted=draft.expired)
-    if not message.blocks:
-        return None
-    return Stored(
-        id=draft.id,
-        position=draft.position,
-        branch=draft.branch,
-        tokens=0,
-        created_at=time_of(draft.created_at),
-        message=message if draft.expired else drafting.streaming(message),
-    )
-
-
-def siblings(branches: Sequence[BranchRow], mine: int) -> dict[int, tuple[int, ...]]:
-    """Return, by position, the branches that first differ from one of them there."""
-    by_number = {row.number: row for row in branches}
-    found: dict[int, list[int]] = {}
-    for other in branches:
-        if other.number != mine:
-            differ = _common(by_number[mine].segments, other.segments) + 1
-            if differ <= min(other.state.position, by_number[mine].state.position):
-                found.setdefault(differ, []).append(other.number)
-    return {position: tuple(numbers) for position, numbers in found.items()}
-
-
-def _common(one: Sequence[Segment], other: Sequence[Segment]) -> int:
-    """Return the last position up to which two lineages are the same messages."""
-    last = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine.branch != theirs.branch:
-            break
-        last = min(mine.last, theirs.last)
-        if mine.last != theirs.last:
-            break
-    return last
-
-
-def stored(row: StoredRow) -> Stored:
-    """Return a ledger's row as an application sees it."""
-    return Stored(
-        id=row.id,
-        position=row.position,
-        branch=row.branch,
-        tokens=row.counts.visible + sum(row.counts.thinking),
-        created_at=time_of(row.created_at),
-        message=row.message,
-        is_new=row.is_new,
-    )
-
-
-def time_of(microseconds_since_1970: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds_since_1970)
-
-
-def microseconds(time: datetime) -> int:
-    """Return a time as the ledger keeps it; one without a zone is taken for local time."""
-    return (time.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)

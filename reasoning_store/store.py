@@ -11,8 +11,11 @@ PostgreSQL database is upgraded by command only.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,13 +23,27 @@ from reasoning_store import recorder
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.errors import Conflict, NotFound
+from reasoning_store.ingress.drafting import remasked
 from reasoning_store.ingress.masking import Masker, masked
 from reasoning_store.keeper import Keeper
+from reasoning_store.layers import OwnerSettings
 from reasoning_store.ledger import engine, faults, migrate
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Entry
+from reasoning_store.ledger.reporting import By
+from reasoning_store.ledger.values import (
+    BackedUp,
+    DraftRow,
+    Entry,
+    Erased,
+    Imported,
+    ReportRow,
+    Verified,
+)
+from reasoning_store.ledger.verbs.erasing import Only
+from reasoning_store.ledger.verbs.importing import OnConflict
 from reasoning_store.session import Session
 from reasoning_store.settings import from_environment
+from reasoning_store.stored import drafted, microseconds
 from reasoning_store.tokenizers import DEFAULT_ENCODING, Counter, counter
 
 CONNECTIONS = 8
@@ -47,6 +64,13 @@ class Owner:
     def __init__(self, workings: Workings, owner: str) -> None:
         self._workings = workings
         self._owner = owner
+        self._only: str | None = owner
+        """Whose conversations the verbs over many of them are about; None: everybody's."""
+
+    @property
+    def settings(self) -> OwnerSettings:
+        """The settings profiles of this owner, for his sessions to use."""
+        return OwnerSettings(self._workings, self._owner)
 
     def session(
         self,
@@ -93,6 +117,66 @@ class Owner:
             [Session(self._workings, row, row.current_branch) for row in page.items], page.next
         )
 
+    def erase(self, *, only: Only = None) -> Erased:
+        """Erase all of this owner's sessions and profiles for real, or only the reasoning.
+
+        Each session goes in a step of its own: what is interrupted can be called again.
+        """
+        workings = self._workings
+        return workings.ledger.erase_owner(
+            self._owner, only=only, count=workings.counts, resolve=workings.resolve
+        )
+
+    def report(
+        self,
+        by: By = "session",
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[ReportRow]:
+        """Return what was used, by session, owner, model or day (UTC).
+
+        From ``since`` on and before ``until``. A message that several branches share counts
+        once; ``unreported`` is how many replies came without numbers, which is not zero.
+        """
+        return self._workings.ledger.report(
+            by,
+            since=None if since is None else microseconds(since),
+            until=None if until is None else microseconds(until),
+            owner=self._only,
+        )
+
+    def export_lines(self, session: str | None = None) -> Iterator[str]:
+        """Yield everything stored as lines of JSON: of one session, or of all.
+
+        Nothing is left out, opaque payloads and undone summaries too, and ``import_lines``
+        gives the same again.
+        """
+        ledger = self._workings.ledger
+        if session is not None:
+            return ledger.export_lines(ledger.get_session(self._owner, session).key)
+        return ledger.export_lines(owner=self._only)
+
+    def import_lines(
+        self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
+    ) -> Imported:
+        """Take in the lines of an export, one by one; what is there already stays.
+
+        An import that was cut off is called again with the same lines. A malformed line is
+        refused by its number. A session that stands otherwise here is a ``Conflict``, or
+        with ``on_conflict="skip"`` it is left out and named.
+        """
+        workings = self._workings
+        masker = workings.masker
+        return workings.ledger.import_lines(
+            lines,
+            owner=self._only,
+            count=workings.counts,
+            mask=None if masker is None else partial(masked, masker=masker),
+            mask_parts=None if masker is None else partial(remasked, masker=masker),
+            on_conflict=on_conflict,
+        )
+
 
 class Store(Owner):
     """A store at a database URL: ``sqlite:///chat.db``, ``postgresql+psycopg://...``.
@@ -107,12 +191,24 @@ class Store(Owner):
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
         ledger = Ledger.open(url, connections=CONNECTIONS)
         super().__init__(Workings(ledger, masker, encoding), "")
+        self._only = None
         self.writers = 1 if engine.parse(url).get_backend_name() == "sqlite" else CONNECTIONS
         """How many writes can be under way at once: an SQLite file has one lane."""
 
     def for_owner(self, owner: str) -> Owner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
         return Owner(self._workings, owner)
+
+    def verify(self) -> Verified:
+        """Go through all that is stored, and say what is not as it was written."""
+        return self._workings.ledger.verify()
+
+    def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
+        """Write a copy of an embedded database while it is in use, compared and then put there.
+
+        What stands at ``path`` stays, unless ``overwrite``.
+        """
+        return self._workings.ledger.backup(path, overwrite=overwrite)
 
     @property
     def revision(self) -> str:
@@ -149,6 +245,15 @@ class Workings:
         """Return a message ready to be written: masked first, then counted (DESIGN 4.7)."""
         safe = message if self.masker is None else masked(message, self.masker)
         return Entry(safe, self.counts(safe, encoding), sent)
+
+    def resolve(self, draft: DraftRow) -> Entry | None:
+        """Return what has arrived of a reply whose recorder is ended, if anything has."""
+        message = drafted(draft, interrupted=True)
+        if not message.blocks and message.usage is None:
+            return None
+        encoding = self.ledger.states(draft.session_key, draft.branch).encoding
+        # Its parts were masked when they were written.
+        return Entry(message, self.counts(message, encoding), draft.sent)
 
     def counts(self, message: Message, encoding: str) -> Counts:
         return count_message(message, self.counter(encoding))

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import aio, recorder, session, store
+from reasoning_store import aio, aio_recorder, aio_session, layers, recorder, session, store
 
 PAIRS = [
     (store.Owner, aio.AsyncOwner),
     (store.Store, aio.AsyncStore),
-    (session.Session, aio.AsyncSession),
-    (session.SessionSettings, aio.AsyncSessionSettings),
-    (recorder.Recording, aio.AsyncRecording),
+    (session.Session, aio_session.AsyncSession),
+    (layers.SessionSettings, aio_session.AsyncSessionSettings),
+    (layers.OwnerSettings, aio.AsyncOwnerSettings),
+    (layers.Profiles, aio.AsyncProfiles),
+    (recorder.Recording, aio_recorder.AsyncRecording),
 ]
 
 

@@ -17,7 +17,10 @@ CHECKOUT = Path(__file__).parent.parent
 PACKAGE = CHECKOUT / "reasoning_store"
 
 VALUES = {"blocks", "chunks", "errors"}
-FACES = {"store", "session", "recorder", "keeper", "aio"}
+FACES = {
+    *("store", "session", "sending", "layers", "stored", "recorder", "keeper"),
+    *("aio", "aio_session", "aio_recorder", "hops"),
+}
 ROOMS: dict[str, set[str]] = {
     "blocks": set(),
     "errors": set(),
@@ -164,12 +167,13 @@ def test_every_module_of_a_room_is_typed() -> None:
 
 
 PROMISE = """
-AsyncRecording AsyncSession AsyncStore Block BlockChunk Branch Chunk Conflict ContextUsage
-CorruptRow ErrorChunk FinishChunk MediaBlock Message MissingExtra NotFound Origin OriginChunk
-Page RawBlock ReasoningChunk ReasoningRenderer ReasoningSettings ReasoningStoreError Recording
-Request SchemaError SecretMasker Selection Session SettingError Store StoreBusy StoreFull Stored
-StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock TokenCount ToolCallBlock
-ToolCallChunk ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict Warning
+AsyncRecording AsyncSession AsyncStore BackedUp Block BlockChunk Branch Budget Chunk Compaction
+Conflict ContextUsage CorruptRow Erased ErrorChunk FinishChunk Imported MediaBlock Message
+MissingExtra NotFound Origin OriginChunk Page Plan Profile RawBlock ReasoningChunk
+ReasoningRenderer ReasoningSettings ReasoningStoreError Recording ReportRow Request SchemaError
+SecretMasker Selection Session SettingError Store StoreBusy StoreFull Stored StreamNormalizer
+TagFilter TextBlock TextChunk ThinkingBlock TokenCount ToolCallBlock ToolCallChunk
+ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict Verified Warning WhatIf
 WireError assistant build_request effective_tokens explain_refusal normalize_response select
 split_reasoning system tool user visible_parts what_if
 """.split()

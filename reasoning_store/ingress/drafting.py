@@ -90,7 +90,7 @@ class Draft:
         name = _TEXT_OF.get(chunk.type)
         if name is None:
             if isinstance(chunk, FinishChunk):
-                self._settle()
+                self.settle()
             self._put(self._hidden(chunk, item))
             return
         block = (chunk.type, chunk.content_index)  # type: ignore[union-attr]
@@ -104,7 +104,7 @@ class Draft:
             item = self._unsealed(growing, self._hidden(chunk, item))
         self._join(block, name, text, item)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Give out what the masker holds of every text: nothing more of them comes."""
         for block, growing in self._growing.items():
             text = growing.masker.finish() if growing.masker is not None else ""
@@ -172,11 +172,8 @@ def message(
     """Return the message that these parts come to, as far as they go."""
     accumulator = Accumulator()
     for part in parts:
-        try:
-            for item in codec.loads(part):
-                accumulator.add(_from_json(item))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise CorruptRow(f"a part of a draft cannot be read: {type(error).__name__}") from None
+        for chunk in _chunks(part):
+            accumulator.add(chunk)
     return accumulator.message(
         origin=origin,
         interrupted=interrupted,
@@ -184,6 +181,24 @@ def message(
         counters={},
         metadata=metadata or {},
     )
+
+
+def remasked(parts: Iterable[str], masker: Masker) -> list[str]:
+    """Return the parts of a draft that was written elsewhere without the secrets in them."""
+    draft = Draft(masker)
+    out = []
+    for part in parts:
+        draft.add(_chunks(part))
+        out.append(draft.take())
+    draft.settle()
+    return [part for part in (*out, draft.take()) if part is not None]
+
+
+def _chunks(part: str) -> list[Chunk]:
+    try:
+        return [_from_json(item) for item in codec.loads(part)]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptRow(f"a part of a draft cannot be read: {type(error).__name__}") from None
 
 
 def _plain(block: tuple[str, int | None]) -> dict[str, Any]:

@@ -77,9 +77,6 @@ _LOCK = Sql(
     .order_by(_h.branch)
     .with_for_update()
 )
-_LOCK_SESSION = Sql(
-    select(_s.session_key).where(_s.session_key == bindparam("key")).with_for_update()
-)
 _TELL = Sql(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"))
@@ -211,8 +208,7 @@ def lock(connection: Connection, key: int) -> None:
     until the session was held is then locked too.
     """
     _LOCK.rows(connection, {"key": key})
-    if _LOCK_SESSION.row(connection, {"key": key}) is None:
-        raise sessions.no_session()
+    sessions.lock(connection, key)
     _LOCK.rows(connection, {"key": key})
 
 

@@ -55,6 +55,7 @@ IMPORTING = 2
 _INSERT = Sql(insert(sessions))
 _INSERT_BRANCH = Sql(insert(branches))
 _GET = Sql(select(*_ALL).where(_THIS))
+_LOCK = Sql(select(_t.session_key).where(_THIS).with_for_update())
 _PAGE = (
     select(*_ALL)
     .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
@@ -238,6 +239,12 @@ def change(connection: Connection, key: int, column: str, value: Any) -> Session
     """Set one column of a session and return the session as it is now."""
     _CHANGE[column].run(connection, {"key": key, "value": value})
     return by_key(connection, key)
+
+
+def lock(connection: Connection, key: int) -> None:
+    """Keep whoever else would change this session waiting."""
+    if _LOCK.row(connection, {"key": key}) is None:
+        raise no_session()
 
 
 def take_branch_number(connection: Connection, key: int) -> int:

@@ -31,6 +31,13 @@ _SENT = Sql(
     )
 )
 
+_SENT_FROM = Sql(
+    select(_b.position, _b.sent)
+    .where(_b.session_key == bindparam("key"), _b.branch == bindparam("branch"))
+    .where(_b.position.between(bindparam("first"), bindparam("last")), _b.sent.is_not(None))
+    .order_by(_b.position)
+)
+
 
 def state_at(connection: Connection, key: int, found: BranchRow, at: int | None) -> State:
     """Return the state of a branch at its head, or at an earlier position."""
@@ -121,3 +128,16 @@ def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> 
     if row is None or row[0] is None:
         raise CorruptRow(f"message {position} does not say what was sent")
     return SentRow(position=position, branch=number, sent=parsed(row[0]))
+
+
+def sent_from(connection: Connection, key: int, branch: int, first: int) -> list[SentRow]:
+    """Return the recorded replies from a position on, with their requests."""
+    found, _ = branches.get(connection, key, branch)
+    return [
+        SentRow(position=position, branch=part.branch, sent=parsed(sent))
+        for part in branches.between(found, first, found.state.position)
+        for position, sent in _SENT_FROM.rows(
+            connection,
+            {"key": key, "branch": part.branch, "first": part.first, "last": part.last},
+        )
+    ]

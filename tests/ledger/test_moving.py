@@ -388,7 +388,7 @@ def test_a_masker_stands_before_what_is_imported(ledger: Ledger, other: Ledger) 
         exported,
         mask=mask,
         count=lambda *_: Counts(visible=1),
-        mask_part=lambda text: text.replace("secret", "***"),
+        mask_parts=lambda parts: [text.replace("secret", "***") for text in parts],
     )
 
     assert [row.message.text for row in other.history(session.key, 1)] == ["my ***", "hello"]

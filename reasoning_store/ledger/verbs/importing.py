@@ -10,13 +10,13 @@ What each line does is in ``intake``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger.values import Imported
 from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
-from reasoning_store.ledger.verbs.intake import Intake, Mask
+from reasoning_store.ledger.verbs.intake import Intake, Mask, MaskParts
 
 OnConflict: TypeAlias = Literal["refuse", "skip"]
 
@@ -32,22 +32,22 @@ class ImportingVerbs(ErasingVerbs):
         encoding: str | None = None,
         count: Count | None = None,
         mask: Mask | None = None,
-        mask_part: Callable[[str], str] | None = None,
+        mask_parts: MaskParts | None = None,
         on_conflict: OnConflict = "refuse",
     ) -> Imported:
         """Take in the lines of an export, or others of their form.
 
         ``owner`` is who shall own it, whatever the lines say. ``encoding`` is what it shall
         be counted in: where that is another than a session's own, where there are no counts
-        and where ``mask`` changed a message, ``count`` counts anew; ``mask_part`` masks the
-        parts of drafts. A malformed line is a UsageError that names it. A line that says
+        and where ``mask`` changed a message, ``count`` counts anew; ``mask_parts`` masks the
+        parts of a draft. A malformed line is a UsageError that names it. A line that says
         something else than what is stored there is a Conflict, or with
         ``on_conflict="skip"`` the rest of its session is left out.
         """
         if on_conflict not in ("refuse", "skip"):
             raise UsageError("on_conflict: one of refuse, skip")
         owners = (lambda named: named) if owner is None else (lambda _: owner)
-        intake = Intake(self, owners, encoding, count, mask, mask_part, on_conflict == "skip")
+        intake = Intake(self, owners, encoding, count, mask, mask_parts, on_conflict == "skip")
         for number, text in enumerate(given, 1):
             intake.number = number
             try:

@@ -35,6 +35,7 @@ from reasoning_store.ledger.values import Entry, Imported, SessionRow
 from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
 
 Mask: TypeAlias = Callable[[Message], Message]
+MaskParts: TypeAlias = Callable[[list[str]], list[str]]
 _MOST = 256
 _CHARACTERS = 4_000_000
 
@@ -75,7 +76,7 @@ class Intake:
     encoding: str | None
     count: Count | None
     mask: Mask | None
-    mask_part: Callable[[str], str] | None
+    mask_parts: MaskParts | None
     skips: bool
     number: int = 0
     """Of the line that an error speaks of."""
@@ -269,8 +270,8 @@ class Intake:
         if line.origin is not None:
             _check_origin(line.origin)
         parts = line.parts
-        if self.mask_part is not None:
-            parts = [self.mask_part(part) for part in parts]
+        if self.mask_parts is not None:
+            parts = self.mask_parts(parts)
         elif self.mask is not None:
             raise UsageError("parts: cannot be masked here")
         if not all(columns.holdable(text) for text in (line.id, *parts)):

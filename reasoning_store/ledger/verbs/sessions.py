@@ -5,8 +5,10 @@ Knows what a session's row says; knows no message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from sqlalchemy import Connection
 
 from reasoning_store import codec
 from reasoning_store.errors import Conflict
@@ -76,6 +78,20 @@ class SessionVerbs(Opened):
     def set_settings(self, session_key: int, settings: Mapping[str, Any]) -> SessionRow:
         """Replace the session's own layer of settings."""
         return self._change(session_key, "settings", codec.dumps(dict(settings)))
+
+    def change_settings(
+        self, session_key: int, changes: Mapping[str, Any], *, unset: Collection[str] = ()
+    ) -> SessionRow:
+        """Change some of the session's own settings, and leave the others as they are."""
+
+        def work(connection: Connection) -> SessionRow:
+            sessions.lock(connection, session_key)
+            now = sessions.by_key(connection, session_key).settings
+            kept = {key: value for key, value in now.items() if key not in unset}
+            settings = codec.dumps({**kept, **changes})
+            return sessions.change(connection, session_key, "settings", settings)
+
+        return self._write(work)
 
     def archive(self, session_key: int, *, archived: bool = True) -> SessionRow:
         return self._change(session_key, "archived", int(archived))

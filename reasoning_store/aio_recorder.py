@@ -1,0 +1,132 @@
+"""The promised asynchronous face of one reply that is being streamed.
+
+It drives the same ``Reply`` as ``recorder.Recording``; only who waits differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self
+
+from reasoning_store.blocks import Message, ToolCallBlock
+from reasoning_store.chunks import Chunk
+from reasoning_store.errors import UsageError
+from reasoning_store.hops import Hops
+from reasoning_store.recorder import Reply
+from reasoning_store.stored import Stored
+
+
+class AsyncRecording:
+    """A reply that is recorded from an asynchronous loop. Made by ``AsyncSession.record``.
+
+    Iterate it with ``async for``, bare or under ``async with``.
+    """
+
+    def __init__(
+        self,
+        hops: Hops,
+        make: Callable[[], Reply],
+        stream: AsyncIterable[Any] | Iterable[Any],
+    ) -> None:
+        self._hops = hops
+        self._make = make
+        self._stream = stream
+        self._reply: Reply | None = None
+        # The loop that iterates owns the generator, as in a synchronous recording.
+        self._running: weakref.ref[AsyncGenerator[Chunk]] | None = None
+
+    @property
+    def stored(self) -> Stored | None:
+        """What was stored; ``None`` before the end, and where nothing had arrived."""
+        return self._reply.stored if self._reply is not None else None
+
+    @property
+    def message(self) -> Message | None:
+        """The message: what was stored, or before that what has arrived so far."""
+        return self._reply.message if self._reply is not None else None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
+        """The calls the model asks for; the application makes them and appends the answers."""
+        return self.message.tool_calls if self.message is not None else ()
+
+    async def __aenter__(self) -> Self:
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        running = self._running() if self._running is not None else None
+        if running is not None:
+            await running.aclose()
+        if self._reply is not None and not self._reply.over:
+            await self._leave(self._reply, error)
+        if self._reply is not None and self._reply.conflict is not None and error is None:
+            raise self._reply.conflict
+
+    def __aiter__(self) -> AsyncIterator[Chunk]:
+        if self._running is not None:
+            raise UsageError("a recording is iterated once", hint="record another stream")
+        generator = self._chunks()
+        self._running = weakref.ref(generator)
+        return generator
+
+    async def _begin(self) -> Reply:
+        if self._reply is None:
+            self._reply = await self._hops.read(self._make)
+            try:
+                await self._hops.write(self._reply.begin)
+            except BaseException as error:
+                await self._leave(self._reply, error)
+                raise
+        return self._reply
+
+    async def _chunks(self) -> AsyncGenerator[Chunk]:
+        reply = await self._begin()
+        try:
+            reply.expect()
+            async with aclosing(_events(self._stream)) as events:
+                async for raw in events:
+                    for chunk in reply.feed(raw):
+                        yield chunk
+                    reply.expect()
+        except BaseException as error:
+            await self._leave(reply, error)
+            raise
+        for chunk in await self._hops.write(reply.complete):
+            yield chunk
+
+    async def _leave(self, reply: Reply, error: BaseException | None) -> None:
+        # Shielded: a cancelled task waits for its reply to be stored, then goes on ending. Some
+        # frameworks cancel again at every await, so not even the queue may let go of it.
+        try:
+            await self._hops.must(reply.leave, error)
+        finally:
+            await _close(self._stream)
+
+
+async def _events(stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncGenerator[Any]:
+    if isinstance(stream, AsyncIterable):
+        async for raw in stream:
+            yield raw
+    else:
+        for raw in stream:
+            yield raw
+
+
+async def _close(stream: Any) -> None:
+    for name in ("aclose", "close"):
+        close = getattr(stream, name, None)
+        if callable(close):
+            closing = close()
+            if asyncio.iscoroutine(closing):
+                await closing
+            return

@@ -1,0 +1,126 @@
+"""The promised face of settings that are kept: a session's own, and an owner's profiles.
+
+Each key is set once and read for every request (BR-008). What a layer may say, and which
+one is stronger, is ``settings``' to know; a bad value is refused before anything is kept
+(ERR-001).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store import settings as _settings
+from reasoning_store.errors import NotFound
+from reasoning_store.ledger.values import ProfileRow, SessionRow
+from reasoning_store.settings import Policy, ReasoningSettings, Resolved
+from reasoning_store.stored import time_of
+
+if TYPE_CHECKING:
+    from reasoning_store.store import Workings
+
+
+def policy(
+    workings: Workings,
+    row: SessionRow,
+    call: ReasoningSettings | Mapping[str, Any] | None = None,
+) -> Policy:
+    """Return what holds at this moment, for a session's row that was just read."""
+    return _settings.resolve(
+        call,
+        session=row.settings,
+        profile=row.profile_settings,
+        environment=workings.environment(),
+    )
+
+
+class SessionSettings:
+    """The settings of one session: set once, read for every request."""
+
+    def __init__(self, workings: Workings, row: SessionRow) -> None:
+        self._workings = workings
+        self._row = row
+
+    def set(self, key: str, value: Any) -> None:
+        """Set one key for this session. A bad value changes nothing (ERR-001)."""
+        change = _settings.checked({key: value})
+        self._workings.ledger.change_settings(self._row.key, change)
+
+    def unset(self, key: str) -> None:
+        """Let the weaker layers decide about this key again."""
+        (name,) = _settings.checked({key: None}) if key not in _settings.KEYS else (key,)
+        self._workings.ledger.change_settings(self._row.key, {}, unset={name})
+
+    def use(self, profile: str | None) -> None:
+        """Take what this session does not set from a profile of its owner's; None: from none.
+
+        The profile is named, not copied: what it says later holds here too.
+        """
+        self._workings.ledger.use_profile(self._row.key, profile)
+
+    def profile(self) -> str | None:
+        """Return the name of the profile that is used."""
+        return self._now().profile
+
+    def resolved(self) -> dict[str, Resolved]:
+        """Return every key with the value that holds now, and the layer it comes from."""
+        return policy(self._workings, self._now()).resolved()
+
+    def _now(self) -> SessionRow:
+        return self._workings.ledger.get_session(self._row.owner, self._row.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Settings under a name, for the sessions of one owner that use it."""
+
+    name: str
+    settings: dict[str, Any]
+    updated_at: datetime
+
+
+class Profiles:
+    """The settings profiles of one owner."""
+
+    def __init__(self, workings: Workings, owner: str) -> None:
+        self._workings = workings
+        self._owner = owner
+
+    def set(self, name: str, settings: ReasoningSettings | Mapping[str, Any]) -> Profile:
+        """Keep settings under a name, in the place of what stood under it."""
+        checked = _settings.checked(settings)
+        return _profile(self._workings.ledger.set_profile(self._owner, name, checked))
+
+    def get(self, name: str) -> Profile:
+        """Return one profile."""
+        profiles = self.all()
+        for found in profiles:
+            if found.name == name:
+                return found
+        near = difflib.get_close_matches(name, [found.name for found in profiles], n=1)
+        raise NotFound(
+            "this owner has no settings profile of this name",
+            hint=f"did you mean {near[0]!r}?" if near else "profiles.all() lists them",
+        )
+
+    def all(self) -> list[Profile]:
+        """Return every profile, by name."""
+        return [_profile(row) for row in self._workings.ledger.profiles(self._owner)]
+
+    def drop(self, name: str) -> None:
+        """Remove a profile. Sessions that use it take nothing from it any more."""
+        self._workings.ledger.drop_profile(self._owner, name)
+
+
+class OwnerSettings:
+    """The settings that are kept for an owner."""
+
+    def __init__(self, workings: Workings, owner: str) -> None:
+        self.profiles = Profiles(workings, owner)
+
+
+def _profile(row: ProfileRow) -> Profile:
+    return Profile(name=row.name, settings=row.settings, updated_at=time_of(row.updated_at))

@@ -1,0 +1,418 @@
+"""The promised face of what a session sends: the next request, its count, and its length.
+
+Everything here is asked anew of the rows, with the settings that hold at that moment
+(BR-008), and changes no message: a plan that is applied adds a summary or sets a setting,
+and both can be taken back. ``Session`` adds the verbs that write and read.
+
+Glue: what may leave is decided in ``egress``, what is stored is the ledger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store import layers
+from reasoning_store.blocks import Message, Origin, user
+from reasoning_store.egress import budget as _budget
+from reasoning_store.egress import compression as _compression
+from reasoning_store.egress import request as _request
+from reasoning_store.egress.budget import Budget
+from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
+from reasoning_store.egress.cuts import Course, InForce, Range, closed_tokens
+from reasoning_store.egress.request import Request
+from reasoning_store.egress.select import Target, Viewed, target
+from reasoning_store.egress.tokens import fixed_tokens
+from reasoning_store.egress.usage import ContextUsage, usage
+from reasoning_store.egress.what_if import WhatIf, what_if
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger.carried import field_of, origin_of
+from reasoning_store.ledger.summaries import Basis, CompactionRow, UsageRows, ViewRow
+from reasoning_store.ledger.values import SentRow, SessionRow, State
+from reasoning_store.settings import KEYS, Policy, ReasoningSettings, Strip
+from reasoning_store.stored import Compaction, compaction
+
+if TYPE_CHECKING:
+    from reasoning_store.store import Workings
+
+_STRICTER: tuple[Strip, ...] = ("priorTurns", "all")
+"""What a plan may strip, the gentlest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(CompressionPlan):
+    """A compression plan of one branch. It stays good while its range is untouched."""
+
+    branch: int
+    basis: Basis | None
+    """What the range to summarize was when this was planned."""
+
+
+class Sending:
+    """One conversation, on one of its branches, as models get to see it."""
+
+    def __init__(self, workings: Workings, row: SessionRow, branch: int) -> None:
+        self._workings = workings
+        self._row = row
+        self._branch = branch
+
+    def build_request(
+        self,
+        *,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Request:
+        """Return the next request, with the settings that hold now.
+
+        Whom it is for defaults to who gave the last recorded reply. ``system`` and
+        ``tools`` are for this request only: counted, and never stored. ``cache_break`` is
+        held against the request of that reply.
+        """
+        row = self._session()
+        policy = layers.policy(self._workings, row, settings)
+        last = self._last_sent()
+        to = self._target(provider, model, api, base_url, last)
+        rows = self._workings.ledger.view(self._row.key, self._branch)
+        build = partial(
+            _request.build,
+            counter=self._workings.counter(self._row.encoding),
+            system=system,
+            tools=tools,
+        )
+        previous = None
+        if last is not None and "digest" in last.sent:
+            previous = self._sent_before(row, rows, last, build)
+        view = self._viewed(rows, policy, to)
+        return build(view, policy, to, extra=extra, previous=previous)
+
+    def usage(
+        self,
+        *,
+        limit: int | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        at: int | None = None,
+    ) -> ContextUsage:
+        """Return what the next request would count (BR-004), from carried state alone.
+
+        With ``at`` it is that of the request that would have followed that position.
+        """
+        carried = self._workings.ledger.states(self._row.key, self._branch, at)
+        return usage(
+            carried,
+            _made_by(carried),
+            self._policy(settings).settings,
+            self._target(provider, model, api, base_url),
+            fixed=fixed_tokens(system, tools, self._workings.counter(carried.encoding)),
+            encoding=carried.encoding,
+            limit=limit,
+        )
+
+    def what_if(
+        self,
+        *,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> WhatIf:
+        """Return what every include and strip would send, side by side."""
+        policy = self._policy(settings)
+        to = self._target(provider, model, api, base_url)
+        rows = self._workings.ledger.view(self._row.key, self._branch)
+        return what_if(
+            self._viewed(rows, policy, to),
+            policy,
+            to,
+            self._workings.counter(self._row.encoding),
+            system=system,
+            tools=tools,
+        )
+
+    # Shorter
+
+    def compression(
+        self,
+        *,
+        limit: int,
+        threshold: float = _compression.THRESHOLD,
+        reserve: int = 0,
+        target: float | None = None,
+        min_growth: int | None = None,
+        min_freed: int | None = None,
+        summary_tokens: int | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Plan:
+        """Return whether the next request should get shorter, and how. Changes nothing.
+
+        ``limit`` is the model's whole context, ``reserve`` what its answer needs of it;
+        from ``threshold`` of the rest on something is done. ``compact`` applies the plan.
+        """
+        ledger, key = self._workings.ledger, self._row.key
+        limits = Limits(
+            limit=limit,
+            reserve=reserve,
+            threshold=threshold,
+            target=target,
+            min_growth=min_growth,
+            min_freed=min_freed,
+            summary_tokens=summary_tokens,
+        )
+        carried = ledger.states(key, self._branch)
+        to = self._target(provider, model, api, base_url)
+        fixed = fixed_tokens(system, tools, self._workings.counter(carried.encoding))
+        states = _States(self, carried.lineage)
+
+        def counting(chosen: ReasoningSettings) -> tuple[Counting, ContextUsage]:
+            counted = usage(
+                carried, made_by, chosen, to, fixed=fixed, encoding=carried.encoding, limit=limit
+            )
+
+            def upto(position: int) -> int:
+                return closed_tokens(
+                    states[position], position, carried.last_thinking, made_by, chosen, to
+                )
+
+            return Counting(chosen.strip_from_context, counted.effective, upto), counted
+
+        made_by = _made_by(carried)
+        first, now = counting(self._policy(settings).settings)
+        plan = _compression.decide(
+            [first, *(counting(chosen)[0] for chosen in _stricter(self._policy(settings)))],
+            Course(
+                head=carried.lineage.position,
+                turn_start=lambda position: states[position].turn_start,
+                in_force=[InForce(one.first, one.last, one.tokens) for one in carried.in_force],
+                splits=lambda position: ledger.splits(key, self._branch, position),
+            ),
+            limits,
+            since=self._since(carried),
+            exactness=now.exactness,
+        )
+        basis = None
+        if plan.to_summarize is not None:
+            basis = ledger.basis(key, self._branch, plan.to_summarize.first, plan.to_summarize.last)
+        decided = {field.name: getattr(plan, field.name) for field in fields(plan)}
+        return Plan(**decided, branch=self._branch, basis=basis)
+
+    def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
+        """Do what a plan says: strip by a setting of this session, let a summary stand in.
+
+        ``summary`` is the text that the application made of ``plan.to_summarize``. Nothing
+        is deleted: ``undo`` and ``settings.unset`` take it back. Where the range was erased
+        in or compacted since the plan was made, it is a ``Conflict`` and nothing is done.
+        """
+        if plan.branch != self._branch:
+            raise UsageError(f"this plan is of branch {plan.branch}, not of {self._branch}")
+        if not plan.steps:
+            raise UsageError(
+                f"there is nothing to apply: the plan says {plan.action}",
+                hint=", ".join(plan.reasons),
+            )
+        if (summary is None) != (plan.to_summarize is None):
+            raise UsageError(
+                f"this plan summarizes {plan.to_summarize}, and needs summary="
+                if summary is None
+                else "this plan summarizes nothing, and takes no summary"
+            )
+        made = None
+        if plan.to_summarize is not None and summary is not None:
+            made = self._summarize(plan, plan.to_summarize, summary)
+        for step in plan.steps:
+            if step.kind == "strip":
+                change = {"reasoning.stripFromContext": step.what}
+                self._workings.ledger.change_settings(self._row.key, change)
+        return made
+
+    def _summarize(self, plan: Plan, at: Range, summary: str | Message) -> Compaction:
+        message = user(summary) if isinstance(summary, str) else summary
+        tokens = self._workings.counts(message, self._row.encoding).visible
+        # What the next plan asks for: how far the request has grown since.
+        after = plan.after - plan.summary_tokens + tokens
+        message = replace(message, metadata={**(message.metadata or {}), _AFTER: after})
+        row = self._workings.ledger.compact(
+            self._row.key,
+            self._branch,
+            at.first,
+            at.last,
+            self._workings.entry(message, self._row.encoding),
+            expected=plan.basis,
+        )
+        return compaction(row)
+
+    def compactions(self) -> list[Compaction]:
+        """Return the summaries in force on this branch, in order."""
+        rows = self._workings.ledger.compactions(self._row.key, self._branch)
+        return [compaction(row) for row in rows]
+
+    def undo(self, id: int) -> Compaction:
+        """Take a summary back: its messages go out again, and what it superseded holds again."""
+        return compaction(self._workings.ledger.undo(self._row.key, self._branch, id))
+
+    def budget(self, *, limit: int | None = None, warn_at: float = _budget.WARN_AT) -> Budget:
+        """Return what this session has thought, on all its branches, held against a limit.
+
+        ``crossed`` tells each mark once, to one of all the processes that ask.
+        """
+        ledger, key = self._workings.ledger, self._row.key
+        row = ledger.budget(key)
+        assess = partial(
+            _budget.assess,
+            reported=row.thought.reported,
+            counted=row.thought.counted,
+            unreported=row.thought.unreported,
+            limit=limit,
+            warn_at=warn_at,
+        )
+        found = assess(remembered=row.crossed)
+        new = [mark for mark in found.marks if mark not in row.crossed]
+        lost = [mark for mark in new if not ledger.remember_crossing(key, mark)]
+        return assess(remembered=[*row.crossed, *lost]) if lost else found
+
+    # What these are made of
+
+    def _session(self) -> SessionRow:
+        return self._workings.ledger.get_session(self._row.owner, self._row.id)
+
+    def _policy(self, call: ReasoningSettings | Mapping[str, Any] | None) -> Policy:
+        return layers.policy(self._workings, self._session(), call)
+
+    def _last_sent(self) -> SentRow | None:
+        return self._workings.ledger.last_sent(self._row.key, self._branch)
+
+    def _target(
+        self,
+        provider: str | None,
+        model: str | None,
+        api: str | None,
+        base_url: str | None,
+        last: SentRow | None = None,
+    ) -> Target:
+        if provider is None and model is None and api is None and base_url is None:
+            found = last or self._last_sent()
+            return _target_of(found.sent if found is not None else {})
+        return target(provider, model, api, base_url)
+
+    def _viewed(self, rows: Sequence[ViewRow], policy: Policy, to: Target) -> list[Viewed]:
+        asked_with: Mapping[int, str] = {}
+        if to.contract.bound is not None:
+            asked_with = self._asked_with(rows, policy)
+        return [
+            Viewed(
+                row.message,
+                row.counts,
+                row.position,
+                isinstance(row, CompactionRow),
+                asked_with.get(row.position),
+            )
+            for row in rows
+        ]
+
+    def _asked_with(self, rows: Sequence[ViewRow], policy: Policy) -> dict[int, str]:
+        """Return the digest of system and tools behind each reply whose reasoning may go."""
+        settings = policy.settings
+        first = 1
+        if not settings.include_in_context or settings.strip_from_context in _STRICTER:
+            starts = (
+                row.position
+                for row in reversed(rows)
+                if row.message.starts_turn and not isinstance(row, CompactionRow)
+            )
+            first = next(starts, 1)
+        sent = self._workings.ledger.sent_from(self._row.key, self._branch, first)
+        return {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
+
+    def _sent_before(
+        self,
+        row: SessionRow,
+        rows: Sequence[ViewRow],
+        last: SentRow,
+        build: Callable[..., Request],
+    ) -> Request | None:
+        """Return the request that the last recorded reply answered, built again.
+
+        Rows never change, so it can be, but for what was erased since.
+        """
+        ledger = self._workings.ledger
+        sent_at = ledger.get(self._row.key, self._branch, last.position).created_at
+        changed = row.erased_at is not None and row.erased_at >= sent_at
+        for made in ledger.compactions(self._row.key, self._branch, every=True):
+            changed = changed or made.created_at >= sent_at or (made.undone_at or 0) >= sent_at
+        to = _target_of(last.sent)
+        settings = ReasoningSettings.model_validate(last.sent["settings"])
+        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
+        if changed:
+            return replace(build([], policy, to), digest=last.sent["digest"])
+        before = [one for one in rows if one.position < last.position]
+        made_then = build(self._viewed(before, policy, to), policy, to)
+        return replace(made_then, digest=last.sent["digest"])
+
+    def _since(self, carried: UsageRows) -> int | None:
+        """Return what the request counted when a summary was last put into it."""
+        if not carried.in_force:
+            return None
+        rows = self._workings.ledger.compactions(self._row.key, self._branch)
+        latest = max(rows, key=lambda row: (row.created_at, row.number))
+        after = (latest.message.metadata or {}).get(_AFTER)
+        return after if isinstance(after, int) else None
+
+
+_AFTER = "reasoning-store.after"
+"""Where a summary keeps what the request counted once it was applied."""
+
+
+class _States:
+    """The states along a lineage, each read once."""
+
+    def __init__(self, session: Sending, head: State) -> None:
+        self._read = session._workings.ledger.states_at
+        self._of = (session._row.key, session._branch)
+        self._known = {head.position: head, 0: State()}
+
+    def __getitem__(self, position: int) -> State:
+        if position not in self._known:
+            self._known |= self._read(*self._of, [position])
+        return self._known[position]
+
+
+def _made_by(carried: UsageRows) -> Callable[[str], tuple[Origin | None, str | None]]:
+    def made_by(kind: str) -> tuple[Origin | None, str | None]:
+        return carried.origins.get(origin_of(kind)), field_of(kind)
+
+    return made_by
+
+
+def _stricter(policy: Policy) -> Iterator[ReasoningSettings]:
+    now = policy.settings
+    if now.strip_from_context in _STRICTER:
+        choices = _STRICTER[_STRICTER.index(now.strip_from_context) + 1 :]
+    else:
+        choices = _STRICTER
+    for strip in choices:
+        yield now.model_copy(update={"strip_from_context": strip})
+
+
+def _target_of(sent: Mapping[str, Any]) -> Target:
+    return target(sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl"))

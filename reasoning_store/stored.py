@@ -1,0 +1,174 @@
+"""What the faces tell of the ledger's rows: values, with times as an application reads them.
+
+Nothing is decided here. It knows the ledger's values; it must not know SQL, policy or a
+provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from reasoning_store.blocks import Message, Origin
+from reasoning_store.errors import Conflict
+from reasoning_store.ingress import drafting
+from reasoning_store.ledger.summaries import CompactionRow
+from reasoning_store.ledger.values import BranchRow, DraftRow, Segment, StoredRow
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A message with its identity: where it stands, since when, and what it counts."""
+
+    id: str
+    position: int
+    branch: int
+    tokens: int
+    """What the message counts, all of its thinking included; 0 while it is still arriving."""
+    created_at: datetime
+    message: Message
+    is_new: bool = False
+    """Whether this call wrote it; an idempotent repeat did not."""
+    siblings: tuple[int, ...] = ()
+    """The branches that say something else here, after the same messages before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One line of a conversation: what it shares, and where it ends."""
+
+    id: int
+    parent: int | None
+    first: int
+    """The first position that is its own; those before are shared with its parent."""
+    head: int
+    """The position of its last message; 0 where there is none."""
+    created_at: datetime
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """A summary that stands for the messages ``first..last`` of a branch in its requests."""
+
+    id: int
+    branch: int
+    first: int
+    last: int
+    message: Message
+    """What goes out in their place."""
+    tokens: int
+    supersedes: tuple[int, ...]
+    """The narrower ones inside it, which hold again when it is undone."""
+    created_at: datetime
+
+    @property
+    def summary(self) -> str:
+        return self.message.text
+
+
+def stored(row: StoredRow) -> Stored:
+    """Return a ledger's row as an application sees it."""
+    return Stored(
+        id=row.id,
+        position=row.position,
+        branch=row.branch,
+        tokens=row.counts.visible + sum(row.counts.thinking),
+        created_at=time_of(row.created_at),
+        message=row.message,
+        is_new=row.is_new,
+    )
+
+
+def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
+    """Return what has arrived of a reply, as the message that it would be."""
+    return drafting.message(
+        draft.parts,
+        origin=draft.origin or Origin(),
+        interrupted=interrupted,
+        metadata=draft.metadata,
+    )
+
+
+def draft_so_far(draft: DraftRow) -> Stored | None:
+    """Return a draft as a reader sees it, if anything of it has arrived."""
+    message = drafted(draft, interrupted=draft.expired)
+    if not message.blocks:
+        return None
+    return Stored(
+        id=draft.id,
+        position=draft.position,
+        branch=draft.branch,
+        tokens=0,
+        created_at=time_of(draft.created_at),
+        message=message if draft.expired else drafting.streaming(message),
+    )
+
+
+def branch(row: BranchRow, *, current: int) -> Branch:
+    return Branch(
+        id=row.number,
+        parent=row.parent,
+        first=row.first,
+        head=row.state.position,
+        created_at=time_of(row.created_at),
+        is_current=row.number == current,
+    )
+
+
+def compaction(row: CompactionRow) -> Compaction:
+    return Compaction(
+        id=row.number,
+        branch=row.branch,
+        first=row.first,
+        last=row.last,
+        message=row.message,
+        tokens=row.counts.visible,
+        supersedes=row.supersedes,
+        created_at=time_of(row.created_at),
+    )
+
+
+def told(conflict: Conflict) -> Conflict:
+    """Return a conflict of the ledger's with what was stored as an application sees it."""
+    rows = conflict.stored
+    if isinstance(rows, list):
+        items = [stored(row) for row in rows]
+        conflict.stored = items[0] if len(items) == 1 else items or None
+    return conflict
+
+
+def siblings(branches: Sequence[BranchRow], mine: int) -> dict[int, tuple[int, ...]]:
+    """Return, by position, the branches that first differ from one of them there."""
+    by_number = {row.number: row for row in branches}
+    found: dict[int, list[int]] = {}
+    for other in branches:
+        if other.number != mine:
+            differ = _common(by_number[mine].segments, other.segments) + 1
+            if differ <= min(other.state.position, by_number[mine].state.position):
+                found.setdefault(differ, []).append(other.number)
+    return {position: tuple(numbers) for position, numbers in found.items()}
+
+
+def _common(one: Sequence[Segment], other: Sequence[Segment]) -> int:
+    """Return the last position up to which two lineages are the same messages."""
+    last = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine.branch != theirs.branch:
+            break
+        last = min(mine.last, theirs.last)
+        if mine.last != theirs.last:
+            break
+    return last
+
+
+def time_of(microseconds_since_1970: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds_since_1970)
+
+
+def microseconds(time: datetime) -> int:
+    """Return a time as the ledger keeps it; one without a zone is taken for local time."""
+    return (time.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
