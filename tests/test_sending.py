@@ -1,0 +1,389 @@
+"""What a session sends: one number three ways, plans that are applied and taken back, budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import reasoning_store as rs
+from tests.egress.targets import TARGETS, Target
+
+DEEPSEEK = {"provider": "deepseek", "model": "deepseek-chat"}
+STRIP_ALL = {"reasoning.stripFromContext": "all"}
+KEEP_ALL = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}
+POLICIES = [
+    {
+        "reasoning.includeInContext": include,
+        "reasoning.stripFromContext": strip,
+        "reasoning.floor": floor,
+    }
+    for include, strip, floor in itertools.product(
+        (False, True), ("all", "allButLast", "none", "priorTurns"), ("provider", "off")
+    )
+]
+
+
+@pytest.fixture
+def store() -> Iterator[rs.Store]:
+    with rs.Store("sqlite://") as opened:
+        yield opened
+
+
+@pytest.fixture
+def session(store: rs.Store) -> rs.Session:
+    return store.session("chat", create=True)
+
+
+def thinking(text: str) -> rs.ThinkingBlock:
+    return rs.ThinkingBlock(thought=text, source_field="reasoning_content")
+
+
+def turn(session: rs.Session, number: int, words: int = 100) -> None:
+    session.append(
+        [
+            rs.user(f"Question {number}? " + "please " * words),
+            rs.assistant(thinking("hm " * words), rs.TextBlock(text="yes " * words)),
+        ]
+    )
+
+
+def events(text: str, thought: str) -> list[dict[str, Any]]:
+    deltas = [{"reasoning_content": thought}, {"content": text}]
+    return [
+        *({"choices": [{"index": 0, "delta": delta}]} for delta in deltas),
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+
+
+def answered(session: rs.Session, text: str = "Yes.", **asked: Any) -> rs.Request:
+    """Build a request, record an answer to it, and return the request."""
+    request = session.build_request(**asked)
+    with session.record(events(text, "Let me think."), request=request) as reply:
+        for _ in reply:
+            pass
+    return request
+
+
+# One number, three ways
+
+STEPS = [
+    *("user", "reply", "loop", "open call", "interrupted", "thought only"),
+    *("fork", "edit", "pop", "compact", "undo", "erase", "erase thoughts"),
+]
+
+
+def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> rs.Session:
+    """Do one thing that happens to conversations; return the handle that goes on."""
+    head = session.history(limit=1)[-1].position if session.history(limit=1) else 0
+    at = 1 + at % head if head else 0
+    match kind:
+        case "user":
+            session.append(rs.user(f"And {name}?"))
+        case "reply":
+            session.append(target.reply(name, text="So be it.", thought="Hm. Well."))
+        case "loop" | "open call":
+            message = target.reply(name, text="Let me see.", thought="A tool?", calls=1)
+            session.append(message)
+            if kind == "loop":
+                session.append(
+                    [
+                        rs.tool(rs.ToolResponseBlock(call_id=c.id, tool_name=c.name, result="It."))
+                        for c in message.tool_calls
+                    ]
+                )
+        case "interrupted":
+            half = target.reply(name, text="Half a", thought="It may")
+            session.append(rs.assistant(*half.blocks, status="interrupted", origin=half.origin))
+        case "thought only":
+            session.append(target.reply(name, thought="Only this."))
+        case "fork" if head:
+            return session.fork(at=at)
+        case "edit" if head:
+            session.edit(at, rs.user(f"Rather {name}?"))
+        case "pop" if any(item.message.starts_turn for item in session.history()):
+            session.pop_turn()
+        case "compact":
+            plan = session.compression(limit=12, threshold=0.5, **target.to)
+            if plan.steps:
+                session.compact(plan, summary="They talked." if plan.to_summarize else None)
+        case "undo" if session.compactions():
+            session.undo(session.compactions()[-1].id)
+        case "erase" if head:
+            session.erase(at)
+        case "erase thoughts" if head:
+            session.erase(at, only="reasoning")
+    return session
+
+
+@hypothesis_settings(max_examples=60)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(STEPS), st.integers(0, 30), st.sampled_from(TARGETS)),
+        max_size=14,
+    ),
+    policy=st.sampled_from(POLICIES),
+    asked=st.sampled_from(TARGETS),
+)
+def test_usage_is_the_count_of_the_request_whatever_happened(
+    steps: list[tuple[str, int, Target]], policy: dict[str, Any], asked: Target
+) -> None:
+    """BR-004: from carried state alone, over every history, policy and target."""
+    with rs.Store("sqlite://") as store:
+        session = store.session("chat", create=True)
+        for number, (kind, at, target) in enumerate(steps):
+            session = step(session, kind, at, target, f"n{number}")
+        settings = {**asked.asks, **policy}
+
+        usage = session.usage(settings=settings, **asked.to, system="Be brief.")
+        request = session.build_request(settings=settings, **asked.to, system="Be brief.")
+
+        assert usage.effective == request.tokens.effective
+        assert usage.raw == request.tokens.raw
+        assert usage.fixed == request.tokens.fixed
+        withheld = sum(verdict.tokens for verdict in request.verdicts if not verdict.kept)
+        assert request.tokens.raw - request.tokens.effective == withheld
+        assert store.verify().problems == ()
+
+
+def test_usage_prints_as_effective_of_limit(session: rs.Session) -> None:
+    """DESIGN 7: ``123000/212000``."""
+    turn(session, 1)
+
+    usage = session.usage(limit=212_000)
+
+    assert str(usage) == f"{usage.effective}/212000"
+
+
+# What-if
+
+
+def test_what_if_says_what_each_choice_would_send(session: rs.Session) -> None:
+    """Each row is the request that those settings build."""
+    turn(session, 1)
+    turn(session, 2)
+
+    for row in session.what_if(settings=KEEP_ALL, **DEEPSEEK).rows:
+        built = session.build_request(
+            settings={
+                "reasoning.includeInContext": row.include_in_context,
+                "reasoning.stripFromContext": row.strip_from_context,
+            },
+            **DEEPSEEK,
+        )
+        assert row.tokens == built.tokens
+
+
+# The prompt cache
+
+
+def test_a_request_says_how_far_the_last_sent_one_reaches(session: rs.Session) -> None:
+    """With the same settings the next request extends it."""
+    session.append(rs.user("One?"))
+    first = answered(session, settings=KEEP_ALL, **DEEPSEEK)
+    session.append(rs.user("Two?"))
+
+    request = session.build_request(settings=KEEP_ALL)
+
+    assert request.cache_break == len(first.body["messages"]) == 1
+    assert request.body["messages"][:1] == first.body["messages"]
+
+
+CHANGES: dict[str, Callable[[rs.Session], Any]] = {
+    "a summary": lambda session: session.compact(
+        session.compression(
+            limit=60, threshold=0.1, settings={"reasoning.stripFromContext": "all"}
+        ),
+        summary="They talked.",
+    ),
+    "an erasure": lambda session: session.erase(1),
+    "an erased thought": lambda session: session.erase(2, only="reasoning"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_before_the_cache_break_all_is_as_it_was_sent(session: rs.Session, change: str) -> None:
+    """Whatever was done to the conversation since."""
+    for number in range(3):
+        session.append(rs.user(f"Question {number}?"))
+        last = answered(session, settings=KEEP_ALL, **DEEPSEEK)
+    CHANGES[change](session)
+    session.append(rs.user("And now?"))
+
+    request = session.build_request(settings=KEEP_ALL)
+
+    assert request.cache_break is not None
+    kept = request.body["messages"][: request.cache_break]
+    assert kept == last.body["messages"][: request.cache_break]
+
+
+def test_other_tools_break_the_cache_at_once(session: rs.Session) -> None:
+    """They stand before the first message."""
+    session.append(rs.user("One?"))
+    answered(session, **DEEPSEEK)
+    tools = [{"name": "look_up", "parameters": {"type": "object", "properties": {}}}]
+
+    assert session.build_request(tools=tools).cache_break == 0
+
+
+# Compression
+
+
+def test_a_plan_is_a_decision_and_changes_nothing(session: rs.Session) -> None:
+    """The same asked twice is the same."""
+    for number in range(6):
+        turn(session, number)
+    before = session.usage(**DEEPSEEK)
+
+    plans = [session.compression(limit=1_000, **DEEPSEEK) for _ in range(2)]
+
+    assert plans[0] == plans[1]
+    assert plans[0].action == "summarize"
+    assert session.usage(**DEEPSEEK) == before
+
+
+def test_a_summary_goes_out_where_its_range_began_and_history_keeps_all(
+    session: rs.Session,
+) -> None:
+    """One user message in the place of many; nothing is deleted."""
+    for number in range(6):
+        turn(session, number)
+    plan = session.compression(limit=1_500, reserve=100, summary_tokens=8, **DEEPSEEK)
+    assert plan.to_summarize is not None
+
+    made = session.compact(plan, summary="They greeted each other.")
+
+    sent = session.build_request(**DEEPSEEK).body["messages"]
+    assert made is not None
+    assert sent[0] == {"role": "user", "content": "They greeted each other."}
+    assert len(sent) == 12 - plan.to_summarize.last + 1
+    assert len(session.history()) == 12
+    assert session.compactions() == [made]
+    assert session.usage(**DEEPSEEK).effective == plan.after - 8 + made.tokens
+
+
+def test_undo_gives_the_same_request_again(session: rs.Session) -> None:
+    """A summary is taken back whole."""
+    for number in range(6):
+        turn(session, number)
+    before = session.build_request(**DEEPSEEK).body
+    made = session.compact(session.compression(limit=1_000, **DEEPSEEK), summary="They talked.")
+    assert made is not None
+    assert session.build_request(**DEEPSEEK).body != before
+
+    session.undo(made.id)
+
+    assert session.build_request(**DEEPSEEK).body == before
+
+
+def test_a_plan_that_strips_sets_the_sessions_own_setting(session: rs.Session) -> None:
+    """It can be unset like any other."""
+    for number in range(6):
+        turn(session, number)
+    session.settings.set("reasoning.includeInContext", True)
+
+    plan = session.compression(limit=2_000, **DEEPSEEK)
+    made = session.compact(plan)
+
+    assert (plan.action, made) == ("strip", None)
+    assert session.settings.resolved()["reasoning.stripFromContext"].layer == "session"
+    assert session.usage(**DEEPSEEK).effective == plan.after
+
+
+def test_a_plan_stays_good_while_its_range_is_untouched(session: rs.Session) -> None:
+    """What is said after it does no harm; what is erased in it does."""
+    for number in range(6):
+        turn(session, number)
+    plan = session.compression(limit=1_000, **DEEPSEEK)
+    turn(session, 7)
+    made = session.compact(plan, summary="They talked.")
+    assert made is not None
+    session.undo(made.id)
+    plan = session.compression(limit=1_000, **DEEPSEEK)
+    session.erase(2)
+
+    with pytest.raises(rs.Conflict, match="changed since"):
+        session.compact(plan, summary="They talked.")
+
+    assert session.compactions() == []
+
+
+def test_nothing_more_is_done_until_the_request_has_grown(session: rs.Session) -> None:
+    """Hysteresis holds across handles: the summary remembers."""
+    for number in range(8):
+        turn(session, number)
+    limits = {"limit": 1_200, "threshold": 0.3, "min_growth": 400, **DEEPSEEK}
+    session.compact(session.compression(**limits), summary="yes " * 420)
+
+    plan = session.branch(1).compression(**limits)
+
+    assert (plan.action, plan.reasons) == ("warn", ("over_threshold", "cooling_down"))
+
+
+@pytest.mark.parametrize("case", ["nothing to do", "no summary", "needless summary", "elsewhere"])
+def test_a_plan_is_applied_as_it_stands_or_not_at_all(session: rs.Session, case: str) -> None:
+    """What does not fit it is refused, and nothing changes."""
+    for number in range(6):
+        turn(session, number)
+    session.settings.set("reasoning.includeInContext", True)
+    limit = {"nothing to do": 10**6, "needless summary": 2_000}.get(case, 400)
+    plan = session.compression(limit=limit, **DEEPSEEK)
+    handle = session.fork(at=3) if case == "elsewhere" else session
+    summary = {"no summary": None, "nothing to do": None}.get(case, "They talked.")
+    before = session.settings.resolved(), session.compactions()
+
+    with pytest.raises(rs.UsageError):
+        handle.compact(plan, summary=summary)
+
+    assert (session.settings.resolved(), session.compactions()) == before
+
+
+# The reasoning budget
+
+
+def test_each_mark_of_a_budget_is_told_once(store: rs.Store, session: rs.Session) -> None:
+    """Seed 002: a warning at a share, and at exceeding; whoever asks second is not told."""
+    session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))
+    told = [session.budget(limit=100), store.session("chat").budget(limit=100)]
+    session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))
+    told += [session.budget(limit=100), session.budget(limit=100)]
+
+    assert [(one.state, one.crossed) for one in told] == [
+        ("warning", ("warning",)),
+        ("warning", ()),
+        ("exceeded", ("exceeded",)),
+        ("exceeded", ()),
+    ]
+
+
+def test_the_asynchronous_face_compresses_too(tmp_path: Path) -> None:
+    """The same verbs, awaited."""
+
+    async def work() -> None:
+        async with rs.AsyncStore(f"sqlite:///{tmp_path / 'chat.db'}") as opened:
+            chat = await opened.session("chat", create=True)
+            for number in range(6):
+                await chat.append(
+                    [
+                        rs.user(f"Question {number}? " + "please " * 100),
+                        rs.assistant(thinking("hm " * 100), "yes " * 100),
+                    ]
+                )
+            plan = await chat.compression(limit=1_000, **DEEPSEEK)
+            made = await chat.compact(plan, summary="They talked.")
+            assert made is not None
+            assert await chat.compactions() == [made]
+            assert (await chat.what_if(**DEEPSEEK)).current.tokens.effective == (
+                await chat.usage(**DEEPSEEK)
+            ).effective
+            assert (await chat.undo(made.id)).id == made.id
+            assert (await chat.budget(limit=10)).crossed == ("exceeded",)
+
+    asyncio.run(work())
