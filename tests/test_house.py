@@ -20,6 +20,7 @@ VALUES = {"blocks", "chunks", "errors"}
 FACES = {
     *("store", "session", "sending", "layers", "stored", "recorder", "keeper"),
     *("aio", "aio_session", "aio_recorder", "hops"),
+    "importing",
 }
 ROOMS: dict[str, set[str]] = {
     "blocks": set(),
@@ -32,6 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "ledger": VALUES | {"codec"},
     "ingress": VALUES | {"codec", "wire"},
     "egress": VALUES | {"codec", "wire", "settings", "tokenizers"},
+    "importers": VALUES | {"codec", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
 PURE = ("blocks", "chunks", "codec", "wire", "ingress", "egress")

@@ -1,0 +1,137 @@
+"""Anthropic's histories: the messages of its Messages protocol, and the system prompt.
+
+Theory. An assistant's message has the form of a response's, so it is read as one, by the same
+reader and through the same door as a reply that arrives now; thoughts keep their signatures,
+redacted ones their data, in their places. A user's message holds what tools answered beside
+what the user says; one that holds answers alone is a tool's.
+
+Knows the roles of the Messages protocol. It must not know files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from reasoning_store.blocks import Block, Message, ToolResponseBlock
+from reasoning_store.importers import parts, reading
+from reasoning_store.importers.documents import Source
+from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
+from reasoning_store.importers.reading import Reading, Who
+from reasoning_store.importers.values import Conversation
+from reasoning_store.ingress.normalizer import Tags
+from reasoning_store.wire.base import without
+
+FORMAT: Final = "anthropic"
+_API: Final = "anthropic.messages"
+_ANSWER: Final = "tool_result"
+_READ_OF_ANSWER: Final = ("type", "tool_use_id", "content", "is_error")
+_READ: Final = (*OF_MESSAGE, "role", "content")
+_READ_OF_REPLY: Final = (*_READ, "type", "id", "model", "stop_reason", "usage")
+
+
+def conversations(
+    source: Source,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    tags: Tags = "always",
+    name: str | None = None,
+) -> Iterator[Conversation]:
+    """Return the conversations of a JSON or JSON lines file, or of its lines.
+
+    ``provider``, ``model`` and ``base_url`` say who answered, where the file does not: opaque
+    reasoning goes back to nobody else. ``name`` stands for the file's own in the ids of
+    conversations that have none.
+    """
+    who = Who(provider=provider, model=model, base_url=base_url, tags=tags)
+    return reading.conversations(source, FORMAT, _read, who, name)
+
+
+def _read(one: Found, under_way: Reading) -> None:
+    if one.about.get("system"):
+        value = {"role": "system", "content": one.about["system"]}
+        prompt = Placed(place=f"line {one.line}: system", line=one.line, value=value)
+        under_way.told("system", prompt)
+    for placed in one.messages:
+        role = placed.value.get("role")
+        if role == "assistant":
+            _replied(placed, under_way)
+        elif role == "user":
+            _said(placed, under_way)
+        elif role == "system":
+            under_way.told("system", placed, unread=without(placed.value, _READ))
+        else:
+            under_way.into.skip(placed.place, "its role is none of the format's")
+
+
+def _replied(placed: Placed, under_way: Reading) -> None:
+    value = placed.value
+    content = value.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list):
+        reading.refuse_content(placed)
+    body = {
+        "id": _text(value, "id"),
+        "model": _text(value, "model"),
+        "role": "assistant",
+        "content": [parts.unmarked(part) if isinstance(part, dict) else part for part in content],
+        "stop_reason": _text(value, "stop_reason"),
+        "usage": value.get("usage"),
+    }
+    message = under_way.reply(body, _API, placed, value)
+    notes = message.metadata or {}
+    unreadable = notes.get("unknownChunks", 0) > len(notes.get("unknownEvents", ()))
+    under_way.add(
+        message,
+        placed,
+        texts=parts.texts(content),
+        thoughts=sum(map(_is_thought, content)),
+        unread=value if unreadable else without(value, _READ_OF_REPLY),
+    )
+
+
+def _text(value: Mapping[str, Any], name: str) -> str | None:
+    item = value.get(name)
+    return item if isinstance(item, str) else None
+
+
+def _is_thought(part: Any) -> bool:
+    """EC-002: a thought without text is one where it has a signature."""
+    if not isinstance(part, dict):
+        return False
+    if part.get("type") == "redacted_thinking":
+        return bool(part.get("data"))
+    return part.get("type") == "thinking" and bool(part.get("thinking") or part.get("signature"))
+
+
+def _said(placed: Placed, under_way: Reading) -> None:
+    content = placed.value.get("content")
+    listed = content if isinstance(content, list) else [content] if content else []
+    made: list[Block] = []
+    texts: list[str] = []
+    for part in listed:
+        if isinstance(part, dict) and part.get("type") == _ANSWER:
+            made.append(answer := _answer(part, placed, under_way))
+            if isinstance(answer.result, str):
+                texts += parts.texts(part.get("content"))
+        else:
+            made += under_way.parts([part], placed)
+            texts += parts.texts([part])
+    if not isinstance(content, str | list | None):
+        reading.refuse_content(placed)
+    answers = made and all(isinstance(block, ToolResponseBlock) for block in made)
+    message = Message(role="tool" if answers else "user", blocks=tuple(made))
+    under_way.add(message, placed, texts=texts, unread=without(placed.value, _READ))
+
+
+def _answer(part: Mapping[str, Any], placed: Placed, under_way: Reading) -> ToolResponseBlock:
+    return under_way.answer(
+        placed,
+        part.get("tool_use_id"),
+        part.get("content"),
+        is_error=part.get("is_error") is True,
+        beside=without(parts.unmarked(part), _READ_OF_ANSWER),
+    )

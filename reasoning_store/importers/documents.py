@@ -1,0 +1,264 @@
+"""JSON and JSON lines, read piece by piece: each value with the line that it begins on.
+
+Theory. A file of conversations is a value a line, or an array of values, or one object over
+many lines; which of them shows at its beginning. An array is cut into its elements by a scan
+for brackets and quotation marks, so that neither form is ever in memory whole. One object
+over many lines is one conversation, and is.
+
+What is not JSON is refused by the number of its line, and the error never says what stands
+there.
+
+Knows JSON text; must not know conversations.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, NoReturn, TypeAlias
+
+from reasoning_store.errors import UsageError
+
+Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
+"""A path, or lines: with or without their ends, as text or as UTF-8."""
+
+_BLOCK: Final = 1 << 16
+_DEEPEST: Final = 150
+"""Nested deeper, a value is refused here rather than by some parser later."""
+_HINT: Final = "mend the line and import again: what was written before it is not written twice"
+_MARKS: Final = re.compile(r'["\\\[\]{},]')
+_NESTING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A value, the line it begins on, and which array it is an element of, if of one."""
+
+    line: int
+    value: Any
+    array: int | None = None
+
+
+def refuse(line: int, what: str) -> NoReturn:
+    """Say that a line cannot be read."""
+    raise UsageError(f"line {line}: {what}", hint=_HINT)
+
+
+def entries(source: Source) -> Iterator[Entry]:
+    """Return the values of a source, one after the other."""
+    pieces = _pieces(source)
+    begun: list[str] = []
+    for piece in pieces:
+        begun.append(piece)
+        if not piece.isspace():
+            break
+    first = "".join(begun).lstrip()[:1]
+    text = chain(begun, pieces)
+    return _elements(text) if first == "[" else _lines_or_object(text)
+
+
+def name_of(source: Source) -> str:
+    """Return the name of a file; lines have none."""
+    return os.path.basename(source) if isinstance(source, str | os.PathLike) else ""
+
+
+# Text
+
+
+def _pieces(source: Source) -> Iterator[str]:
+    """The text of a source, in pieces that may end anywhere."""
+    if isinstance(source, str | os.PathLike):
+        try:
+            with open(source, "rb") as file:
+                yield from _decoded(iter(lambda: file.read(_BLOCK), b""))
+        except OSError as error:
+            raise UsageError(f"the file cannot be read: {error.strerror}") from None
+    else:
+        yield from _decoded(_ended(source))
+
+
+def _ended(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
+    for line in lines:
+        if isinstance(line, str):
+            yield line if line.endswith("\n") else line + "\n"
+        else:
+            yield line if line.endswith(b"\n") else line + b"\n"
+
+
+def _decoded(blocks: Iterable[str | bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line, beginning = 1, True
+    for block in chain(blocks, (b"",)):
+        try:
+            text = block if isinstance(block, str) else decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            bad = error.object[: error.start]
+            refuse(line + bad.count(b"\n"), "not UTF-8")
+        if beginning and text:
+            text, beginning = text.removeprefix("\ufeff"), False
+        line += text.count("\n")
+        if text:
+            yield text
+
+
+def _numbered(pieces: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    number = 1
+    held: list[str] = []
+    for piece in pieces:
+        *ended, rest = piece.split("\n")
+        for end in ended:
+            text = "".join([*held, end])
+            held = []
+            if text.strip():
+                yield number, text
+            number += 1
+        held.append(rest)
+    if (text := "".join(held)).strip():
+        yield number, text
+
+
+# Values
+
+
+def _lines_or_object(pieces: Iterable[str]) -> Iterator[Entry]:
+    lines = _numbered(pieces)
+    first = next(lines, None)
+    if first is None:
+        return
+    try:
+        json.loads(first[1])
+    except (ValueError, RecursionError):
+        yield _object(first, list(lines))
+        return
+    for number, text in chain([first], lines):
+        yield Entry(line=number, value=_value(number, text))
+
+
+def _object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
+    """One object over many lines; where it is none, the first line is what is wrong."""
+    if not rest or _is_value(rest[0][1]):
+        return Entry(line=first[0], value=_value(*first))
+    # Blank lines were left out: put back, so that an error names the right one.
+    text, at = first[1], first[0]
+    for number, line in rest:
+        text += "\n" * (number - at) + line
+        at = number
+    return Entry(line=first[0], value=_value(first[0], text))
+
+
+def _is_value(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _value(line: int, text: str) -> Any:
+    if text.count("[") + text.count("{") > _DEEPEST:
+        _check_depth(line, text)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        refuse(line + error.lineno - 1, f"not JSON at character {error.colno}")
+    except (ValueError, RecursionError):
+        refuse(line, "a number has more digits than a number can have")
+
+
+def _check_depth(line: int, text: str) -> None:
+    depth = 0
+    for mark in _NESTING.finditer(text):
+        if mark[0] in ("[", "{"):
+            depth += 1
+            if depth > _DEEPEST:
+                refuse(line + text.count("\n", 0, mark.start()), f"nested deeper than {_DEEPEST}")
+        elif mark[0] in ("]", "}"):
+            depth -= 1
+
+
+class _Scan:
+    """Where a scan of arrays stands between two pieces of text."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.quoted = False
+        self.escaped = -1
+        """The place in the piece of a character that a backslash stands before."""
+        self._arrays = 0
+        self._elements = 0
+        self._line = self._begun = 1
+        self._held: list[str] = []
+
+    def hold(self, text: str) -> None:
+        self._held.append(text)
+        self._line += text.count("\n")
+
+    def open(self) -> None:
+        """Begin an array; nothing but white space stands outside of one."""
+        self.check_outside()
+        self.depth, self._elements = 1, 0
+        self._arrays += 1
+
+    def take(self, *, last: bool) -> Iterator[Entry]:
+        """Give the element that ends here; an empty array has none."""
+        text, line = "".join(self._held), self._begun
+        self._held, self._begun = [], self._line
+        if last and not self._elements and not text.strip():
+            return
+        self._elements += 1
+        line += text[: len(text) - len(text.lstrip())].count("\n")
+        yield Entry(line=line, value=_value(line, text.strip()), array=self._arrays)
+
+    def check_outside(self) -> None:
+        if "".join(self._held).strip():
+            refuse(self._begun, "not JSON: something stands outside of an array")
+        self._held, self._begun = [], self._line
+
+    def check_end(self) -> None:
+        if self.depth:
+            refuse(self._line, "the file ends inside of an array")
+        self.check_outside()
+
+    def refuse(self) -> NoReturn:
+        refuse(self._line, "not JSON: a bracket closes what is not open")
+
+
+def _elements(pieces: Iterable[str]) -> Iterator[Entry]:
+    """The elements of the arrays that a text consists of."""
+    scan = _Scan()
+    for piece in pieces:
+        start = 0
+        for mark in _MARKS.finditer(piece):
+            at, what = mark.start(), mark[0]
+            if scan.quoted:
+                if what == "\\" and at != scan.escaped:
+                    scan.escaped = at + 1
+                elif what == '"':
+                    scan.quoted = at == scan.escaped
+            elif what in "[{":
+                if scan.depth:
+                    scan.depth += 1
+                elif what == "[":
+                    scan.hold(piece[start:at])
+                    scan.open()
+                    start = at + 1
+            elif scan.depth == 1 and what in ",]":
+                scan.hold(piece[start:at])
+                scan.depth = int(what == ",")
+                yield from scan.take(last=what == "]")
+                start = at + 1
+            elif what in "]}":
+                scan.depth -= 1
+                if scan.depth < 1:
+                    scan.hold(piece[start:at])
+                    scan.refuse()
+            elif what == '"':
+                scan.quoted = scan.depth > 0
+        scan.escaped -= len(piece)
+        scan.hold(piece[start:])
+    scan.check_end()

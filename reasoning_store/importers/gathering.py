@@ -1,0 +1,132 @@
+"""One conversation under way: messages in, keys made, and what became of each thing counted.
+
+Theory. A message's key is a hash over the conversation's id and the source of every message
+up to it. So a key that a store knows says that all before it is there too, importing twice
+finds every key known, and a file that has grown has new keys only at its end. It is made
+from the source, not from what became of it: a later version that reads something better does
+not write the same conversation again.
+
+What a text came to is told by comparing it with the source, not by what a reader says of
+itself.
+
+Knows messages and JSON; must not know formats.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Final
+
+from reasoning_store import codec
+from reasoning_store.blocks import Message, RawBlock, TextBlock, ToolResponseBlock
+from reasoning_store.errors import UsageError
+from reasoning_store.importers.values import Conversation, Item, Report, Skipped
+from reasoning_store.ingress.channels import TAG_SOURCE
+
+_LONGEST_ID: Final = 500
+"""Bytes; a longer id stands for itself by its hash."""
+
+_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def digest(*parts: Any) -> str:
+    """Return the hash of JSON values, each apart from the next, as 32 hexadecimal digits."""
+    state = blake2b(digest_size=16)
+    for part in parts:
+        text = _canonical(part).encode("utf-8", "surrogatepass")
+        state.update(len(text).to_bytes(8, "big") + text)
+    return state.hexdigest()
+
+
+def session_id(id: str) -> str:
+    """Return an id that a store takes: this one, or its hash where it is too long."""
+    return id if len(codec.dumps(id).encode()) <= _LONGEST_ID else digest(id)
+
+
+class Gathering:
+    """A conversation, as far as it was read. ``key`` and ``first`` are where it goes on."""
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        title: str | None = None,
+        created_at: datetime | None = None,
+        first: int = 1,
+        key: str = "",
+    ) -> None:
+        self.id = session_id(id)
+        self.key = key
+        self._title = title
+        self._created_at = created_at
+        self._first = first
+        self._items: list[Item] = []
+        self._report = Report()
+
+    @property
+    def next(self) -> int:
+        """The place of the message that comes next, from 1."""
+        return self._first + len(self._items)
+
+    def add(
+        self,
+        message: Message,
+        source: Any,
+        place: str,
+        *,
+        texts: Sequence[str],
+        thoughts: int = 0,
+        created_at: datetime | None = None,
+    ) -> None:
+        """Take in a message made of ``source``, which held these texts and native thoughts."""
+        try:
+            codec.dumps(codec.message_to_json(message))
+        except UsageError as error:
+            raise UsageError(f"{place}: {error}", hint=error.hint) from None
+        self.key = digest(self.id, self.next, self.key, source)
+        self._items.append(Item(message=message, key=self.key, created_at=created_at))
+        self._report += _report(message, texts, thoughts)
+
+    def skip(self, place: str, reason: str) -> None:
+        """Note that something gave no message."""
+        self._report += Report(skipped=(Skipped(place=place, reason=reason),))
+
+    def conversation(self) -> Conversation:
+        return Conversation(
+            id=self.id,
+            title=self._title,
+            created_at=self._created_at,
+            items=self._items,
+            report=self._report,
+            first=self._first,
+        )
+
+
+def _report(message: Message, texts: Sequence[str], thoughts: int) -> Report:
+    notes = message.metadata or {}
+    was, is_now = "".join(texts), "".join(said(message))
+    tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
+    raw = sum(isinstance(block, RawBlock) for block in message.blocks)
+    return Report(
+        messages=1,
+        reasoning_in=thoughts + max(tagged, notes.get("extractedBlocks", 0)),
+        reasoning_stored=len(message.thinking),
+        copies=notes.get("suppressedDuplicates", 0),
+        texts_unchanged=int(bool(was) and was == is_now),
+        texts_cleaned=int(was != is_now),
+        delimiters=notes.get("strippedDelimiters", 0),
+        kept_raw=raw + notes.get("unknownChunks", 0),
+    )
+
+
+def said(message: Message) -> list[str]:
+    """Return what was said: the visible texts, and what tools answered in text."""
+    return [
+        text
+        for block in message.blocks
+        if isinstance(block, TextBlock | ToolResponseBlock)
+        and isinstance(text := block.text if isinstance(block, TextBlock) else block.result, str)
+    ]

@@ -1,0 +1,189 @@
+"""OpenAI's histories: the messages of Chat Completions and its kin, and items of Responses.
+
+Theory. A request carries messages, a response a choice with one in it; an assistant's message
+is therefore read as the one choice of a response, by the same reader and through the same
+door as a reply that arrives now, with every field that some host has for reasoning. A list
+whose entries have types of the Responses protocol is read by ``openai_items``.
+
+Fields that nobody reads are kept in the message's metadata under ``source``.
+
+Knows the roles of Chat Completions. It must not know files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from reasoning_store.blocks import Message
+from reasoning_store.importers import openai_items, parts, reading
+from reasoning_store.importers.documents import Source
+from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
+from reasoning_store.importers.reading import Reading, Who
+from reasoning_store.importers.values import Conversation
+from reasoning_store.ingress.normalizer import Tags
+from reasoning_store.wire import contracts
+from reasoning_store.wire.base import without
+
+FORMAT: Final = "openai"
+_API: Final = "openai.chat"
+_ARRAYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "reasoning_details": ("text", "summary", "data", "signature"),
+    "thinking_blocks": ("thinking", "data", "signature"),
+    "reasoning_items": ("summary", "content", "encrypted_content"),
+}
+"""Fields that are lists of entries, and what of an entry is reasoning."""
+_SEALED: Final[Mapping[str, str]] = {
+    "encrypted_content": "reasoning_content",
+    "reasoning_opaque": "reasoning_text",
+}
+"""A seal that stands beside a string is its own, where there is such a string."""
+_NESTED: Final = "provider_specific_fields"
+_READ: Final = (
+    OF_MESSAGE
+    | frozenset(
+        "role content refusal audio images annotations extra_content function_call tool_calls "
+        "usage model finish_reason".split()
+    )
+    | {_NESTED, *_ARRAYS, *_SEALED}
+)
+
+
+def conversations(
+    source: Source,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    tags: Tags = "always",
+    name: str | None = None,
+) -> Iterator[Conversation]:
+    """Return the conversations of a JSON or JSON lines file, or of its lines.
+
+    ``provider``, ``model`` and ``base_url`` say who answered, where the file does not: opaque
+    reasoning goes back to nobody else. ``name`` stands for the file's own in the ids of
+    conversations that have none.
+    """
+    who = Who(provider=provider, model=model, base_url=base_url, tags=tags)
+    return reading.conversations(source, FORMAT, _read, who, name)
+
+
+def _read(one: Found, under_way: Reading) -> None:
+    for field in ("instructions", "system"):
+        if one.about.get(field):
+            under_way.told("system", _prompt(one, field))
+    if openai_items.are_items([placed.value for placed in one.messages]):
+        output = one.about.get("output")
+        openai_items.read([*one.messages, *openai_items.output(one, output)], under_way)
+        return
+    for placed in one.messages:
+        role = placed.value.get("role")
+        read = _ROLES.get(role) if isinstance(role, str) else None
+        if read is None:
+            under_way.into.skip(placed.place, "its role is none of the format's")
+        else:
+            read(placed, under_way)
+
+
+def _prompt(one: Found, field: str) -> Placed:
+    value = {"role": "system", "content": one.about[field]}
+    return Placed(place=f"line {one.line}: {field}", line=one.line, value=value)
+
+
+def _told(placed: Placed, under_way: Reading) -> None:
+    role = placed.value["role"]
+    ours = _OURS[role]
+    read = (*OF_MESSAGE, "content", *(("role",) if role == ours else ()))
+    under_way.told(ours, placed, unread=without(placed.value, read))
+
+
+def _replied(placed: Placed, under_way: Reading) -> None:
+    value = placed.value
+    usage, reason = value.get("usage"), value.get("finish_reason")
+    body = {
+        "choices": [{"message": _unmarked(value), "finish_reason": reason}],
+        "usage": usage if isinstance(usage, dict) else None,
+    }
+    message = under_way.reply(body, _API, placed, value)
+    contract = contracts.resolve(under_way.who.provider, under_way.who.model, _API)
+    aliases = contracts.mirrors(contract)
+    under_way.add(
+        message,
+        placed,
+        texts=_texts(value),
+        thoughts=_thoughts(value, aliases),
+        unread=_unread(value, aliases, message),
+    )
+
+
+def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
+    content = value.get("content")
+    if not isinstance(content, list):
+        return dict(value)
+    kept = [parts.unmarked(item) if isinstance(item, dict) else item for item in content]
+    return {**value, "content": kept}
+
+
+def _unread(value: Mapping[str, Any], aliases: tuple[str, ...], message: Message) -> dict[str, Any]:
+    """Return what nobody read: unknown fields, or all where more was unreadable than is kept."""
+    notes = message.metadata or {}
+    if notes.get("unknownChunks", 0) > len(notes.get("unknownEvents", ())):
+        return dict(value)
+    return without(value, (*_READ, *aliases))
+
+
+def _texts(value: Mapping[str, Any]) -> list[str]:
+    content, audio = value.get("content"), value.get("audio")
+    found = parts.texts(content)
+    if isinstance(content, list):
+        found += [item["refusal"] for item in content if _is_refusal(item)]
+    found.append(value.get("refusal") or "")
+    found.append((audio.get("transcript") or "") if isinstance(audio, dict) else "")
+    return [text for text in found if isinstance(text, str)]
+
+
+def _is_refusal(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("refusal"), str)
+
+
+def _thoughts(value: Mapping[str, Any], aliases: tuple[str, ...]) -> int:
+    """Count the thoughts beside the text: each entry of a list, each field, each part."""
+    nested = value.get(_NESTED)
+    value = {**nested, **without(value, ())} if isinstance(nested, dict) else value
+    count, listed = 0, False
+    for alias in aliases:
+        held = value.get(alias)
+        if alias in _ARRAYS and isinstance(held, list):
+            entries = sum(_is_thought(entry, _ARRAYS[alias]) for entry in held)
+            count += min(entries, 1) if listed else entries  # a second list is one copy
+            listed = listed or bool(entries)
+        elif held:
+            count += 1
+    count += sum(bool(value.get(seal)) for seal, of in _SEALED.items() if not value.get(of))
+    content = value.get("content")
+    kinds = ("thinking", "redacted_thinking")
+    parted = content if isinstance(content, list) else []
+    return count + sum(isinstance(item, dict) and item.get("type") in kinds for item in parted)
+
+
+def _is_thought(entry: Any, fields: tuple[str, ...]) -> bool:
+    return isinstance(entry, dict) and any(entry.get(field) for field in fields)
+
+
+def _answered(placed: Placed, under_way: Reading) -> None:
+    value = placed.value
+    content, name = value.get("content"), value.get("name")
+    block = under_way.answer(placed, value.get("tool_call_id"), content, name=name)
+    read = (*OF_MESSAGE, "role", "content", "tool_call_id", "name")
+    made = Message(role="tool", blocks=(block,))
+    said = parts.texts(content) if isinstance(block.result, str) else []
+    under_way.add(made, placed, texts=said, unread=without(value, read))
+
+
+_OURS: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
+_ROLES: Final[Mapping[str, Callable[[Placed, Reading], None]]] = {
+    **dict.fromkeys(_OURS, _told),
+    "assistant": _replied,
+    "tool": _answered,
+    "function": _answered,
+}

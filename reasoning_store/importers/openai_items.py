@@ -1,0 +1,144 @@
+"""The items of the Responses protocol: a run of the model's items is one message.
+
+Theory. Reasoning, what it led to and the calls it made are items of their own and stand one
+after the other; what the user says or a tool answers ends the run. A run is read as the
+output of one response. An assistant's message in the short form that requests allow (a role
+and a text) is given the long one first.
+
+Knows items; must not know files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from reasoning_store.blocks import Message
+from reasoning_store.importers import parts
+from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
+from reasoning_store.importers.reading import Reading
+from reasoning_store.wire.base import without
+
+_API: Final = "openai.responses"
+_PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
+_ANSWER: Final = "_output"
+_READ: Final = (*OF_MESSAGE, "type", "role", "content", "status")
+
+
+def are_items(values: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is one of items, and not of messages."""
+    return any(_is_item(value) for value in values)
+
+
+def _is_item(value: Mapping[str, Any]) -> bool:
+    if "role" not in value:
+        return isinstance(value.get("type"), str)
+    content = value.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") in _PARTS for part in content
+    )
+
+
+def output(one: Found, listed: Any) -> list[Placed]:
+    """Return the items that a kept response adds to those of its request."""
+    return [
+        Placed(place=f"line {one.line}: output[{number}]", line=one.line, value=value)
+        for number, value in enumerate(listed if isinstance(listed, list) else ())
+        if isinstance(value, dict)
+    ]
+
+
+def read(placed: Sequence[Placed], under_way: Reading) -> None:
+    """Take in the messages that items make."""
+    run: list[Placed] = []
+    for item in placed:
+        take = _role(item.value)
+        if take == "assistant":
+            run.append(item)
+            continue
+        _reply(run, under_way)
+        run = []
+        if take == "tool":
+            _answer(item, under_way)
+        elif take is None:
+            under_way.into.skip(item.place, "neither its type nor its role is the format's")
+        else:
+            same = item.value["role"] == take
+            read_ = _READ if same else [name for name in _READ if name != "role"]
+            under_way.told(take, item, unread=without(item.value, read_))
+    _reply(run, under_way)
+
+
+def _role(item: Mapping[str, Any]) -> str | None:
+    """Whose an item is, ``None`` where nobody knows."""
+    kind, role = item.get("type", "message"), item.get("role")
+    if not isinstance(kind, str):
+        return None
+    if kind == "message":
+        return "assistant" if role == "assistant" else _ROLES.get(str(role))
+    answers = kind.endswith(_ANSWER) and isinstance(item.get("call_id"), str)
+    return "tool" if answers else "assistant"
+
+
+def _reply(run: Sequence[Placed], under_way: Reading) -> None:
+    if not run:
+        return
+    items = [_long(placed.value) for placed in run]
+    message = under_way.reply({"output": items}, _API, run[0], run[0].value)
+    under_way.add(
+        message,
+        run[0],
+        texts=[text for item in items for text in _texts(item)],
+        thoughts=sum(map(_is_thought, items)),
+        source=[placed.value for placed in run],
+    )
+
+
+def _long(item: Mapping[str, Any]) -> dict[str, Any]:
+    content = item.get("content")
+    if "role" not in item:
+        return dict(item)
+    if isinstance(content, str):
+        content = [{"type": "output_text", "text": content}]
+    return {**item, "type": "message", "content": content}
+
+
+def _texts(item: Mapping[str, Any]) -> list[str]:
+    if item.get("type") != "message" or not isinstance(content := item.get("content"), list):
+        return []
+    refused = [part["refusal"] for part in content if _is_refusal(part)]
+    return [*parts.texts(content), *refused]
+
+
+def _is_refusal(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("refusal"), str)
+
+
+def _is_thought(item: Mapping[str, Any]) -> bool:
+    said = [*_listed(item, "summary"), *_listed(item, "content")]
+    return item.get("type") == "reasoning" and bool(
+        item.get("encrypted_content")
+        or item.get("signature")
+        or any(part.get("text") if isinstance(part, dict) else part for part in said)
+    )
+
+
+def _listed(item: Mapping[str, Any], name: str) -> list[Any]:
+    value = item.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _answer(placed: Placed, under_way: Reading) -> None:
+    value = placed.value
+    content = value.get("output")
+    kind = value["type"]
+    beside = {} if kind in _CALLS else {"item_type": kind}
+    block = under_way.answer(placed, value["call_id"], content, beside=beside)
+    said = parts.texts(content) if isinstance(block.result, str) else []
+    read = (*_READ, "call_id", "output")
+    message = Message(role="tool", blocks=(block,))
+    under_way.add(message, placed, texts=said, unread=without(value, read))
+
+
+_CALLS: Final = frozenset({"function_call_output", "custom_tool_call_output"})

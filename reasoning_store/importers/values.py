@@ -1,0 +1,77 @@
+"""What an importer gives: conversations, and a report of what became of each.
+
+Pure values: no format's words, no store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from reasoning_store.blocks import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """Something that gave no message: where it stands, and why."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What became of what was read. Nothing in it is text of a conversation."""
+
+    messages: int = 0
+    reasoning_in: int = 0
+    """Thoughts that the source holds: in fields, parts, items, and in tags in the text."""
+    reasoning_stored: int = 0
+    """Thinking blocks of the messages."""
+    copies: int = 0
+    """Thoughts of the source that repeat another one, in another field or in tags."""
+    texts_unchanged: int = 0
+    """Messages whose text is the source's, character for character."""
+    texts_cleaned: int = 0
+    """Messages out of whose text leaked delimiters were taken."""
+    delimiters: int = 0
+    """Delimiters that were taken out."""
+    kept_raw: int = 0
+    """Parts that nobody here understands, kept as they came."""
+    skipped: tuple[Skipped, ...] = ()
+
+    def __add__(self, other: Report) -> Report:
+        return Report(
+            **{item.name: getattr(self, item.name) + getattr(other, item.name) for item in _FIELDS}
+        )
+
+
+_FIELDS = fields(Report)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A message, the key under which it is written once, and when it was said, if that is known.
+
+    The key stands for the message and all before it in its conversation.
+    """
+
+    message: Message
+    key: str
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A conversation as it was kept elsewhere, oldest message first.
+
+    ``first`` is the place of the first item, from 1; it is more where a file comes back to a
+    conversation whose beginning it gave before.
+    """
+
+    id: str
+    title: str | None = None
+    created_at: datetime | None = None
+    items: list[Item]
+    report: Report
+    first: int = 1
