@@ -1,83 +1,165 @@
-"""README and docs are true: their Python runs, their commands are ones that are run."""
+"""README and docs are true: their Python runs, their commands are ones that are run.
+
+A block runs alone, in an empty folder, as a program of its own; on a page that says
+``<!-- run in order -->`` the blocks run one after another in one folder. An ``output`` block
+says what the block before it prints. The official clients are used as they are: a provider
+on a local socket answers them, found by the variables that they read.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.docs.provider import Provider
 
 CHECKOUT = Path(__file__).parent.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND_OF_CI = re.compile(r"^(make [a-z ]+)$", re.MULTILINE)
+IN_ORDER = "<!-- run in order -->"
+SHELLS = ("sh", "console", "bash")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a page, and what the page says it prints."""
+
+    language: str
+    text: str
+    output: str | None = None
+
+
+def read(page: Path) -> list[Block]:
+    found: list[Block] = []
+    for language, text in FENCE.findall(page.read_text("utf-8")):
+        if language == "output":
+            assert found, f"{page}: an output of nothing"
+            found[-1] = Block(found[-1].language, found[-1].text, text)
+        else:
+            found.append(Block(language, text))
+    return found
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(CHECKOUT))
+
+
+ORDERED = [page for page in PAGES if IN_ORDER in page.read_text("utf-8")]
 
 
 def blocks(*languages: str) -> list[object]:
     return [
-        pytest.param(text, id=f"{page.relative_to(CHECKOUT)}:{number}")
+        pytest.param(block, id=f"{name(page)}:{number}")
         for page in PAGES
-        for number, (language, text) in enumerate(FENCE.findall(page.read_text("utf-8")), 1)
-        if language in languages
+        if page not in ORDERED
+        for number, block in enumerate(read(page), 1)
+        if block.language in languages
     ]
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_the_python_of_the_documentation_runs(code: str, tmp_path: Path) -> None:
-    """Every example works as it stands, in an empty folder, with warnings as errors."""
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert ran.returncode == 0, ran.stderr
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider().listening() as listening:
+        yield listening
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_what_an_example_says_it_prints_is_what_it_prints(code: str, tmp_path: Path) -> None:
-    """A comment behind a print that states a result states the true one."""
-    stated = re.findall(r"^\s*print\(.*\)\s*# .*?: (\S+)$", code, re.MULTILINE)
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-
-    assert [line for line in stated if line not in ran.stdout.splitlines()] == []
-
-
-@pytest.mark.parametrize("code", blocks("sh", "console", "bash"))
-def test_the_commands_of_the_documentation_run(code: str, tmp_path: Path) -> None:
-    """Each command line is run, but for make's, which CI runs from a clean clone."""
+@pytest.fixture
+def environment(provider: Provider, tmp_path: Path) -> dict[str, str]:
+    """Nothing of whoever runs the tests, and a provider for every client."""
     scripts = Path(sys.executable).parent
-    environment = {
-        **os.environ,
+    return {
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "XDG_DATA_HOME": str(tmp_path),
+        "PYTHONWARNINGS": "error",
+        **{key: os.environ[key] for key in ("PYTHONPATH", "SYSTEMROOT") if key in os.environ},
+        **provider.environment,
     }
+
+
+def run(block: Block, folder: Path, environment: dict[str, str]) -> str:
+    """Run a block as a program, and return what it printed."""
+    command = [sys.executable, "-c"] if block.language == "python" else ["sh", "-ec"]
+    ran = subprocess.run(
+        [*command, block.text],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    if block.output is not None:
+        assert ran.stdout.rstrip() == block.output.rstrip()
+    return ran.stdout
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_the_python_of_the_documentation_runs(
+    block: Block, tmp_path: Path, environment: dict[str, str], provider: Provider
+) -> None:
+    """Every example works as it stands, prints what it says, and no provider refuses it."""
+    printed = run(block, tmp_path, environment)
+    stated = re.findall(r"^\s*print\(.*\)\s*# .*?: (\S+)$", block.text, re.MULTILINE)
+
+    assert [line for line in stated if line not in printed.splitlines()] == []
+    assert provider.refused == []
+
+
+@pytest.mark.parametrize("page", ORDERED, ids=name)
+def test_a_page_that_is_followed_from_top_to_bottom_holds(
+    page: Path, tmp_path: Path, environment: dict[str, str], provider: Provider
+) -> None:
+    """Each step works on what the steps before it left in the folder."""
+    for block in read(page):
+        if block.language in ("python", *SHELLS):
+            run(block, tmp_path, environment)
+
+    assert provider.refused == []
+
+
+@pytest.mark.parametrize("block", blocks(*SHELLS))
+def test_the_commands_of_the_documentation_run(
+    block: Block, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Each command line is run, but for make's, which CI runs from a clean clone."""
     run_by_ci = {
         f"make {target}"
         for line in COMMAND_OF_CI.findall((CHECKOUT / ".ci" / "run").read_text("utf-8"))
         for target in line.split()[1:]
     }
-    for command in filter(None, map(str.strip, code.splitlines())):
-        if command.startswith("make "):
+    for command in filter(None, map(str.strip, block.text.splitlines())):
+        if shlex.split(command, comments=True)[:1] == ["make"]:
             assert command in run_by_ci
         else:
-            ran = subprocess.run(
-                command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
-            assert ran.returncode == 0, f"{command}: {ran.stderr}"
+            run(Block("sh", command, block.output), tmp_path, environment)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_links_of_the_documentation_lead_somewhere(page: Path) -> None:
     """No page points at a file that is not there."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text("utf-8"))
 
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
+    """Signatures, settings, errors, lines of an export, the models' demands: as in the code."""
+    ran = subprocess.run(
+        [sys.executable, str(CHECKOUT / "tools" / "make_reference.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, f"run python tools/make_reference.py; it rewrites {ran.stdout}"

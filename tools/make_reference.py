@@ -1,0 +1,256 @@
+"""Writes the parts of the documentation that the package itself can say.
+
+    python tools/make_reference.py            write them
+    python tools/make_reference.py --check    say which pages are not what they should be
+
+A page has places, ``<!-- made: NAME -->`` up to ``<!-- end -->``; all around them is written
+by people. What stands in a place comes from the package: signatures and docstrings from the
+code, settings from their model, lines of an export from their dataclasses, the models'
+demands from ``contracts.toml``. A test compares the pages with what would be written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
+
+from pydantic.alias_generators import to_camel
+from python_reference import attributes, behind, is_error, python, said, type_name
+
+import reasoning_store as rs
+from reasoning_store import errors, settings
+from reasoning_store.ledger import lines
+from reasoning_store.wire import contracts
+from reasoning_store.wire.contracts import Contract, Floor
+
+DOCS = Path(__file__).parent.parent / "docs"
+PLACE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    names = list(head)
+    out = [names, ["---"] * len(names), *(list(row) for row in rows)]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+        for row in out
+    )
+
+
+# Settings
+
+
+def settings_table() -> str:
+    about = attributes(rs.ReasoningSettings)
+    variables = {key: variable for variable, key in settings.ENVIRONMENT.items()}
+    rows = []
+    for name, field in rs.ReasoningSettings.model_fields.items():
+        key = settings.KEY_OF[name]
+        default = "unset" if field.default is None else _json(field.default)
+        meant = said(about.get(name, ""))
+        rows.append((f"`{key}`", _values(field.annotation), default, f"`{variables[key]}`", meant))
+    return table(("key", "values", "default", "variable", ""), rows)
+
+
+def _values(annotation: Any) -> str:
+    parts = [part for part in _flat(annotation) if part is not NoneType]
+    if bool in parts:
+        return "`true` `false`"
+    if int in parts:
+        return "a whole number, 0 or more"
+    return " ".join(f"`{part}`" for part in parts)
+
+
+def _flat(annotation: Any) -> Iterator[Any]:
+    inside = get_args(annotation)
+    if not inside:
+        yield annotation
+    for part in inside:
+        # What is beside the first of an Annotated is about it, and no value.
+        if isinstance(part, str) or inspect.isclass(part) or get_args(part):
+            yield from _flat(part)
+
+
+def _json(value: Any) -> str:
+    return f"`{json.dumps(value)}`" if isinstance(value, bool) or value == "" else f"`{value}`"
+
+
+# Errors
+
+
+def errors_list() -> str:
+    assert errors.__doc__ is not None
+    tree = errors.__doc__.split("\n\n")[1].rstrip()
+    out = [f"```text\n{textwrap.dedent(tree)}\n```"]
+    for name in rs.__all__:
+        kind = getattr(rs, name)
+        if is_error(kind):
+            out.append(f"## `{name}`\n\n{said(kind)}" + _of_error(kind))
+    return "\n\n".join(out)
+
+
+def _of_error(kind: type[rs.ReasoningStoreError]) -> str:
+    lines = [f"Its usual hint: {kind.hint}."] if kind.hint else []
+    if "__init__" in vars(kind):
+        source = inspect.getsource(kind.__init__)
+        own = [n for n in re.findall(r"self\.(\w+) =", source) if n != "hint"]
+        lines += [f"- `.{n}`" + behind(attributes(kind).get(n)) for n in own]
+    return "".join(f"\n\n{line}" for line in lines)
+
+
+# The export
+
+
+def export_lines() -> str:
+    out = []
+    for kind in (*lines.Line.__subclasses__(), lines.CountsLine):
+        is_line = issubclass(kind, lines.Line)
+        title = f"`{vars(kind)['kind']}`" if is_line else "Counts, inside a message or a compaction"
+        about = attributes(kind)
+        rows = [
+            (
+                f"`{to_camel(field.name)}`",
+                type_name(field.type).removesuffix(" | None"),
+                _default(field),
+                said(about.get(field.name, "")),
+            )
+            for field in dataclasses.fields(kind)
+        ]
+        out.append(f"### {title}\n\n" + table(("field", "type", "left out", ""), rows))
+    return "\n\n".join(out)
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        return "absent" if field.default is None else _json(field.default)
+    if field.default_factory is not dataclasses.MISSING:
+        return "empty"
+    return "never"
+
+
+# The models
+
+_WHERE: Mapping[Floor, str] = {
+    "none": "nothing",
+    "open_calls": "messages with a call, in the open turn",
+    "all_calls": "messages with a call, in any turn",
+    "open_turn_with_call": "every message of the open turn, once it has a call",
+    "all": "every message",
+}
+
+
+def demanding() -> str:
+    """Return the models that demand reasoning, or seals, back."""
+    return table(
+        ("provider", "protocol", "models", "demanded back", "if missing", "thoughts go back as"),
+        (
+            (f"`{provider}`", f"`{api}`", names, *cells)
+            for (provider, api, *cells), names in _models().items()
+            if cells[0] != _WHERE["none"]
+        ),
+    )
+
+
+def others() -> str:
+    """Return the models that demand nothing, by where their thoughts have a place."""
+    return table(
+        ("provider", "protocol", "models", "thoughts go back as"),
+        (
+            (f"`{provider}`", f"`{api}`", names, place)
+            for (provider, api, demanded, _, place), names in _models().items()
+            if demanded == _WHERE["none"]
+        ),
+    )
+
+
+def _models() -> Mapping[tuple[str, ...], str]:
+    """Return the models of each provider's protocols, those together that demand the same."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for contract in contracts.rows():
+        if contract.provider is not None:
+            for patterns, changed in _refined(contract):
+                key = (contract.provider, contract.api, *_cells(changed))
+                found.setdefault(key, []).extend(patterns)
+    groups = Counter(key[:2] for key in found)
+    return {key: _patterns(names, alone=groups[key[:2]] == 1) for key, names in found.items()}
+
+
+def _refined(contract: Contract) -> Iterator[tuple[tuple[str, ...], Contract]]:
+    """Yield a row as each model sees it, the models that differ first."""
+    for model in contracts.models():
+        sample = model.models[0].replace("*", "").partition("[")[0]
+        if model.matches(contract, sample) and _row_of(contract, sample) is contract:
+            changed = dataclasses.replace(contract, **model.demands)
+            if _cells(changed) != _cells(contract):
+                yield model.models, changed
+    yield contract.models, contract
+
+
+def _row_of(contract: Contract, model: str) -> Contract | None:
+    """Return the row that holds for a model at the same provider and protocol."""
+    same = (row for row in contracts.rows() if (row.provider, row.api) == _key(contract))
+    return next((row for row in same if row.matches(model)), None)
+
+
+def _key(contract: Contract) -> tuple[str | None, str]:
+    return contract.provider, contract.api
+
+
+def _cells(contract: Contract) -> tuple[str, ...]:
+    if contract.call_seal is not None and contract.floor != "none":
+        demanded = "the seal of each call in the open turn"
+    else:
+        demanded = _WHERE[contract.floor]
+    missing = "refused" if contract.refusal else "worse answers"
+    places = [f"`{contract.echo}`"] if contract.echo else []
+    if contract.opaque:
+        places.append("sealed blocks as they came")
+    if contract.bound:
+        places.append("bound to their prefix")
+    return demanded, missing, ", ".join(places) or "they have no place"
+
+
+def _patterns(names: list[str], *, alone: bool) -> str:
+    if "*" in names:
+        return "all" if alone else "all others"
+    return " ".join(f"`{name}`" for name in dict.fromkeys(names))
+
+
+MADE: Mapping[str, Callable[[], str]] = {
+    "python": python,
+    "settings": settings_table,
+    "errors": errors_list,
+    "export": export_lines,
+    "demanding": demanding,
+    "others": others,
+}
+
+
+def filled(page: str) -> str:
+    """Return a page with all of its places filled."""
+    return PLACE.sub(lambda place: f"{place[1]}\n{MADE[place[2]]()}\n\n{place[3]}", page)
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for path in sorted(DOCS.rglob("*.md")):
+        page = path.read_text("utf-8")
+        if filled(page) != page:
+            stale.append(str(path.relative_to(DOCS.parent)))
+            if "--check" not in arguments:
+                path.write_text(filled(page), "utf-8")
+    for name in stale:
+        print(name)
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,255 @@
+"""What the package says of itself in Python: its public names, their signatures, their words.
+
+Read from the running package and, for what stands under an attribute, from its source. It
+knows what Python offers to look at; it must not know a page.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Literal, get_args, get_origin
+
+import reasoning_store as rs
+from reasoning_store import errors, testing
+
+# Words of the package
+
+
+def annotated(function: Any) -> str:
+    """Return a signature as it is written, without ``self``."""
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    out, starred = [], False
+    for parameter in kept:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            starred = True
+        elif parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            out.append("*")
+            starred = True
+        out.append(_parameter(parameter))
+    result = signature.return_annotation
+    arrow = "" if result in (signature.empty, "None") else f" -> {type_name(result)}"
+    return f"({', '.join(out)}){arrow}"
+
+
+_STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = _STARS.get(parameter.kind.name, "")
+    has_type = parameter.annotation is not parameter.empty
+    text = f"{stars}{parameter.name}" + (f": {type_name(parameter.annotation)}" if has_type else "")
+    if parameter.default is parameter.empty:
+        return text
+    return f"{text} = {parameter.default!r}" if has_type else f"{text}={parameter.default!r}"
+
+
+def type_name(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return text.replace("typing.", "").replace("reasoning_store.", "")
+
+
+def said(thing: Any) -> str:
+    """Return a docstring as a paragraph of Markdown."""
+    text = inspect.cleandoc(thing if isinstance(thing, str) else inspect.getdoc(thing) or "")
+    return text.replace("``", "`")
+
+
+def attributes(kind: type) -> Mapping[str, str]:
+    """Return what stands under each attribute in the source, its bases' included."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("reasoning_store"):
+            found |= _under(base)
+    return found
+
+
+def _under(kind: type) -> dict[str, str]:
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    inside = [body.body, *(n.body for n in body.body if isinstance(n, ast.FunctionDef))]
+    return {
+        _name_of(first): second.value.value
+        for statements in inside
+        for first, second in pairwise(statements)
+        if _name_of(first)
+        and isinstance(second, ast.Expr)
+        and isinstance(second.value, ast.Constant)
+        and isinstance(second.value.value, str)
+    }
+
+
+def _name_of(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        return statement.target.id
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
+        return statement.targets[0].attr
+    return ""
+
+
+# Python
+
+GROUPS: Mapping[str, str] = {
+    "Stores and sessions": "Store Session Stored Branch Page Recording",
+    "What a store tells": """ReportRow Budget Plan Compaction Profile Erased Verified BackedUp
+        Imported""",
+    "The same, awaited": "AsyncStore AsyncSession AsyncRecording",
+    "Messages": """user assistant system tool Message TextBlock ThinkingBlock ToolCallBlock
+        ToolResponseBlock MediaBlock RawBlock Block Origin Usage""",
+    "What arrives": """StreamNormalizer normalize_response split_reasoning TagFilter SecretMasker
+        ReasoningChunk TextChunk ToolCallChunk BlockChunk UsageChunk FinishChunk OriginChunk
+        ErrorChunk UnknownChunk Chunk""",
+    "What leaves": """ReasoningSettings build_request Request select Selection Verdict Warning
+        effective_tokens TokenCount ContextUsage what_if WhatIf explain_refusal""",
+    "What is shown": "visible_parts ReasoningRenderer",
+}
+"""Every public name but the errors, which have a page of their own."""
+INSIDE = frozenset("Contract Demands Target Hops Workings Policy Viewed SessionRow".split())
+"""Names of the workshop, though a public signature may show one."""
+
+
+def python() -> str:
+    placed = {name for names in GROUPS.values() for name in names.split()}
+    public = {name for name in rs.__all__ if not is_error(getattr(rs, name))}
+    rest = sorted(public - placed)
+    groups = {**GROUPS, **({"More": " ".join(rest)} if rest else {})}
+    out = []
+    for title, names in groups.items():
+        out.append(f"## {title}")
+        out += [_entry(name, getattr(rs, name)) for name in names.split() if name in public]
+    out.append("## `reasoning_store.testing`")
+    out += [_entry(name, getattr(testing, name)) for name in testing.__all__]
+    out.append("## Reached from these")
+    out += [_entry(name, thing) for name, thing in sorted(_reached(public).items())]
+    return "\n\n".join(out)
+
+
+def _reached(public: set[str]) -> dict[str, Any]:
+    """Return what public signatures name that nobody has to import."""
+    found: dict[str, Any] = {}
+    waiting = [getattr(rs, name) for name in sorted(public)]
+    waiting += [getattr(testing, name) for name in testing.__all__]
+    while waiting:
+        for name in _named(waiting.pop()):
+            thing = _known(name)
+            if thing is not None and name not in {*found, *rs.__all__, *testing.__all__, *INSIDE}:
+                found[name] = thing
+                waiting.append(thing)
+    return found
+
+
+def _named(thing: Any) -> set[str]:
+    """Return the names in a thing's signatures and fields."""
+    texts = []
+    if inspect.isfunction(thing):
+        texts.append(annotated(thing))
+    elif inspect.isclass(thing):
+        if dataclasses.is_dataclass(thing):
+            texts += [type_name(field.type) for field in dataclasses.fields(thing)]
+        elif _is_made(thing):
+            texts.append(annotated(vars(thing)["__init__"]))
+        for _, member in _members(thing):
+            if not isinstance(member, property):
+                texts.append(annotated(member))
+            elif member.fget is not None:
+                texts.append(type_name(inspect.signature(member.fget).return_annotation))
+    return set(re.findall(r"\b[A-Z]\w+", " ".join(texts)))
+
+
+def _known(name: str) -> Any:
+    """Return what the package calls so, where it is a class of its own or a set of words."""
+    for module in sorted(sys.modules):
+        if module.startswith("reasoning_store"):
+            thing = vars(sys.modules[module]).get(name)
+            own = inspect.isclass(thing) and thing.__module__.startswith("reasoning_store")
+            if (own and getattr(thing, "__name__", "") == name) or get_origin(thing) is Literal:
+                return thing
+    return None
+
+
+def is_error(thing: Any) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, errors.ReasoningStoreError)
+
+
+def _entry(name: str, thing: Any) -> str:
+    if not inspect.isclass(thing) and not inspect.isfunction(thing):
+        parts = ", ".join(f"`{getattr(part, '__name__', part)}`" for part in get_args(thing))
+        return f"### `{name}`\n\nOne of {parts}."
+    if inspect.isfunction(thing):
+        return f"### `{name}`\n\n```text\n{_folded(name, annotated(thing))}\n```\n\n{said(thing)}"
+    return "\n\n".join(filter(None, _of_class(name, thing)))
+
+
+def _of_class(name: str, kind: type) -> Iterator[str]:
+    yield f"### `{name}`"
+    awaited = name.startswith("Async")
+    if _is_made(kind):
+        yield f"```text\n{_folded(name, annotated(vars(kind)['__init__']))}\n```"
+    if kind.__doc__ and not kind.__doc__.startswith(f"{name}("):
+        yield said(kind)
+    about = attributes(kind)
+    if dataclasses.is_dataclass(kind):
+        fields = dataclasses.fields(kind)
+        yield "\n".join(
+            f"- `{field.name}: {type_name(field.type)}`" + behind(about.get(field.name))
+            for field in fields
+        )
+    members = [(n, m) for n, m in _members(kind) if n not in about or callable(m)]
+    if awaited:
+        verbs = [f"`{n}`" for n, m in members if not isinstance(m, property)]
+        yield f"The names: {', '.join(verbs)}." if verbs else ""
+        return
+    for member, value in members:
+        if isinstance(value, property):
+            assert value.fget is not None
+            result = type_name(inspect.signature(value.fget).return_annotation)
+            yield f"- `.{member}: {result}`" + behind(value.__doc__)
+        else:
+            call = _folded(f".{member}", annotated(value))
+            yield f"```text\n{call}\n```" + (f"\n\n{said(value)}" if value.__doc__ else "")
+
+
+def _is_made(kind: type) -> bool:
+    """Whether an application makes one itself, with arguments of its own."""
+    is_public = kind.__name__ in {*rs.__all__, *testing.__all__}
+    has_own = "__init__" in vars(kind) and not dataclasses.is_dataclass(kind)
+    return is_public and has_own and "Made by" not in (kind.__doc__ or "")
+
+
+def _members(kind: type) -> Iterator[tuple[str, Any]]:
+    seen = set()
+    for base in kind.__mro__:
+        if not base.__module__.startswith("reasoning_store"):
+            continue
+        for name, value in vars(base).items():
+            if not name.startswith("_") and name not in seen:
+                seen.add(name)
+                plain = getattr(value, "__func__", value)
+                if inspect.isfunction(plain) or isinstance(value, property):
+                    yield name, plain
+
+
+def behind(text: str | None) -> str:
+    return f": {' '.join(said(text).split())}" if text else ""
+
+
+def _folded(name: str, signature: str) -> str:
+    """Return a signature on one line, or with a line for each parameter."""
+    if len(name + signature) <= 90:
+        return name + signature
+    inside, _, arrow = signature[1:].rpartition(")")
+    depth, start, parts = 0, 0, []
+    for place, letter in enumerate(inside):
+        depth += (letter in "[({") - (letter in "])}")
+        if letter == "," and depth == 0:
+            parts.append(inside[start:place].strip())
+            start = place + 1
+    parts.append(inside[start:].strip())
+    return f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){arrow}"
