@@ -1,52 +1,108 @@
 """The command line. It speaks to people; everything it does, the library can do.
 
-Data goes to standard output, errors and hints to standard error. Exit codes: 0 done, 1
-failed, 2 a wrong word or an invalid setting, 3 a schema to upgrade, 5 not found, 130
-interrupted. Commands are imported when they are run.
+Data goes to standard output, everything else to standard error; what went wrong is one
+line there, with what helps behind it, and an exit code of ``exits``. Commands are imported
+when they are run. This module knows how a run ends, and no command.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+COMPLETION = "_REASONING_STORE_COMPLETE"
+"""The variable by which a shell asks what a word could become."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    hint = "nothing was changed"
+    try:
+        from reasoning_store.cli.call import Call
+
+        call = Call()
+        try:
+            code = _run(call, sys.argv[1:] if arguments is None else list(arguments))
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            # The reader has left, e.g. `| head`; nothing more can be said, nothing is wrong.
+            _say_no_more()
+            return call.exit
+        except OSError as error:
+            _say_no_more()
+            return _failed(f"the output cannot be written: {error.strerror or error}")
+        except KeyboardInterrupt:
+            hint = call.if_interrupted
+            raise
+    except KeyboardInterrupt:
+        _failed("interrupted", hint)
+        return 130
+
+
+def _run(call: object, words: list[str]) -> int:
     import click
 
-    from reasoning_store import errors
+    from reasoning_store.cli import exits
     from reasoning_store.cli.app import app
+    from reasoning_store.cli.call import Call
+    from reasoning_store.errors import ReasoningStoreError
 
-    codes: dict[type[errors.ReasoningStoreError], int] = {
-        errors.UsageError: 2,
-        errors.SettingError: 2,
-        errors.MissingExtra: 2,
-        errors.SchemaError: 3,
-        errors.NotFound: 5,
-    }
+    assert isinstance(call, Call)
+    if instruction := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(app, {"obj": call}, "reasoning-store", COMPLETION, instruction)
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal has no letter for is written out rather than refused.
+        reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
     try:
-        words = sys.argv[1:] if arguments is None else list(arguments)
-        with app.make_context("reasoning-store", words) as context:
+        with app.make_context("reasoning-store", words, obj=call) as context:
             app.invoke(context)
-        sys.stdout.flush()
-        return 0
+        return call.exit
     except click.exceptions.Exit as end:
         return end.exit_code
-    except errors.ReasoningStoreError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        click.echo(f"error: {error}{hint}", err=True)
-        return codes.get(type(error), 1)
+    except ReasoningStoreError as error:
+        return _failed(str(error), error.hint, exits.of(error))
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return 2
+        sys.stderr.write(error.format_message() + "\n")
+        return exits.Exit.USAGE
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx is not None else "reasoning-store"
+        return _failed(error.format_message(), f"{path} --help", exits.Exit.USAGE)
     except click.ClickException as error:
-        click.echo(f"error: {error.format_message()}", err=True)
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return 130
-    except BrokenPipeError:
-        # The reader has left, e.g. `| head`; nothing more can be said, and nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _failed(error.format_message(), code=error.exit_code)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _failed(message: str, hint: str | None = None, code: int = 1) -> int:
+    """Say in one line what went wrong and what helps."""
+    from reasoning_store.cli.printable import one_line
+
+    try:
+        # What was found before this goes out first.
+        sys.stdout.flush()
+    except OSError:
+        _say_no_more()
+    try:
+        told = f" ({hint})" if hint else ""
+        sys.stderr.write(one_line(f"error: {message.strip()}{told}") + "\n")
+        sys.stderr.flush()
+    except OSError:
+        _say_no_more()
+    return code
+
+
+def _say_no_more() -> None:
+    """Let what is still buffered go nowhere, so that closing the streams fails no more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -5,49 +5,55 @@ A command's module is imported when the command is run, or listed in help.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
 from reasoning_store import __version__
+from reasoning_store.cli.tree import Branch, call_of, database_option
 
+_ROOM = "reasoning_store.cli"
 COMMANDS = {
-    "context": "reasoning_store.cli.inspect",
-    "current": "reasoning_store.cli.database",
-    "demo": "reasoning_store.cli.demo",
-    "sessions": "reasoning_store.cli.inspect",
-    "set": "reasoning_store.cli.change",
-    "show": "reasoning_store.cli.inspect",
-    "unset": "reasoning_store.cli.change",
-    "upgrade": "reasoning_store.cli.database",
-    "usage": "reasoning_store.cli.inspect",
+    "backup": f"{_ROOM}.keeping:backup",
+    "compact": f"{_ROOM}.compact:compact",
+    "context": f"{_ROOM}.context:context",
+    "current": f"{_ROOM}.database:current",
+    "demo": f"{_ROOM}.demo:demo",
+    "doctor": f"{_ROOM}.doctor:doctor",
+    "downgrade": f"{_ROOM}.database:downgrade",
+    "erase": f"{_ROOM}.erasing:erase",
+    "export": f"{_ROOM}.moving:export",
+    "get": f"{_ROOM}.settings:get",
+    "import": f"{_ROOM}.moving:import_",
+    "init": f"{_ROOM}.database:init",
+    "profile": f"{_ROOM}.profile:profile",
+    "render": f"{_ROOM}.replaying:render",
+    "replay": f"{_ROOM}.replaying:replay",
+    "report": f"{_ROOM}.keeping:report",
+    "sessions": f"{_ROOM}.sessions:sessions",
+    "set": f"{_ROOM}.settings:set_",
+    "show": f"{_ROOM}.show:show",
+    "unset": f"{_ROOM}.settings:unset",
+    "upgrade": f"{_ROOM}.database:upgrade",
+    "usage": f"{_ROOM}.usage:usage",
+    "verify": f"{_ROOM}.keeping:verify",
+    "what-if": f"{_ROOM}.usage:what_if",
 }
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module = COMMANDS.get(cmd_name)
-        if module is None:
-            return None
-        command = getattr(import_module(module), f"{cmd_name}_command")
-        assert isinstance(command, click.Command)
-        return command
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Branch, lazy=COMMANDS, invoke_without_command=True)
 @click.version_option(__version__, prog_name="reasoning-store")
-@click.option(
-    "--db",
-    metavar="URL",
-    envvar="REASONING_STORE_URL",
-    help="The database, e.g. sqlite:///chat.db [or: REASONING_STORE_URL]",
-)
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.pass_context
-def app(context: click.Context, db: str | None) -> None:
-    """Keep every thought, send only what you choose, and see it before you send it."""
-    context.obj = db
+def app(context: click.Context, as_json: bool) -> None:
+    """Keep every thought, send only what you choose, and see it before you send it.
+
+    Without a command: what is in the database.
+    """
+    call = call_of(context)
+    call.json = call.json or as_json
+    if context.invoked_subcommand is None:
+        from reasoning_store.cli.status import status
+
+        status(call)
+
+
+app.params.append(database_option(envvar="REASONING_STORE_URL"))

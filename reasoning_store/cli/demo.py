@@ -19,6 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from reasoning_store.blocks import Message, ToolResponseBlock, tool, user
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.tree import Leaf
 from reasoning_store.codec import argument_text
 from reasoning_store.session import Session
 from reasoning_store.store import Store
@@ -52,9 +54,13 @@ def captured(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@click.command("demo")
-def demo_command() -> None:
-    """Replay two bundled streams: no key, no network, nothing left behind."""
+@click.command("demo", cls=Leaf)
+@click.pass_obj
+def demo(call: Call) -> None:
+    """Show it all in a minute: no key, no network.
+
+    Bundled streams are replayed into a database that is thrown away.
+    """
     console = Console(highlight=False, soft_wrap=True)
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,

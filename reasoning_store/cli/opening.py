@@ -1,21 +1,33 @@
-"""Which database a command works on."""
+"""Which database a command works on, and which session of it.
+
+Looking at a database never makes one. What is not there is answered with what is: the
+sessions of nearly that name.
+"""
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import click
-
+from reasoning_store.cli.call import Call
 from reasoning_store.errors import NotFound
-from reasoning_store.store import Store
+
+if TYPE_CHECKING:
+    from reasoning_store.session import Session
+    from reasoning_store.store import Owner, Store
+
+_NAMES = 1000
+"""Among how many of the latest sessions a name is searched for."""
 
 
-def url(context: click.Context) -> str:
+def url(call: Call) -> str:
     """Return the URL that was given, else that of the user's own database."""
-    given: str | None = context.obj
-    return given or f"sqlite:///{default_path()}"
+    return call.db or f"sqlite:///{default_path()}"
 
 
 def default_path() -> Path:
@@ -29,14 +41,59 @@ def default_path() -> Path:
     return base / "reasoning-store" / "chat.db"
 
 
-def existing(context: click.Context) -> Store:
-    """Open a database that is there already: looking at one never makes it."""
-    address = url(context)
-    scheme, _, path = address.partition(":///")
-    if scheme.startswith("sqlite") and path and not Path(path).exists():
+def file(call: Call) -> Path | None:
+    """Return the database's file; None where it is on a server or in memory."""
+    from reasoning_store.ledger import engine
+
+    address = engine.parse(url(call))
+    return engine.file_of(address) if address.get_backend_name() == "sqlite" else None
+
+
+def require(call: Call) -> None:
+    """Refuse a file that is not there."""
+    path = file(call)
+    if path is not None and not path.exists():
         raise NotFound(
             f"there is no database at {path}",
-            hint="reasoning-store --db sqlite:///chat.db upgrade makes one; "
+            hint="reasoning-store init makes one there; --db names another; "
             "reasoning-store demo needs none",
         )
-    return Store(address)
+
+
+def existing(call: Call) -> Store:
+    """Open a database that is there already."""
+    require(call)
+    from reasoning_store.store import Store
+
+    return Store(url(call))
+
+
+@contextmanager
+def opened(call: Call, owner: str, session_id: str, branch: int | None = None) -> Iterator[Session]:
+    """Open a session on its current branch, or on another one."""
+    with existing(call) as store:
+        session = find(store.for_owner(owner), session_id)
+        yield session if branch is None else session.branch(branch)
+
+
+def find(owner: Owner, session_id: str) -> Session:
+    """Return a session; where there is none of this name, tell the nearest ones."""
+    try:
+        return owner.session(session_id)
+    except NotFound:
+        near = difflib.get_close_matches(session_id, names(owner), n=3)
+        raise NotFound(
+            f"there is no session {session_id!r}",
+            hint=f"did you mean {' or '.join(near)}?"
+            if near
+            else "reasoning-store sessions lists them; --owner names whose",
+        ) from None
+
+
+def names(owner: Owner) -> list[str]:
+    """Return the ids of an owner's latest sessions, archived ones too."""
+    return [
+        session.id
+        for archived in (False, True)
+        for session in owner.sessions(limit=_NAMES, archived=archived).items
+    ]

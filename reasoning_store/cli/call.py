@@ -1,0 +1,26 @@
+"""One call of the program: what holds for all of it, whatever the command.
+
+It knows no command, and nothing of the rest of the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reasoning_store.cli.exits import Exit
+
+
+@dataclass(slots=True)
+class Call:
+    """What was asked of the program as a whole, and how it is going to end."""
+
+    db: str | None = None
+    """The URL of the database, where one was given."""
+    json: bool = False
+    """The answer is for a program."""
+    command: str = ""
+    """The words that name the command, e.g. ``sessions list``."""
+    exit: Exit = Exit.DONE
+    """What the command found; it stays so when nobody reads the answer to its end."""
+    if_interrupted: str = "nothing was changed"
+    """What to tell whoever stops the command in the middle."""

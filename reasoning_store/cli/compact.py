@@ -1,0 +1,261 @@
+"""The group `compact`: what would make a conversation's requests shorter, done and undone."""
+
+from __future__ import annotations
+
+import re
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.options import Where, a_request, on_a_branch
+from reasoning_store.cli.output import Page, answer, note, stamp
+from reasoning_store.cli.tree import Branch
+from reasoning_store.errors import Conflict, UsageError
+
+if TYPE_CHECKING:
+    from reasoning_store.sending import Plan
+    from reasoning_store.stored import Compaction
+
+_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
+
+
+@click.group("compact", cls=Branch, default="run")
+def compact() -> None:
+    """Make requests shorter, or longer again.
+
+    `compact SESSION --limit 212000` says what should be done; with --apply it is done.
+    Nothing is deleted.
+    """
+
+
+@compact.command("run")
+@on_a_branch
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    required=True,
+    envvar="REASONING_STORE_LIMIT",
+    help="The model's context window, in tokens.  [env: REASONING_STORE_LIMIT]",
+)
+@click.option("--reserve", type=click.IntRange(0), default=0, help="What the answer needs of it.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.85,
+    show_default=True,
+    help="The share of the rest from which on something is done.",
+)
+@click.option("--plan", "plan_only", is_flag=True, help="Only say what should be done (default).")
+@click.option("--apply", "apply_it", is_flag=True, help="Do it.")
+@click.option(
+    "--summary-file",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="The text that shall stand for the range of the plan; implies --apply.",
+)
+@click.option(
+    "--range",
+    "covered",
+    metavar="FIRST-LAST",
+    help="The messages that the summary is of, as the plan named them.",
+)
+@a_request
+@click.pass_obj
+def run(
+    call: Call,
+    where: Where,
+    limit: int,
+    reserve: int,
+    threshold: float,
+    plan_only: bool,
+    apply_it: bool,
+    summary_file: IO[str] | None,
+    covered: str | None,
+    asked: dict[str, Any],
+) -> None:
+    """Say whether the next request should get shorter and how, or do it.
+
+    Where the plan is to summarize messages, write a summary of them and give it with
+    --summary-file and their --range: the plan is made anew, and refused if it has moved.
+    """
+    applies = apply_it or summary_file is not None
+    if applies and plan_only:
+        raise UsageError("--plan changes nothing, --apply does", hint="say one of them")
+    summary = None if summary_file is None else _read(summary_file)
+    with where.open(call) as session:
+        plan = session.compression(limit=limit, reserve=reserve, threshold=threshold, **asked)
+        if not applies:
+            _say_plan(call, plan, where.session)
+            return
+        if summary is not None:
+            _check_range(plan, covered)
+        made = session.compact(plan, summary=summary)
+        effective = session.usage(**asked).effective
+    _say_done(call, plan, made, effective)
+
+
+def _read(file: IO[str]) -> str:
+    try:
+        text = file.read()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file.name} is not UTF-8 text") from None
+    if not text.strip():
+        raise UsageError(f"{file.name} is empty", hint="a summary of the messages is wanted")
+    return text
+
+
+def _check_range(plan: Plan, covered: str | None) -> None:
+    """Refuse a summary of other messages than those that it would stand for."""
+    at = plan.to_summarize
+    if at is None:
+        raise UsageError(
+            f"the plan summarizes nothing: {plan.action}", hint="leave --summary-file out"
+        )
+    now = f"{at.first}-{at.last}"
+    if covered is None:
+        raise UsageError(
+            "a summary stands for the messages that it was made of", hint=f"say --range {now}"
+        )
+    if not _RANGE.fullmatch(covered):
+        raise UsageError(f"{covered!r} is no range of positions", hint=f"--range {now}")
+    if covered != now:
+        raise Conflict(
+            f"the plan is to summarize {now} by now, not {covered}",
+            hint="make a summary of these",
+        )
+
+
+def _say_plan(call: Call, plan: Plan, session: str) -> None:
+    at = plan.to_summarize
+
+    def people(page: Page) -> None:
+        page.line(f"{plan.action}: {', '.join(plan.reasons)}", "bold")
+        page.line(f"now {plan.effective}, then {plan.after}, of {plan.usable} usable")
+        if plan.steps:
+            page.table(
+                ("step", "what", "frees"),
+                [(step.kind, _what(step.what), str(step.tokens)) for step in plan.steps],
+                right=("frees",),
+            )
+
+    answer(
+        call,
+        {
+            "action": plan.action,
+            "reasons": list(plan.reasons),
+            "steps": [
+                {
+                    "kind": step.kind,
+                    "what": _what(step.what),
+                    "tokens": step.tokens,
+                    "reversible": step.reversible,
+                }
+                for step in plan.steps
+            ],
+            "toSummarize": None if at is None else {"first": at.first, "last": at.last},
+            "effective": plan.effective,
+            "after": plan.after,
+            "limit": plan.limit,
+            "reserve": plan.reserve,
+            "usable": plan.usable,
+            "triggerAt": plan.trigger_at,
+            "exactness": plan.exactness,
+        },
+        people,
+    )
+    if call.json or not plan.steps:
+        return
+    more = "" if at is None else f" --range {at.first}-{at.last} --summary-file FILE"
+    more += f" --reserve {plan.reserve}" if plan.reserve else ""
+    note(f"to do it: reasoning-store compact {session} --limit {plan.limit} --apply{more}")
+
+
+def _what(what: Any) -> str:
+    return what if isinstance(what, str) else f"{what.first}-{what.last}"
+
+
+def _say_done(call: Call, plan: Plan, made: Compaction | None, effective: int) -> None:
+    strip = [step.what for step in plan.steps if step.kind == "strip"]
+
+    def people(page: Page) -> None:
+        for value in strip:
+            page.line(f"set reasoning.stripFromContext = {value}")
+        if made is not None:
+            page.line(f"summary {made.id} stands for the messages {made.first}-{made.last}")
+        page.line(f"{plan.effective} -> {effective} tokens")
+
+    answer(
+        call,
+        {
+            "action": plan.action,
+            "stripFromContext": strip[0] if strip else None,
+            "compaction": None if made is None else _data(made),
+            "before": plan.effective,
+            "effective": effective,
+        },
+        people,
+    )
+
+
+@compact.command("list")
+@on_a_branch
+@click.pass_obj
+def list_(call: Call, where: Where) -> None:
+    """List the summaries in force."""
+    with where.open(call) as session:
+        found = session.compactions()
+    answer(
+        call,
+        [_data(one) for one in found],
+        lambda page: (
+            page.table(
+                ("id", "messages", "tokens", "summary"),
+                [
+                    (
+                        str(one.id),
+                        f"{one.first}-{one.last}",
+                        str(one.tokens),
+                        _first_line(one.summary),
+                    )
+                    for one in found
+                ],
+                right=("id", "tokens"),
+            )
+            if found
+            else None
+        ),
+    )
+
+
+@compact.command("undo")
+@on_a_branch
+@click.argument("number", type=click.IntRange(1))
+@click.pass_obj
+def undo(call: Call, where: Where, number: int) -> None:
+    """Take a summary back: the messages that it stands for go out again."""
+    with where.open(call) as session:
+        taken = session.undo(number)
+    answer(
+        call,
+        _data(taken),
+        lambda page: page.line(f"the messages {taken.first}-{taken.last} go out again"),
+    )
+
+
+def _data(one: Compaction) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "branch": one.branch,
+        "first": one.first,
+        "last": one.last,
+        "tokens": one.tokens,
+        "supersedes": list(one.supersedes),
+        "createdAt": stamp(one.created_at),
+        "summary": one.summary,
+    }
+
+
+def _first_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:57] + "..."

@@ -1,0 +1,144 @@
+"""The command `context`: the next request, why it is so, and how another would differ."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reasoning_store.cli import options
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.options import Where, a_request, on_a_branch
+from reasoning_store.cli.output import Page, answer, warn
+from reasoning_store.cli.printable import json_text
+from reasoning_store.cli.tree import Leaf
+from reasoning_store.errors import UsageError
+
+if TYPE_CHECKING:
+    from reasoning_store.egress.request import Request
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command("context", cls=Leaf)
+@on_a_branch
+@click.option("--explain", is_flag=True, help="Say of each thinking block whether and why it goes.")
+@click.option(
+    "--diff",
+    "other",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Show how the request would differ with this setting; may be repeated.",
+)
+@a_request
+@click.pass_obj
+def context(
+    call: Call, where: Where, explain: bool, other: tuple[str, ...], asked: dict[str, Any]
+) -> None:
+    """Print the next request's body, exactly as it would be sent."""
+    if explain and other:
+        raise UsageError("--explain and --diff answer two questions", hint="ask one of them")
+    with where.open(call) as session:
+        request = session.build_request(**asked)
+        if other:
+            changed = {**asked["settings"], **options.settings(other)}
+            against = session.build_request(**{**asked, "settings": changed})
+            _differ(call, request, against, list(other))
+            warn(warning.text for warning in against.warnings)
+            return
+    if explain:
+        answer(call, _explained(request), lambda page: _explain(page, request))
+    elif call.json:
+        answer(call, _explained(request) | {"body": request.body}, lambda page: None)
+    else:
+        # A body is JSON already, for people and for curl alike.
+        Page().line(json_text(request.body))
+    warn(warning.text for warning in request.warnings)
+
+
+def _explained(request: Request) -> dict[str, Any]:
+    return {
+        "provider": request.target.provider,
+        "model": request.target.model,
+        "api": request.target.contract.api,
+        "tokens": {
+            "effective": request.tokens.effective,
+            "raw": request.tokens.raw,
+            "fixed": request.tokens.fixed,
+            "exactness": request.tokens.exactness,
+        },
+        "verdicts": [
+            {
+                "message": verdict.message,
+                "block": verdict.block,
+                "kept": verdict.kept,
+                "rule": verdict.rule,
+                "tokens": verdict.tokens,
+                "reason": verdict.reason,
+            }
+            for verdict in request.verdicts
+        ],
+        "warnings": [{"code": one.code, "text": one.text} for one in request.warnings],
+        "settings": {
+            key: {"value": item.value, "layer": item.layer}
+            for key, item in request.settings.resolved().items()
+        },
+    }
+
+
+def _explain(page: Page, request: Request) -> None:
+    page.table(
+        ("message", "block", "tokens", "verdict"),
+        [
+            (
+                str(verdict.message),
+                str(verdict.block),
+                str(verdict.tokens),
+                f"{'kept' if verdict.kept else 'stays'} ({verdict.rule}): {verdict.reason}",
+            )
+            for verdict in request.verdicts
+        ],
+        right=("message", "block", "tokens"),
+        styles=lambda row: "green" if row[3].startswith("kept") else "dim",
+    )
+    page.line(f"{request.tokens.effective} of {request.tokens.raw} tokens would be sent")
+    page.line()
+    page.table(
+        ("setting", "value", "from"),
+        [
+            (key, json_text(item.value), item.layer)
+            for key, item in request.settings.resolved().items()
+        ],
+    )
+
+
+def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> None:
+    difference = other.tokens.effective - now.tokens.effective
+    lines = list(
+        difflib.unified_diff(
+            json_text(now.body).splitlines(),
+            json_text(other.body).splitlines(),
+            "now",
+            ", ".join(changes),
+            lineterm="",
+        )
+    )
+
+    def people(page: Page) -> None:
+        for line in lines:
+            page.line(line, _COLOURS.get(line[:1], ""))
+        page.line(
+            f"{now.tokens.effective} -> {other.tokens.effective} tokens ({difference:+d})", "bold"
+        )
+
+    answer(
+        call,
+        {
+            "now": _explained(now) | {"body": now.body},
+            "other": _explained(other) | {"body": other.body},
+            "difference": difference,
+            "diff": lines,
+        },
+        people,
+    )

@@ -1,0 +1,131 @@
+"""The commands of whoever keeps a database: report, verify, backup."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from reasoning_store.cli import opening
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.output import answer, note, plural
+from reasoning_store.cli.progress import Progress
+from reasoning_store.cli.tree import Leaf
+
+_NUMBERS = ("input", "output", "reasoning", "cached", "counted", "unreported")
+_DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
+
+
+@click.command("report", cls=Leaf)
+@click.option(
+    "--by",
+    type=click.Choice(["session", "owner", "model", "day"]),
+    default="session",
+    show_default=True,
+)
+@click.option("--since", type=click.DateTime(_DATES), help="From here on, in local time.")
+@click.option("--until", type=click.DateTime(_DATES), help="Before this, in local time.")
+@click.option("--owner", help="Of this owner only; by default of all.")
+@click.pass_obj
+def report(
+    call: Call, by: str, since: datetime | None, until: datetime | None, owner: str | None
+) -> None:
+    """Print the tokens used, by session, owner, model or day.
+
+    As the providers reported them, and as counted here; `unreported` is how many replies
+    came without numbers.
+    """
+    with opening.existing(call) as store, Progress("adding up"):
+        of = store if owner is None else store.for_owner(owner)
+        rows = of.report(by, since=since, until=until)  # type: ignore[arg-type]
+    groups = ("owner", "session") if by == "session" else (by,)
+    answer(
+        call,
+        [{name: getattr(row, name) for name in (*groups, *_NUMBERS)} for row in rows],
+        lambda page: page.table(
+            (*groups, *_NUMBERS),
+            [
+                (
+                    *(_name(getattr(row, name)) for name in groups),
+                    *(str(getattr(row, name)) for name in _NUMBERS),
+                )
+                for row in rows
+            ],
+            right=_NUMBERS,
+        ),
+    )
+
+
+def _name(value: str | None) -> str:
+    return "-" if value is None else value
+
+
+@click.command("verify", cls=Leaf)
+@click.pass_obj
+def verify(call: Call) -> None:
+    """Check everything stored against what was written.
+
+    Exits with 7 where it differs. Changes nothing.
+    """
+    with opening.existing(call) as store, Progress("verifying"):
+        found = store.verify()
+    counted = f"{plural(found.sessions, 'session')}, {plural(found.messages, 'message')}"
+    if not found.ok:
+        call.exit = Exit.DAMAGED
+    answer(
+        call,
+        {
+            "ok": found.ok,
+            "sessions": found.sessions,
+            "messages": found.messages,
+            "problems": [
+                {
+                    "code": one.code,
+                    "detail": one.detail,
+                    "owner": one.owner,
+                    "session": one.session,
+                    "branch": one.branch,
+                    "position": one.position,
+                }
+                for one in found.problems
+            ],
+        },
+        lambda page: (
+            page.table(
+                ("problem", "session", "branch", "position", "detail"),
+                [
+                    (
+                        one.code,
+                        _name(one.session),
+                        str(one.branch or "-"),
+                        str(one.position or "-"),
+                        one.detail,
+                    )
+                    for one in found.problems
+                ],
+                right=("branch", "position"),
+            )
+            if found.problems
+            else page.line(f"as written: {counted}")
+        ),
+    )
+    if found.problems:
+        note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
+
+
+@click.command("backup", cls=Leaf)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--overwrite", is_flag=True, help="Replace a file that is there, once it is whole.")
+@click.pass_obj
+def backup(call: Call, path: Path, overwrite: bool) -> None:
+    """Copy the database to PATH, in use or not, and compare.
+
+    Only an SQLite database is one file; PostgreSQL has tools of its own.
+    """
+    with opening.existing(call) as store, Progress("copying"):
+        made = store.backup(path, overwrite=overwrite)
+    answer(call, asdict(made), lambda page: page.line(made.path))
+    note(f"{plural(made.sessions, 'session')}, {plural(made.messages, 'message')}: compared")

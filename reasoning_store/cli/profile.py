@@ -1,0 +1,133 @@
+"""The group `profile`: settings under a name, for the sessions that use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reasoning_store.cli import opening
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.options import OWNER
+from reasoning_store.cli.output import Page, answer, stamp, when
+from reasoning_store.cli.tree import Branch
+from reasoning_store.errors import NotFound
+
+if TYPE_CHECKING:
+    from reasoning_store.layers import Profile
+    from reasoning_store.store import Owner
+
+
+def found_profile(owner: Owner, name: str) -> Profile:
+    """Return a profile; where there is none of this name, tell the nearest one."""
+    try:
+        return owner.settings.profiles.get(name)
+    except NotFound as error:
+        near = error.hint if error.hint and error.hint.startswith("did you mean") else None
+        raise NotFound(
+            f"there is no settings profile {name!r}",
+            hint=near or "reasoning-store profile list names them",
+        ) from None
+
+
+def changed_profile(
+    owner: Owner, name: str, changes: Mapping[str, Any], *, make: bool = False
+) -> None:
+    """Change keys of a profile; a value of None takes its key out."""
+    try:
+        held = found_profile(owner, name).settings
+    except NotFound:
+        if not make:
+            raise
+        held = {}
+    merged = {**held, **changes}
+    owner.settings.profiles.set(
+        name, {key: value for key, value in merged.items() if value is not None}
+    )
+
+
+@click.group("profile", cls=Branch)
+def profile() -> None:
+    """Settings under a name. `set KEY VALUE --profile NAME` makes or changes one."""
+
+
+@profile.command("list")
+@OWNER
+@click.pass_obj
+def list_(call: Call, owner: str) -> None:
+    """List the profiles, by name."""
+    with opening.existing(call) as store:
+        profiles = store.for_owner(owner).settings.profiles.all()
+    answer(
+        call,
+        [_data(one) for one in profiles],
+        lambda page: (
+            page.table(
+                ("profile", "changed", "settings"),
+                [(one.name, when(one.updated_at), str(len(one.settings))) for one in profiles],
+                right=("settings",),
+            )
+            if profiles
+            else None
+        ),
+    )
+
+
+@profile.command("show")
+@click.argument("name")
+@OWNER
+@click.pass_obj
+def show(call: Call, name: str, owner: str) -> None:
+    """Print what a profile sets."""
+    with opening.existing(call) as store:
+        found = found_profile(store.for_owner(owner), name)
+    answer(
+        call,
+        _data(found),
+        lambda page: page.table(
+            ("setting", "value"),
+            [(key, json.dumps(value)) for key, value in found.settings.items()],
+        ),
+    )
+
+
+@profile.command("use")
+@click.argument("name", required=False)
+@click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
+@click.option("--none", is_flag=True, help="Let the session use no profile any more.")
+@OWNER
+@click.pass_obj
+def use(call: Call, name: str | None, session_id: str, none: bool, owner: str) -> None:
+    """Let a session take what it does not set itself from the profile NAME."""
+    if (name is None) != none:
+        raise click.UsageError("name a profile, or say --none")
+    with opening.existing(call) as store:
+        mine = store.for_owner(owner)
+        session = opening.find(mine, session_id)
+        if name is not None:
+            found_profile(mine, name)
+        session.settings.use(name)
+    answer(call, {"session": session_id, "profile": name}, _silent)
+
+
+@profile.command("delete")
+@click.argument("name")
+@OWNER
+@click.pass_obj
+def delete(call: Call, name: str, owner: str) -> None:
+    """Remove a profile. Sessions that use it take nothing from it any more."""
+    with opening.existing(call) as store:
+        mine = store.for_owner(owner)
+        found_profile(mine, name)
+        mine.settings.profiles.drop(name)
+    answer(call, {"profile": name}, _silent)
+
+
+def _data(found: Profile) -> dict[str, Any]:
+    return {"name": found.name, "settings": found.settings, "updatedAt": stamp(found.updated_at)}
+
+
+def _silent(page: Page) -> None:
+    """A change that went well has nothing to say."""

@@ -1,0 +1,182 @@
+"""The group `sessions`: list, show, rename, fork, archive, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from reasoning_store.cli import opening
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.options import OWNER, YES, Where, a_session, confirm, on_a_branch
+from reasoning_store.cli.output import Page, answer, note, plural, stamp, when
+from reasoning_store.cli.progress import Progress
+from reasoning_store.cli.tree import Branch
+
+
+@click.group("sessions", cls=Branch, default="list")
+def sessions() -> None:
+    """List sessions; show, rename, fork, archive, delete.
+
+    Without a command they are listed.
+    """
+
+
+@sessions.command("list")
+@OWNER
+@click.option("--archived", is_flag=True, help="Those that are archived.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--after", metavar="MARK", help="Go on behind an earlier page's mark.")
+@click.pass_obj
+def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None) -> None:
+    """List the sessions, the latest first."""
+    with opening.existing(call) as store:
+        page = store.for_owner(owner).sessions(limit=limit, after=after, archived=archived)
+    answer(
+        call,
+        {
+            "sessions": [
+                {"id": one.id, "title": one.title, "updatedAt": stamp(one.updated_at)}
+                for one in page.items
+            ],
+            "next": page.next,
+        },
+        lambda paper: (
+            paper.table(
+                ("last message", "session", "title"),
+                [(when(one.updated_at), one.id, one.title or "") for one in page.items],
+            )
+            if page.items
+            else None
+        ),
+    )
+    if page.next is not None and not call.json:
+        note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
+
+
+@sessions.command("show")
+@on_a_branch
+@click.pass_obj
+def show(call: Call, where: Where) -> None:
+    """Say what is known of a session: branches, settings, what its next request counts."""
+    with where.open(call) as session:
+        usage = session.usage()
+        branches = session.branches()
+        data: dict[str, Any] = {
+            "id": session.id,
+            "owner": session.owner,
+            "title": session.title,
+            "metadata": session.metadata,
+            "updatedAt": stamp(session.updated_at),
+            "effective": usage.effective,
+            "raw": usage.raw,
+            "exactness": usage.exactness,
+            "encoding": usage.encoding,
+            "branches": [
+                {
+                    "id": branch.id,
+                    "parent": branch.parent,
+                    "first": branch.first,
+                    "head": branch.head,
+                    "createdAt": stamp(branch.created_at),
+                    "current": branch.is_current,
+                }
+                for branch in branches
+            ],
+            "settings": {
+                key: {"value": item.value, "layer": item.layer}
+                for key, item in session.settings.resolved().items()
+            },
+        }
+        updated = when(session.updated_at)
+
+    def people(page: Page) -> None:
+        page.line(data["id"], "bold")
+        if data["title"]:
+            page.line(data["title"])
+        page.line(f"last message {updated}")
+        page.line(f"next request {data['effective']} tokens of {data['raw']} ({data['exactness']})")
+        page.line()
+        page.table(
+            ("branch", "from", "first", "last", ""),
+            [
+                (
+                    str(branch.id),
+                    str(branch.parent or "-"),
+                    str(branch.first),
+                    str(branch.head),
+                    "current" if branch.is_current else "",
+                )
+                for branch in branches
+            ],
+            right=("branch", "from", "first", "last"),
+        )
+
+    answer(call, data, people)
+
+
+@sessions.command("rename")
+@a_session
+@click.argument("title")
+@click.pass_obj
+def rename(call: Call, where: Where, title: str) -> None:
+    """Give a session a title; an empty one takes it away."""
+    with where.open(call) as session:
+        session.rename(title or None)
+    answer(call, {"id": where.session, "title": title or None}, _silent)
+
+
+@sessions.command("fork")
+@on_a_branch
+@click.option(
+    "--at",
+    "position",
+    required=True,
+    type=click.IntRange(1),
+    help="The first position that shall differ.",
+)
+@click.option("--activate", is_flag=True, help="Make it the session's current branch.")
+@click.pass_obj
+def fork(call: Call, where: Where, position: int, activate: bool) -> None:
+    """Make a branch that shares the messages before a position; print its number."""
+    with where.open(call) as session:
+        session.fork(at=position)
+        number = max(branch.id for branch in session.branches())
+        if activate:
+            session.activate(number)
+    answer(
+        call,
+        {"id": where.session, "branch": number, "at": position, "current": activate},
+        lambda page: page.line(str(number)),
+    )
+
+
+@sessions.command("archive")
+@a_session
+@click.option("--undo", is_flag=True, help="Bring it back among the others.")
+@click.pass_obj
+def archive(call: Call, where: Where, undo: bool) -> None:
+    """Put a session out of the way; nothing of it is deleted."""
+    with where.open(call) as session:
+        session.archive(archived=not undo)
+    answer(call, {"id": where.session, "archived": not undo}, _silent)
+
+
+@sessions.command("delete")
+@a_session
+@YES
+@click.pass_obj
+def delete(call: Call, where: Where, yes: bool) -> None:
+    """Erase a session for good: its bytes leave the database."""
+    from reasoning_store.cli.erasing import say_erased
+
+    with where.open(call) as session:
+        count = sum(branch.head - branch.first + 1 for branch in session.branches())
+        confirm(f"Erase {where.session!r} with its {plural(count, 'message')} for good?", yes)
+        with Progress("erasing"):
+            erased = session.erase()
+    say_erased(call, erased)
+
+
+def _silent(page: Page) -> None:
+    """A change that went well has nothing to say."""

@@ -1,0 +1,78 @@
+"""The call without a command: what is in the database, and what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reasoning_store.cli import opening
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.output import Page, answer, note, plural, stamp, when
+
+_LATEST = 5
+_COUNTED = 1000
+
+
+def status(call: Call) -> None:
+    """Say what there is; where there is nothing yet, say so too."""
+    path = opening.file(call)
+    if path is not None and not path.exists():
+        answer(
+            call, {"database": str(path), "exists": False}, lambda page: _nothing_yet(page, path)
+        )
+        note("to see what it does: reasoning-store demo; to make a database: reasoning-store init")
+        return
+    with opening.existing(call) as store:
+        found = store.sessions(limit=_COUNTED)
+        latest: list[dict[str, Any]] = [
+            {
+                "id": session.id,
+                "title": session.title,
+                "updatedAt": stamp(session.updated_at),
+                "effective": session.usage().effective,
+            }
+            for session in found.items[:_LATEST]
+        ]
+        data: dict[str, Any] = {
+            "database": "PostgreSQL" if path is None else str(path),
+            "exists": True,
+            "revision": store.revision,
+            "bytes": None if path is None else path.stat().st_size,
+            "sessions": len(found.items),
+            "moreSessions": found.next is not None,
+            "latest": latest,
+        }
+        times = [when(session.updated_at) for session in found.items[:_LATEST]]
+
+    def people(page: Page) -> None:
+        size = "" if path is None else f", {_size(path.stat().st_size)}"
+        page.line(f"{data['database']} (revision {data['revision']}{size})")
+        more = "more than " if data["moreSessions"] else ""
+        page.line(more + plural(data["sessions"], "session"))
+        if latest:
+            page.line()
+            page.table(
+                ("last message", "session", "next request", "title"),
+                [
+                    (time, item["id"], str(item["effective"]), item["title"] or "")
+                    for time, item in zip(times, latest, strict=True)
+                ],
+                right=("next request",),
+            )
+
+    answer(call, data, people)
+    if latest:
+        note("what its next request would carry: reasoning-store context SESSION --explain")
+    else:
+        note("to take in what you have: reasoning-store import FILE")
+
+
+def _nothing_yet(page: Page, path: object) -> None:
+    page.line(f"There is no database yet at {path}.")
+
+
+def _size(count: int) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if count < 1024:
+            return f"{count} {unit}"
+        count //= 1024
+    return f"{count} GB"

@@ -1,0 +1,136 @@
+"""The two kinds of nodes in the tree of commands.
+
+A ``Leaf`` is a command. Each takes the options that hold for all of them, before or behind
+its own. A ``Branch`` is a group: it imports a command when that is run or listed, and may
+have one that is meant when none is named.
+
+It knows click. It must not know any command.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+from reasoning_store.cli.call import Call
+from reasoning_store.errors import UsageError
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def call_of(context: click.Context) -> Call:
+    """Return the call that a context belongs to."""
+    call = context.find_root().obj
+    assert isinstance(call, Call)
+    return call
+
+
+def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+    if value and option.name is not None and not context.resilient_parsing:
+        setattr(call_of(context), option.name, value)
+
+
+def database_option(**more: Any) -> click.Option:
+    """Return the option that names the database."""
+    return click.Option(
+        ["--db"],
+        metavar="URL",
+        expose_value=False,
+        callback=_remember,
+        help="The database, e.g. sqlite:///chat.db.",
+        **more,
+    )
+
+
+def _with_help(attributes: dict[str, Any]) -> dict[str, Any]:
+    given = attributes.get("context_settings") or {}
+    return {**attributes, "context_settings": {**HELP, **given}}
+
+
+class Leaf(click.Command):
+    """A command: ``--json`` and ``--db`` are every command's."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **_with_help(attributes))
+        self.params += [
+            click.Option(
+                ["--json"],
+                is_flag=True,
+                expose_value=False,
+                callback=_remember,
+                help="Answer in JSON.",
+            ),
+            database_option(),
+        ]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        call_of(ctx).command = " ".join(ctx.command_path.split()[1:])
+        return super().invoke(ctx)
+
+
+class Branch(click.Group):
+    """A group of commands.
+
+    ``lazy`` says where commands live, as ``module:attribute``. ``default`` is the command
+    that is meant where the first word names none.
+    """
+
+    command_class = Leaf
+
+    def __init__(
+        self,
+        *args: Any,
+        lazy: Mapping[str, str] | None = None,
+        default: str | None = None,
+        **attributes: Any,
+    ) -> None:
+        super().__init__(*args, **_with_help(attributes))
+        self._lazy = lazy or {}
+        self.default = default
+        if default is not None:
+            # Its options come before its name does.
+            self.ignore_unknown_options = True
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self.commands, *self._lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = self._lazy.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = place.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self.default is not None and self._means_default(ctx, self.default, args[:1]):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def _means_default(self, ctx: click.Context, default: str, first: list[str]) -> bool:
+        if set(first) & {*self.list_commands(ctx), *HELP["help_option_names"]}:
+            return False
+        command = self.get_command(ctx, default)
+        assert command is not None
+        takes_words = any(isinstance(one, click.Argument) for one in command.params)
+        return takes_words or not first or first[0].startswith("-")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of an unknown one, offer the nearest names."""
+        word = args[0]
+        if self.get_command(ctx, word) is None and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(word, self.list_commands(ctx), n=3)
+            raise UsageError(
+                f"there is no command {word!r}",
+                hint=f"did you mean {' or '.join(near)}?"
+                if near
+                else f"{ctx.command_path} --help lists them",
+            )
+        return super().resolve_command(ctx, args)
