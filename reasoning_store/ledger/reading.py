@@ -7,9 +7,9 @@ cursor open: what is returned is whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count, zip_longest
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -17,7 +17,7 @@ from reasoning_store.blocks import Origin
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import branches, interning
 from reasoning_store.ledger.carried import NOTHING, running, state_of
-from reasoning_store.ledger.rows import UNREADABLE, state, stored_row
+from reasoning_store.ledger.rows import Page, state, stored_rows
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
 from reasoning_store.ledger.values import (
@@ -75,9 +75,12 @@ _BY_KEY = Sql(
         _m.session_key == bindparam("key"), _m.idempotency_key == bindparam("idempotency_key")
     )
 )
-_ABSENT: tuple[None, ...] = (None,) * 10
+_PAGE = 256
+"""Rows are taken from the driver so many at a time, and are gone before the next come: what
+is read is in memory once."""
 _ORIGIN = 5
-_SHAPE = 8
+"""The place of the origin's number in a head."""
+Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 def _params(key: int, segment: Segment) -> dict[str, Any]:
@@ -89,42 +92,49 @@ def of_segments(
 ) -> list[StoredRow]:
     """Return the messages of ranges that lie behind one another, one read a range and table."""
     out: list[StoredRow] = []
-    origins: dict[int, Origin] | None = None
     for segment in segments:
-        params = _params(key, segment)
-        heads = _HEADS.each(connection, params)
-        texts = _BODIES.each(connection, params)
-        thoughts = _THINKING.each(connection, params) if thinking else iter(())
-        next_thought = next(thoughts, None)
-        number = segment.branch
-        for due, (head, body) in enumerate(
-            zip_longest(heads, texts, fillvalue=_ABSENT), segment.first
-        ):
-            position, origin_number = head[0], head[_ORIGIN]
-            if not position == body[0] == due:
-                raise CorruptRow(f"message {due} is not whole")
-            mine = None
-            if thinking and head[_SHAPE] is not None:
-                mine = []
-                while next_thought is not None and next_thought[0] == position:
-                    mine.append(next_thought)
-                    next_thought = next(thoughts, None)
-            origin = None
-            if origin_number is not None:
-                if origins is None:
-                    origins = interning.all_of(connection, key)
-                origin = origins.get(origin_number)
-                if origin is None:
-                    raise CorruptRow(f"the origin of message {due} is not there")
-            try:
-                out.append(stored_row(number, head, body, mine, origin))
-            except UNREADABLE:
-                raise CorruptRow(f"message {due} cannot be read back") from None
-        if next_thought is not None:
-            raise CorruptRow(f"the thinking of message {next_thought[0]} is out of place")
-        if not out or out[-1].position != segment.last:
-            raise CorruptRow(f"message {segment.last} is not there")
+        thoughts = None
+        if thinking:
+            rows = _THINKING.pages(connection, _params(key, segment), _PAGE)
+            thoughts = chain.from_iterable(rows)
+        out += stored_rows(segment.branch, _pages(connection, key, segment), thoughts)
     return out
+
+
+def _pages(connection: Connection, key: int, segment: Segment) -> Iterator[Page]:
+    """Return the rows of a range, checked to be all there."""
+    params = _params(key, segment)
+    origins: dict[int, Origin] = {}
+    due = segment.first
+    both = (_HEADS.pages(connection, params, _PAGE), _BODIES.pages(connection, params, _PAGE))
+    for heads, texts in zip_longest(*both, fillvalue=()):
+        _check_whole(heads, texts, due)
+        if not {head[_ORIGIN] for head in heads} <= {None, *origins}:
+            origins = interning.all_of(connection, key)
+            _check_origins(heads, origins)
+        yield Page(heads, texts, origins)
+        due += len(heads)
+    if due <= segment.last:
+        raise CorruptRow(f"message {due} is not there")
+
+
+def _check_whole(heads: Rows, texts: Rows, due: int) -> None:
+    """Refuse a page in which something is missing, or which does not begin where it should."""
+    # Rows come in the order of their positions, and no position is there twice: a page
+    # whose ends are right has no gap.
+    last = due + len(heads) - 1
+    if len(heads) == len(texts) and all(
+        [page[0][0] == due and page[-1][0] == last for page in (heads, texts)]
+    ):
+        return
+    both = {row[0] for row in heads} & {row[0] for row in texts}
+    raise CorruptRow(f"message {next(p for p in count(due) if p not in both)} is not whole")
+
+
+def _check_origins(heads: Rows, origins: Mapping[int, Origin]) -> None:
+    for head in heads:
+        if head[_ORIGIN] is not None and head[_ORIGIN] not in origins:
+            raise CorruptRow(f"the origin of message {head[0]} is not there")
 
 
 def get(

@@ -10,9 +10,9 @@ Knows blocks, codec and the columns' forms (``tables`` says what they hold); run
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import field, make_dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import make_dataclass
+from typing import Any, NamedTuple
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
@@ -29,6 +29,24 @@ from reasoning_store.ledger.values import EXACTNESS, State, StoredRow
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading a row raises that nobody here wrote, or that was changed since."""
+_SHORT = 1_000_000
+"""Characters up to which the JSON of a page is read by one call."""
+_SHAPE = 8
+_NO_THOUGHT: tuple[Any, ...] = (None,) * 6
+
+
+class Page(NamedTuple):
+    """Rows of messages that stand behind one another."""
+
+    heads: Sequence[Sequence[Any]]
+    """Position, id, role, status, created_at, origin, visible, exactness, shape, digest."""
+    bodies: Sequence[Sequence[Any]]
+    """Position, text, data: one for each head."""
+    origins: Mapping[int, Origin]
+    """Every number that a head names."""
+
+
+_USAGE_FIELDS = frozenset(Usage.__slots__)
 _scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
@@ -46,34 +64,66 @@ def parsed(text: str) -> Any:
         raise CorruptRow("a stored row holds text that is not JSON") from None
 
 
-def _twin(kind: Any) -> Any:
-    """Return a class with the slots of ``kind`` that is filled by place and not frozen.
+def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
+    """Return the values of a page of stored JSON texts, in order.
 
-    Its objects become ``kind``'s own by taking that class: half the cost of a frozen
-    constructor, which sets field after field through ``object.__setattr__``.
+    One call of the parser reads them all, and makes each name in them once: half the time
+    of a call a row. Long texts gain nothing and are not copied together.
     """
-    names = [(name, Any, field(default=None)) for name in kind.__slots__]
-    return make_dataclass(f"_{kind.__name__}", names, slots=True, eq=False)
+    together = None
+    if sum(map(len, texts)) < _SHORT and " " not in [text[:1] for text in texts]:
+        try:
+            together = json.loads(f"[{','.join(texts)}]")
+        except (ValueError, RecursionError):
+            pass  # one of them is no JSON: which one comes to light below
+    if together is None or len(together) != len(texts):
+        return map(parsed, texts)
+    return iter(together)
 
 
-_Text, _Thinking = _twin(TextBlock), _twin(ThinkingBlock)
-_Message, _Usage, _Counts, _Stored = (_twin(kind) for kind in (Message, Usage, Counts, StoredRow))
+def _twin(kind: Any) -> Any:
+    """Return a class with the slots of ``kind`` that is not frozen.
+
+    Its objects are made empty, filled in place and become ``kind``'s own by taking that
+    class: a third of a frozen constructor, which is called with every field and sets each
+    through ``object.__setattr__``.
+    """
+    return make_dataclass(f"_{kind.__name__}", list(kind.__slots__), slots=True, eq=False)
+
+
+_new: Any = object.__new__
+_Text, _Thinking, _Message, _Origin, _Usage, _Counts, _Stored = (
+    _twin(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts, StoredRow)
+)
 
 
 def _text_block(text: str | None) -> TextBlock:
-    block: Any = _Text(text, None, "text")
+    block: Any = _new(_Text)
+    block.text, block.provider_metadata, block.type = text, None, "text"
     block.__class__ = TextBlock
     made: TextBlock = block
     return made
 
 
 def _usage(data: dict[str, Any]) -> Usage:
-    try:
-        usage: Any = _Usage(**data)
-    except TypeError:
+    if not data.keys() <= _USAGE_FIELDS:
         return codec.usage_from_json(data)
+    usage: Any = _new(_Usage)
+    look = data.get
+    usage.input, usage.output = look("input"), look("output")
+    usage.reasoning, usage.cached, usage.raw = look("reasoning"), look("cached"), look("raw")
     usage.__class__ = Usage
     made: Usage = usage
+    return made
+
+
+def _answered(origin: Origin, response_id: str) -> Origin:
+    """Return an origin with the response id, which is each message's own."""
+    copy: Any = _new(_Origin)
+    copy.provider, copy.api, copy.model = origin.provider, origin.api, origin.model
+    copy.base_url, copy.response_id = origin.base_url, response_id
+    copy.__class__ = Origin
+    made: Origin = copy
     return made
 
 
@@ -86,71 +136,113 @@ def thinking_block(source_field: str | None, thought: str | None, data: str | No
         if source_field is not None:
             fields["sourceField"] = source_field
         return codec.block_from_json({"type": "thinking", **fields})
-    block: Any = _Thinking(thought, source_field, False, None, None, False, False, None, "thinking")
+    block: Any = _new(_Thinking)
+    block.thought, block.source_field, block.is_hidden = thought, source_field, False
+    block.signature, block.encrypted, block.redacted = None, None, False
+    block.interrupted, block.provider_metadata, block.type = False, None, "thinking"
     block.__class__ = ThinkingBlock
     made: ThinkingBlock = block
     return made
 
 
-def stored_row(
-    branch: int,
-    head: Sequence[Any],
-    body: Sequence[Any],
-    thoughts: list[tuple[Any, ...]] | None,
-    origin: Origin | None,
-) -> StoredRow:
-    """Return a message from its rows.
+def stored_rows(
+    branch: int, pages: Iterable[Page], thoughts: Iterable[Sequence[Any]] | None
+) -> list[StoredRow]:
+    """Return the messages of rows that stand in the order of their positions.
 
-    ``head`` is position, id, role, status, created_at, origin, visible, exactness, shape,
-    digest; ``body`` is position, text, data; each of ``thoughts`` is position, ordinal,
-    tokens, source_field, thought, data. None says that thoughts were not asked for, or
-    that the message has none.
+    ``thoughts`` are of all pages: position, ordinal, tokens, source_field, thought, data.
+    None says that they were not asked for.
     """
-    position, id_, role, status, created_at, _, visible, exactness, shape, digest_ = head
-    _, text, data = body
-    usage = finish = metadata = None
-    blocks: tuple[Block, ...] = () if text is None else (_text_block(text),)
-    if data is not None:
-        fields = parsed(data)
-        if "blocks" in fields:
-            blocks = tuple(
-                [
-                    _text_block(text) if item is None else codec.block_from_json(item)
-                    for item in fields["blocks"]
-                ]
-            )
-        if "usage" in fields:
-            usage = _usage(fields["usage"])
-        finish = fields.get("finishReason")
-        metadata = fields.get("metadata")
-        if "responseId" in fields and origin is not None:
-            origin = replace(origin, response_id=fields["responseId"])
-    tokens: tuple[int, ...] = ()
-    marks = None
-    if shape is not None:
-        if thoughts is None:
-            marks = parsed(shape)
-            tokens = tuple([mark[1] for mark in marks])
-        elif not thoughts:
-            raise CorruptRow(f"the thinking of message {position} is not there")
-        elif len(thoughts) == 1 and not thoughts[0][1]:
-            _, _, count, source_field, thought, more = thoughts[0]
-            blocks = (thinking_block(source_field, thought, more), *blocks)
-            tokens = (count,)
-        else:
-            together = list(blocks)
-            for _, place, _, source_field, thought, more in thoughts:
-                together.insert(place, thinking_block(source_field, thought, more))
-            blocks = tuple(together)
-            tokens = tuple([row[2] for row in thoughts])
-    message: Any = _Message(role, blocks, status, origin, usage, finish, metadata)
-    message.__class__ = Message
-    counts: Any = _Counts(visible, tokens, EXACTNESS[exactness])
+    out: list[StoredRow] = []
+    bare: dict[int, Any] = {}
+    following = iter(thoughts or ())
+    due = next(following, _NO_THOUGHT)
+    position = 0
+    try:
+        for page in pages:
+            made_by = {None: None, **page.origins}
+            values = _parsed_each([data for _, _, data in page.bodies if data is not None])
+            marks: Iterator[Any] = iter(())
+            if thoughts is None:
+                shapes = [head[_SHAPE] for head in page.heads]
+                marks = _parsed_each([shape for shape in shapes if shape is not None])
+            for head, (_, text, data) in zip(page.heads, page.bodies, strict=True):
+                position, id_, role, status, at, origin, visible, exactness, shape, digest = head
+                message: Any = _new(_Message)
+                row: Any = _new(_Stored)
+                message.role, message.status, message.origin = role, status, made_by[origin]
+                blocks: tuple[Block, ...] = () if text is None else (_text_block(text),)
+                if data is None:
+                    message.usage = message.finish_reason = message.metadata = None
+                else:
+                    look = next(values).get
+                    usage, parts, response = look("usage"), look("blocks"), look("responseId")
+                    message.usage = None if usage is None else _usage(usage)
+                    message.finish_reason, message.metadata = look("finishReason"), look("metadata")
+                    if parts is not None:
+                        blocks = _visible(parts, text)
+                    if response is not None and origin is not None:
+                        message.origin = _answered(message.origin, response)
+                row.marks = None
+                if shape is None:
+                    counts = bare.get(visible << 2 | exactness)
+                    if counts is None:
+                        counts = bare[visible << 2 | exactness] = _counts(visible, (), exactness)
+                elif thoughts is None:
+                    row.marks = next(marks)
+                    own = tuple([mark[1] for mark in row.marks])
+                    counts = _counts(visible, own, exactness)
+                else:
+                    of, place, tokens, source_field, thought, more = due
+                    due = next(following, _NO_THOUGHT)
+                    if of == position != due[0] and not place:
+                        blocks = (thinking_block(source_field, thought, more), *blocks)
+                        counts = _counts(visible, (tokens,), exactness)
+                    else:
+                        mine = [(of, place, tokens, source_field, thought, more)]
+                        while due[0] == position:
+                            mine.append(due)
+                            due = next(following, _NO_THOUGHT)
+                        blocks = _woven(position, blocks, mine)
+                        counts = _counts(visible, tuple([one[2] for one in mine]), exactness)
+                message.blocks = blocks
+                message.__class__ = Message
+                row.id, row.position, row.branch, row.message = id_, position, branch, message
+                row.counts, row.created_at, row.digest, row.is_new = counts, at, digest, False
+                row.__class__ = StoredRow
+                out.append(row)
+    except UNREADABLE:
+        raise CorruptRow(f"message {position} cannot be read back") from None
+    if due is not _NO_THOUGHT:
+        raise CorruptRow(f"the thinking of message {due[0]} is out of place")
+    return out
+
+
+def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
+    counts: Any = _new(_Counts)
+    counts.visible, counts.thinking, counts.exactness = visible, thinking, EXACTNESS[exactness]
     counts.__class__ = Counts
-    row: Any = _Stored(id_, position, branch, message, counts, created_at, digest_, False, marks)
-    row.__class__ = StoredRow
-    made: StoredRow = row
+    made: Counts = counts
     return made
+
+
+def _visible(stored: Sequence[Any], text: str | None) -> tuple[Block, ...]:
+    """Return the visible blocks; null stands where the text is that has its own column."""
+    return tuple(
+        [_text_block(text) if item is None else codec.block_from_json(item) for item in stored]
+    )
+
+
+def _woven(
+    position: int, blocks: tuple[Block, ...], thoughts: Sequence[Sequence[Any]]
+) -> tuple[Block, ...]:
+    """Return the visible blocks of a message with those that were thought, each at its place."""
+    if thoughts[0][0] != position:
+        raise CorruptRow(f"the thinking of message {position} is not there")
+    together = list(blocks)
+    for _, place, _, source_field, thought, data in thoughts:
+        together.insert(place, thinking_block(source_field, thought, data))
+    return tuple(together)
 
 
 def state(position: int, columns: Sequence[Any]) -> State:

@@ -11,6 +11,7 @@ Knows SQLAlchemy; knows no table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -62,14 +63,12 @@ class Sql:
         rows: list[tuple[Any, ...]] = self._execute(connection, params).fetchall()
         return rows
 
-    def each(self, connection: Connection, params: Params) -> Iterator[tuple[Any, ...]]:
-        """Run it and return its rows one by one; within the transaction only."""
+    def pages(
+        self, connection: Connection, params: Params, size: int
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Run it and return its rows, ``size`` at a time; within the transaction only."""
         cursor = self._execute(connection, params)
-        # psycopg has every row by now, and returns them faster together than one by one.
-        rows: Iterator[tuple[Any, ...]] = iter(
-            cursor.fetchall() if connection.dialect.name == "postgresql" else cursor
-        )
-        return rows
+        return iter(partial(cursor.fetchmany, size), [])
 
     def row(self, connection: Connection, params: Params) -> tuple[Any, ...] | None:
         """Run it and return its one row, or None."""

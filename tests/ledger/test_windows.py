@@ -311,23 +311,23 @@ def test_windows_read_as_much_at_5000_messages_as_at_100(
     session = new_session(ledger)
     turn = [said("0123456789"), asks("a"), answers("a"), answered("x" * 5, "t" * 5)]
     work: list[int] = []
-    plain, each = Sql.rows, Sql.each
+    plain, pages = Sql.rows, Sql.pages
 
     def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
         rows = plain(self, connection, params)  # type: ignore[arg-type]
         work.append(len(rows))
         return rows
 
-    def counting_each(self: Sql, connection: object, params: object) -> Any:
-        rows = list(each(self, connection, params))  # type: ignore[arg-type]
-        work.append(len(rows))
-        return iter(rows)
+    def counting_pages(self: Sql, connection: object, params: object, size: int) -> Any:
+        found = list(pages(self, connection, params, size))  # type: ignore[arg-type]
+        work.append(sum(map(len, found)))
+        return iter(found)
 
     def reads(**window: Any) -> list[int]:
         work.clear()
         with monkeypatch.context() as patch:
             patch.setattr(Sql, "rows", counting)
-            patch.setattr(Sql, "each", counting_each)
+            patch.setattr(Sql, "pages", counting_pages)
             ledger.history(session.key, 1, **window)
         return list(work)
 
