@@ -32,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return call.exit
         except OSError as error:
             _say_no_more()
-            return _failed(f"the output cannot be written: {error.strerror or error}")
+            where = error.filename or "the output"
+            return _failed(f"{where}: {error.strerror or type(error).__name__}")
         except KeyboardInterrupt:
             hint = call.if_interrupted
             raise

@@ -1,0 +1,246 @@
+"""The command `import`: what was exported here, or kept elsewhere, taken in once.
+
+Lines of our own go to the store as they are; the histories of others are read by
+``importers`` and written by ``importing``. Here is only which of the two it is, and what to
+say of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from reasoning_store.cli import opening
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.output import Page, answer, plural, warn
+from reasoning_store.cli.progress import Progress
+from reasoning_store.cli.tree import Leaf
+
+if TYPE_CHECKING:
+    from reasoning_store.importers.values import Report
+    from reasoning_store.importing import Imported
+    from reasoning_store.store import Owner, Store
+
+T = TypeVar("T")
+
+_LINES = "lines"
+_FORMATS = ("anthropic", _LINES, "llm", "openai")
+_COUNTS = {
+    "reasoning_in": "thoughts in it",
+    "reasoning_stored": "thinking blocks made of them",
+    "copies": "thoughts that repeat another",
+    "texts_unchanged": "texts as they were",
+    "texts_cleaned": "texts with leaked delimiters taken out",
+    "delimiters": "delimiters taken out",
+    "kept_raw": "parts kept as they came",
+}
+
+
+@click.command("import", cls=Leaf)
+@click.argument(
+    "source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(_FORMATS),
+    help="What FILE holds; by default what it looks like. `lines` are `export`'s own.",
+)
+@click.option("--owner", help="Who shall own it; by default whoever the lines name.")
+@click.option("--provider", help="Who answered, where a history does not say.")
+@click.option("--model", help="Which model answered, where a history does not say.")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["refuse", "skip"]),
+    default="refuse",
+    show_default=True,
+    help="What to do about a session that stands otherwise here.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would come in.")
+@click.pass_obj
+def import_(
+    call: Call,
+    source: str,
+    format_: str | None,
+    owner: str | None,
+    provider: str | None,
+    model: str | None,
+    on_conflict: Literal["refuse", "skip"],
+    dry_run: bool,
+) -> None:
+    """Take in an export, or a history kept elsewhere.
+
+    Messages of OpenAI or Anthropic as JSON or JSON lines, a logs database of llm, or the
+    lines of an export; - is standard input. What is there already is not written again, so
+    an import that was cut off is run again. Reasoning is kept, delimiters that leaked into
+    a text are taken out, and both are counted.
+    """
+    opening.require(call)
+    with _file(source) as path:
+        kind = format_ or _detected(path)
+        call.if_interrupted = "run it again: what came in is not written twice"
+        if kind == _LINES:
+            _import_lines(call, path, owner, on_conflict, dry_run)
+            return
+        named = {"provider": provider, "model": model}
+        options: dict[str, Any] = {key: value for key, value in named.items() if value}
+        if source == "-":
+            options["name"] = "stdin"  # the same again next time, unlike the file's
+        with opening.existing(call) as store:
+            done = _import_history(store.for_owner(owner or ""), path, kind, options, dry_run)
+    _say_history(call, kind, done, on_conflict)
+
+
+def _detected(path: str) -> str:
+    from reasoning_store.importers import formats
+
+    return formats.detect(path)
+
+
+@contextmanager
+def _file(source: str) -> Iterator[str]:
+    """Give a file that can be looked at twice: standard input is put down first."""
+    if source != "-":
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder:
+        path = Path(folder) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield str(path)
+
+
+# Lines of our own
+
+
+def _import_lines(
+    call: Call,
+    path: str,
+    owner: str | None,
+    on_conflict: Literal["refuse", "skip"],
+    dry_run: bool,
+) -> None:
+    with (
+        opening.existing(call) if not dry_run else _nowhere() as store,
+        Progress("importing", os.path.getsize(path)) as progress,
+        open(path, "rb") as lines,
+    ):
+        of: Owner = store if owner is None else store.for_owner(owner)
+        done = of.import_lines(_counted(lines, progress), on_conflict=on_conflict)
+
+    def people(page: Page) -> None:
+        came = "would come in" if dry_run else "came in"
+        page.line(f"{plural(done.sessions, 'session')}, {plural(done.messages, 'message')} {came}")
+        if done.already:
+            page.line(f"{plural(done.already, 'message')} had been there before")
+
+    answer(
+        call,
+        {
+            "format": _LINES,
+            "dryRun": dry_run,
+            "messages": done.messages,
+            "already": done.already,
+            "sessions": done.sessions,
+            "skipped": list(done.skipped),
+        },
+        people,
+    )
+    warn(f"{name} stands otherwise here and was left out" for name in done.skipped)
+
+
+def _counted(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+    for line in lines:
+        progress.advance(len(line))
+        yield line
+
+
+@contextmanager
+def _nowhere() -> Iterator[Store]:
+    """Open a store that is thrown away."""
+    from reasoning_store.store import Store
+
+    with (
+        tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
+        Store(f"sqlite:///{Path(folder) / 'dry-run.db'}") as store,
+    ):
+        yield store
+
+
+# What was kept elsewhere
+
+
+def _import_history(
+    owner: Owner, path: str, kind: str, options: dict[str, Any], dry_run: bool
+) -> Imported:
+    from reasoning_store.importers import formats
+    from reasoning_store.importing import import_conversations
+
+    with Progress("importing") as progress:
+        found = formats.conversations(path, format=kind, **options)
+        return import_conversations(owner, _told(found, progress), dry_run=dry_run)
+
+
+def _told(items: Iterable[T], progress: Progress) -> Iterator[T]:
+    for item in items:
+        progress.advance()
+        yield item
+
+
+def _say_history(call: Call, kind: str, done: Imported, on_conflict: str) -> None:
+    refused = done.refused
+    if refused and on_conflict == "refuse":
+        call.exit = Exit.CONFLICT
+
+    def people(page: Page) -> None:
+        came = "would come in" if done.dry_run else "came in"
+        conversations = plural(len(done.conversations) - len(refused), "conversation")
+        page.line(f"{kind}: {conversations}, {plural(done.new, 'message')} {came}")
+        if done.known:
+            page.line(f"{plural(done.known, 'message')} had been there before")
+        page.table(
+            ("how many", "what"),
+            [(str(getattr(done.report, name)), text) for name, text in _COUNTS.items()],
+            right=("how many",),
+        )
+
+    answer(
+        call,
+        {
+            "format": kind,
+            "dryRun": done.dry_run,
+            "messages": done.new,
+            "already": done.known,
+            "report": _report(done.report),
+            "conversations": [
+                {
+                    "id": one.id,
+                    "title": one.title,
+                    "messages": one.new,
+                    "already": one.known,
+                    "refused": one.refused,
+                    "report": _report(one.report),
+                }
+                for one in done.conversations
+            ],
+        },
+        people,
+    )
+    warn(f"{one.place} was left out: {one.reason}" for one in done.report.skipped)
+    warn(f"{one.id} was left out: {one.refused}" for one in refused)
+
+
+def _report(report: Report) -> dict[str, Any]:
+    from pydantic.alias_generators import to_camel
+
+    return {to_camel(name): value for name, value in asdict(report).items()}
