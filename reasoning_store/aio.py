@@ -89,9 +89,10 @@ class AsyncOwner:
         """Return what was used, by session, owner, model or day. See ``Store.report``."""
         return await self._hops.read(self._sync.report, by, since=since, until=until)
 
-    def export_lines(self, session: str | None = None) -> AsyncIterator[str]:
+    def export_lines(self, session: str | AsyncSession | None = None) -> AsyncIterator[str]:
         """Yield everything stored as lines of JSON, to iterate with ``async for``. Not awaited."""
-        return self._hops.each(partial(self._sync.export_lines, session))
+        which = session._sync if isinstance(session, AsyncSession) else session
+        return self._hops.each(partial(self._sync.export_lines, which))
 
     async def import_lines(
         self,

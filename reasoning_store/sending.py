@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store import layers
@@ -22,14 +23,15 @@ from reasoning_store.egress import request as _request
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
 from reasoning_store.egress.cuts import Course, InForce, Range, closed_tokens
+from reasoning_store.egress.policy import Place
 from reasoning_store.egress.request import Request
-from reasoning_store.egress.select import Target, Viewed, target
+from reasoning_store.egress.select import Target, Viewed, decide, target
 from reasoning_store.egress.tokens import fixed_tokens
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.egress.what_if import WhatIf, what_if
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger.carried import field_of, origin_of
-from reasoning_store.ledger.summaries import Basis, CompactionRow, UsageRows, ViewRow
+from reasoning_store.ledger.summaries import Basis, UsageRows
 from reasoning_store.ledger.values import SentRow, SessionRow, State
 from reasoning_store.settings import KEYS, Policy, ReasoningSettings, Strip
 from reasoning_store.stored import Compaction, compaction
@@ -80,18 +82,18 @@ class Sending:
         policy = layers.policy(self._workings, row, settings)
         last = self._last_sent()
         to = self._target(provider, model, api, base_url, last)
-        rows = self._workings.ledger.view(self._row.key, self._branch)
         build = partial(
             _request.build,
             counter=self._workings.counter(self._row.encoding),
             system=system,
             tools=tools,
         )
+        first = self._first_kept(policy.settings, to, None)
         previous = None
         if last is not None and "digest" in last.sent:
-            previous = self._sent_before(row, rows, last, build)
-        view = self._viewed(rows, policy, to)
-        return build(view, policy, to, extra=extra, previous=previous)
+            previous = self._sent_before(row, last, build)
+        items = self._workings.views.of(row, self._branch, thinking_from=first)
+        return build(self._asked(items, policy, to), policy, to, extra=extra, previous=previous)
 
     def usage(
         self,
@@ -133,11 +135,13 @@ class Sending:
         tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> WhatIf:
         """Return what every include and strip would send, side by side."""
-        policy = self._policy(settings)
+        row = self._session()
+        policy = layers.policy(self._workings, row, settings)
         to = self._target(provider, model, api, base_url)
-        rows = self._workings.ledger.view(self._row.key, self._branch)
+        # It renders nothing: what was thought need not be read.
+        items = self._workings.views.of(row, self._branch, thinking_from=_NOWHERE)
         return what_if(
-            self._viewed(rows, policy, to),
+            self._asked(items, policy, to),
             policy,
             to,
             self._workings.counter(self._row.encoding),
@@ -315,58 +319,64 @@ class Sending:
             return _target_of(found.sent if found is not None else {})
         return target(provider, model, api, base_url)
 
-    def _viewed(self, rows: Sequence[ViewRow], policy: Policy, to: Target) -> list[Viewed]:
-        asked_with: Mapping[int, str] = {}
-        if to.contract.bound is not None:
-            asked_with = self._asked_with(rows, policy)
-        return [
-            Viewed(
-                row.message,
-                row.counts,
-                row.position,
-                isinstance(row, CompactionRow),
-                asked_with.get(row.position),
+    def _first_kept(self, settings: ReasoningSettings, to: Target, at: int | None) -> int:
+        """Return the first position whose thinking the request behind ``at`` may carry.
+
+        Where a message of a closed turn stands decides alike for all of them.
+        """
+
+        def kept(*, last: bool) -> bool:
+            return any(
+                decide(None, settings, Place(last, False, *calls), to)[0]
+                for calls in product((False, True), repeat=2)
             )
-            for row in rows
+
+        if kept(last=False):
+            return 1
+        carried = self._workings.ledger.states(self._row.key, self._branch, at)
+        start = carried.head.turn_start or 1
+        if carried.last_thinking is None or not kept(last=True):
+            return start
+        return min(start, carried.last_thinking.position)
+
+    def _asked(self, items: Sequence[Viewed], policy: Policy, to: Target) -> Sequence[Viewed]:
+        """Return a view with what is known of the requests that its replies answered.
+
+        Only whoever binds reasoning to all that stood before it needs to know.
+        """
+        if to.contract.bound is None:
+            return items
+        first = self._first_kept(policy.settings, to, None)
+        sent = self._workings.ledger.sent_from(self._row.key, self._branch, first)
+        digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
+        return [
+            replace(item, asked_with=digests[item.name])
+            if item.name in digests and not item.summary
+            else item
+            for item in items
         ]
 
-    def _asked_with(self, rows: Sequence[ViewRow], policy: Policy) -> dict[int, str]:
-        """Return the digest of system and tools behind each reply whose reasoning may go."""
-        settings = policy.settings
-        first = 1
-        if not settings.include_in_context or settings.strip_from_context in _STRICTER:
-            starts = (
-                row.position
-                for row in reversed(rows)
-                if row.message.starts_turn and not isinstance(row, CompactionRow)
-            )
-            first = next(starts, 1)
-        sent = self._workings.ledger.sent_from(self._row.key, self._branch, first)
-        return {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
-
     def _sent_before(
-        self,
-        row: SessionRow,
-        rows: Sequence[ViewRow],
-        last: SentRow,
-        build: Callable[..., Request],
+        self, row: SessionRow, last: SentRow, build: Callable[..., Request]
     ) -> Request | None:
         """Return the request that the last recorded reply answered, built again.
 
         Rows never change, so it can be, but for what was erased since.
         """
         ledger = self._workings.ledger
+        to = _target_of(last.sent)
+        settings = ReasoningSettings.model_validate(last.sent["settings"])
+        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
         sent_at = ledger.get(self._row.key, self._branch, last.position).created_at
         changed = row.erased_at is not None and row.erased_at >= sent_at
         for made in ledger.compactions(self._row.key, self._branch, every=True):
             changed = changed or made.created_at >= sent_at or (made.undone_at or 0) >= sent_at
-        to = _target_of(last.sent)
-        settings = ReasoningSettings.model_validate(last.sent["settings"])
-        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
-        if changed:
-            return replace(build([], policy, to), digest=last.sent["digest"])
-        before = [one for one in rows if one.position < last.position]
-        made_then = build(self._viewed(before, policy, to), policy, to)
+        before: Sequence[Viewed] = ()
+        if not changed:
+            first = self._first_kept(settings, to, last.position - 1)
+            items = self._workings.views.of(row, self._branch, thinking_from=first)
+            before = [item for item in items if item.name < last.position]
+        made_then = build(self._asked(before, policy, to), policy, to)
         return replace(made_then, digest=last.sent["digest"])
 
     def _since(self, carried: UsageRows) -> int | None:
@@ -379,6 +389,7 @@ class Sending:
         return after if isinstance(after, int) else None
 
 
+_NOWHERE = 1 << 62
 _AFTER = "reasoning-store.after"
 """Where a summary keeps what the request counted once it was applied."""
 

@@ -29,6 +29,7 @@ from reasoning_store.stored import (
     microseconds,
     siblings,
     stored,
+    stored_all,
     time_of,
     told,
 )
@@ -243,12 +244,11 @@ class Session(Sending):
             self._row.key, self._branch, limit=limit, tokens=tokens, before=before, after=after
         )
         others = siblings(ledger.branches(self._row.key), self._branch)
-        found = [
-            replace(stored(row), siblings=others[row.position])
-            if row.position in others
-            else stored(row)
-            for row in rows
-        ]
+        found = stored_all(rows)
+        for position, branches in others.items():
+            place = position - found[0].position if found else -1
+            if 0 <= place < len(found):
+                found[place] = replace(found[place], siblings=branches)
         arriving = draft_so_far(draft) if draft is not None else None
         last = found[-1].position if found else (after or 0)
         if arriving is not None and last == arriving.position - 1:
@@ -339,6 +339,7 @@ class Session(Sending):
         files that may still hold them.
         """
         ledger, counts = self._workings.ledger, self._workings.counts
+        self._workings.views.forget(self._row.key)
         if position is not None:
             return ledger.erase_message(
                 self._row.key, self._branch, position, only=only, count=counts

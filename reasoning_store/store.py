@@ -45,6 +45,7 @@ from reasoning_store.session import Session
 from reasoning_store.settings import from_environment
 from reasoning_store.stored import drafted, microseconds
 from reasoning_store.tokenizers import DEFAULT_ENCODING, Counter, counter
+from reasoning_store.viewing import Views
 
 CONNECTIONS = 8
 """How many connections a store keeps: readers of an SQLite file, all of them on a server."""
@@ -123,6 +124,7 @@ class Owner:
         Each session goes in a step of its own: what is interrupted can be called again.
         """
         workings = self._workings
+        workings.views.forget_all()
         return workings.ledger.erase_owner(
             self._owner, only=only, count=workings.counts, resolve=workings.resolve
         )
@@ -146,16 +148,19 @@ class Owner:
             owner=self._only,
         )
 
-    def export_lines(self, session: str | None = None) -> Iterator[str]:
+    def export_lines(self, session: str | Session | None = None) -> Iterator[str]:
         """Yield everything stored as lines of JSON: of one session, or of all.
 
         Nothing is left out, opaque payloads and undone summaries too, and ``import_lines``
         gives the same again.
         """
         ledger = self._workings.ledger
-        if session is not None:
-            return ledger.export_lines(ledger.get_session(self._owner, session).key)
-        return ledger.export_lines(owner=self._only)
+        if session is None:
+            return ledger.export_lines(owner=self._only)
+        owner, id = self._owner, session
+        if isinstance(session, Session):
+            owner, id = session.owner if self._only is None else self._only, session.id
+        return ledger.export_lines(ledger.get_session(owner, str(id)).key)
 
     def import_lines(
         self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
@@ -238,6 +243,7 @@ class Workings:
         self.masker = masker
         self.encoding = encoding
         self.keeper = Keeper(every=recorder.PART_SECONDS)
+        self.views = Views(ledger)
 
     def entry(
         self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None

@@ -18,7 +18,8 @@ PACKAGE = CHECKOUT / "reasoning_store"
 
 VALUES = {"blocks", "chunks", "errors"}
 FACES = {
-    *("store", "session", "sending", "layers", "stored", "recorder", "keeper"),
+    *("store", "session", "sending", "layers", "stored", "viewing"),
+    *("recorder", "keeper"),
     *("aio", "aio_session", "aio_recorder", "hops"),
     "importing",
 }

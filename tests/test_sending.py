@@ -131,16 +131,20 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
     ),
     policy=st.sampled_from(POLICIES),
     asked=st.sampled_from(TARGETS),
+    along=st.booleans(),
 )
 def test_usage_is_the_count_of_the_request_whatever_happened(
-    steps: list[tuple[str, int, Target]], policy: dict[str, Any], asked: Target
+    steps: list[tuple[str, int, Target]], policy: dict[str, Any], asked: Target, along: bool
 ) -> None:
     """BR-004: from carried state alone, over every history, policy and target."""
     with rs.Store("sqlite://") as store:
         session = store.session("chat", create=True)
+        settings = {**asked.asks, **policy}
         for number, (kind, at, target) in enumerate(steps):
             session = step(session, kind, at, target, f"n{number}")
-        settings = {**asked.asks, **policy}
+            if along:
+                # What was read for one request is what the next goes on from.
+                session.build_request(settings=settings, **asked.to)
 
         usage = session.usage(settings=settings, **asked.to, system="Be brief.")
         request = session.build_request(settings=settings, **asked.to, system="Be brief.")
@@ -151,6 +155,14 @@ def test_usage_is_the_count_of_the_request_whatever_happened(
         withheld = sum(verdict.tokens for verdict in request.verdicts if not verdict.kept)
         assert request.tokens.raw - request.tokens.effective == withheld
         assert store.verify().problems == ()
+        if not session.compactions():
+            of_messages = rs.build_request(
+                [item.message for item in session.history()],
+                settings=settings,
+                **asked.to,
+                system="Be brief.",
+            )
+            assert request.body == of_messages.body
 
 
 def test_usage_prints_as_effective_of_limit(session: rs.Session) -> None:

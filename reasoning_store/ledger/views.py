@@ -20,7 +20,7 @@ from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import SummaryRange, UsageRows, ViewRow
 from reasoning_store.ledger.tables import bodies
-from reasoning_store.ledger.values import BranchRow, SentRow, State
+from reasoning_store.ledger.values import BranchRow, Segment, SentRow, State, StoredRow
 
 _b = bodies.c
 _SENT = Sql(
@@ -50,9 +50,12 @@ def state_at(connection: Connection, key: int, found: BranchRow, at: int | None)
 
 
 def view(
-    connection: Connection, key: int, branch: int, at: int | None, *, thinking: bool
+    connection: Connection, key: int, branch: int, at: int | None, *, thinking_from: int
 ) -> list[ViewRow]:
-    """Return the messages up to ``at`` that are in no range, and the summaries, in order."""
+    """Return the messages up to ``at`` that are in no range, and the summaries, in order.
+
+    Those before ``thinking_from`` are read without their thinking.
+    """
     found, _, next_compaction = branches.look(connection, key, branch)
     state = state_at(connection, key, found, at)
     summaries = []
@@ -65,8 +68,49 @@ def view(
         start = summary.last + 1
     segments += branches.between(found, start, state.position)
     rows: list[ViewRow] = []
-    rows += reading.of_segments(connection, key, segments, thinking=thinking)
+    rows += _read(connection, key, segments, thinking_from)
     return sorted([*rows, *summaries], key=_position) if summaries else rows
+
+
+def following(
+    connection: Connection,
+    key: int,
+    branch: int,
+    after: int,
+    in_force: Sequence[int],
+    *,
+    thinking_from: int,
+) -> list[StoredRow] | None:
+    """Return the messages behind a position, where the summaries in force are these.
+
+    None says that the view is another one by now.
+    """
+    found, _, next_compaction = branches.look(connection, key, branch)
+    state = found.state
+    ranges: Sequence[SummaryRange] = ()
+    if next_compaction > 1:
+        ranges = compactions.ranges(connection, key, branch, state.turn_start)
+    if [one.number for one in ranges] != list(in_force) or state.position < after:
+        return None
+    segments = branches.between(found, after + 1, state.position)
+    return _read(connection, key, segments, thinking_from)
+
+
+def _read(
+    connection: Connection, key: int, segments: Sequence[Segment], thinking_from: int
+) -> list[StoredRow]:
+    without: list[Segment] = []
+    whole: list[Segment] = []
+    for part in segments:
+        split = min(max(part.first, thinking_from), part.last + 1)
+        if part.first < split:
+            without.append(Segment(part.branch, part.first, split - 1))
+        if split <= part.last:
+            whole.append(Segment(part.branch, split, part.last))
+    return [
+        *reading.of_segments(connection, key, without, thinking=False),
+        *reading.of_segments(connection, key, whole, thinking=True),
+    ]
 
 
 def _position(row: ViewRow) -> int:

@@ -83,7 +83,7 @@ def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
     session = conversation(ledger, 3)
     ledger.compact(session.key, 1, 1, 2, summary("S"))
 
-    rows = ledger.view(session.key, 1, thinking=False)
+    rows = ledger.view(session.key, 1, thinking_from=100)
 
     assert shown(rows) == ["S", 3, 4, 5, 6]
     assert rows[1:] == ledger.history(session.key, 1, after=2, thinking=False)
@@ -669,32 +669,17 @@ def test_what_is_between_two_states_is_what_was_put_there(
 
 
 def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
 ) -> None:
     """The same statements, and the same number of rows; a view reads its gaps only."""
     session = conversation(ledger, 50)
     for first in (1, 11, 31):
         ledger.compact(session.key, 1, first, first + 5, summary())
-    work: list[int] = []
-    plain, each = Sql.rows, Sql.each
-
-    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
-        rows = plain(self, connection, params)  # type: ignore[arg-type]
-        work.append(len(rows))
-        return rows
-
-    def counting_each(self: Sql, connection: object, params: object) -> Any:
-        rows = list(each(self, connection, params))  # type: ignore[arg-type]
-        work.append(len(rows))
-        return iter(rows)
 
     def reads(verb: Any, *given: Any) -> list[int]:
-        work.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(Sql, "rows", counting)
-            patch.setattr(Sql, "each", counting_each)
+        with counted() as work:
             verb(session.key, 1, *given)
-        return list(work)
+        return work
 
     few = [reads(ledger.states), reads(ledger.states, 60)]
     ledger.append(session.key, 1, [said(), answered()] * 2450)

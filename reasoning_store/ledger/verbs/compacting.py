@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from reasoning_store.ledger import branches, compactions, views
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.summaries import Basis, CompactionRow, ViewRow
-from reasoning_store.ledger.values import Entry, State
+from reasoning_store.ledger.values import Entry, State, StoredRow
 
 
 class CompactionVerbs(Opened):
@@ -84,14 +84,36 @@ class CompactionVerbs(Opened):
         )
 
     def view(
-        self, session_key: int, branch: int, at: int | None = None, *, thinking: bool = True
+        self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
     ) -> list[ViewRow]:
         """Return the messages that no summary stands for, and the summaries, in order.
 
-        A summary stands where its range began. Messages inside a range are not read.
+        A summary stands where its range began. Messages inside a range are not read, nor is
+        the thinking of messages before ``thinking_from``.
         """
         return self._read(
-            lambda connection: views.view(connection, session_key, branch, at, thinking=thinking)
+            lambda connection: views.view(
+                connection, session_key, branch, at, thinking_from=thinking_from
+            )
+        )
+
+    def following(
+        self,
+        session_key: int,
+        branch: int,
+        after: int,
+        in_force: Sequence[int],
+        *,
+        thinking_from: int = 1,
+    ) -> list[StoredRow] | None:
+        """Return what a view has behind a position; ``in_force`` are the summaries it had.
+
+        None says that other summaries are in force by now.
+        """
+        return self._read(
+            lambda connection: views.following(
+                connection, session_key, branch, after, in_force, thinking_from=thinking_from
+            )
         )
 
     def states_at(

@@ -1,0 +1,147 @@
+"""What a session's next request is made of, read once and kept while it is good.
+
+Rows are written once, so a view that was read stays good: the next request reads only what
+came since. Two things end that, and both are seen before a view is given out: other
+summaries in force, and an erasure.
+
+Thinking that a request cannot keep under its settings is not read. What stands in its place
+says what kind it is, which is all that a verdict needs, and nothing of what was thought.
+
+What is kept is bounded by its text, the sessions that were asked for last staying longest.
+It knows views and rows; it must not know policy, a provider or SQL.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from reasoning_store.blocks import Block, MediaBlock, Message, ThinkingBlock
+from reasoning_store.egress.select import Viewed
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.summaries import CompactionRow, ViewRow
+from reasoning_store.ledger.values import SessionRow, Shape
+
+MOST = 64_000_000
+"""About how many characters are kept."""
+_A_TOKEN = 4
+_A_MESSAGE = 256
+_UNREAD = "unread"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view as far as it was read."""
+
+    of: tuple[int, int | None]
+    """When the session was made and last erased in: a view of another time is not this one."""
+    items: Sequence[Viewed]
+    head: int
+    """The last position that was read."""
+    thinking_from: int
+    in_force: tuple[int, ...]
+    weight: int
+
+
+class Views:
+    """The views of the sessions that were asked for last."""
+
+    def __init__(self, ledger: Ledger, most: int = MOST) -> None:
+        self._ledger = ledger
+        self._most = most
+        self._weight = 0
+        self._views: OrderedDict[tuple[int, int], View] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, row: SessionRow, branch: int, *, thinking_from: int = 1) -> Sequence[Viewed]:
+        """Return what stands in the view of a branch now; ``row`` was just read.
+
+        The thinking of messages before ``thinking_from`` may be missing.
+        """
+        at = (row.key, branch)
+        with self._lock:
+            view = self._views.get(at)
+        known = (row.created_at, row.erased_at)
+        if view is not None and (view.of != known or view.thinking_from > thinking_from):
+            view = None
+        if view is not None:
+            # What comes after has its turn and its last thinking there: it is read whole.
+            rows = self._ledger.following(*at, view.head, view.in_force)
+            view = None if rows is None else _extended(view, rows)
+        if view is None:
+            found = self._ledger.view(*at, thinking_from=thinking_from)
+            view = _extended(View(known, (), 0, thinking_from, (), 0), found)
+        self._keep(at, view)
+        return view.items
+
+    def forget(self, key: int) -> None:
+        """Let go of a session that was erased in."""
+        with self._lock:
+            for at in [at for at in self._views if at[0] == key]:
+                self._weight -= self._views.pop(at).weight
+
+    def forget_all(self) -> None:
+        with self._lock:
+            self._views.clear()
+            self._weight = 0
+
+    def _keep(self, at: tuple[int, int], view: View) -> None:
+        with self._lock:
+            before = self._views.pop(at, None)
+            self._weight -= before.weight if before is not None else 0
+            if view.weight > self._most:
+                return
+            self._views[at] = view
+            self._weight += view.weight
+            while self._weight > self._most:
+                _, oldest = self._views.popitem(last=False)
+                self._weight -= oldest.weight
+
+
+def _extended(view: View, rows: Sequence[ViewRow]) -> View:
+    """Return a view with what stands behind it; the items that it had are the same objects."""
+    if not rows:
+        return view
+    return replace(
+        view,
+        items=[*view.items, *map(_viewed, rows)],
+        head=max(view.head, *(row.position for row in rows)),
+        in_force=(*view.in_force, *(r.number for r in rows if isinstance(r, CompactionRow))),
+        weight=view.weight + sum(map(_weight, rows)),
+    )
+
+
+def _viewed(row: ViewRow) -> Viewed:
+    if isinstance(row, CompactionRow):
+        return Viewed(row.message, row.counts, row.position, summary=True)
+    message = row.message if not row.marks else _with_stubs(row.message, row.shapes)
+    return Viewed(message, row.counts, row.position)
+
+
+def _with_stubs(message: Message, shapes: Iterable[Shape]) -> Message:
+    blocks: list[Block] = list(message.blocks)
+    for shape in shapes:
+        blocks.insert(shape.place, _stub(shape))
+    return replace(message, blocks=tuple(blocks))
+
+
+def _stub(shape: Shape) -> ThinkingBlock:
+    return ThinkingBlock(
+        thought=_UNREAD if shape.readable else "",
+        source_field=shape.source_field,
+        is_hidden=shape.hidden,
+        signature=_UNREAD if shape.signed else None,
+        encrypted=_UNREAD if shape.encrypted else None,
+        redacted=shape.redacted,
+        interrupted=shape.interrupted,
+    )
+
+
+def _weight(row: ViewRow) -> int:
+    media = sum(
+        len(block.data or b"") for block in row.message.blocks if isinstance(block, MediaBlock)
+    )
+    counts = row.counts
+    return _A_MESSAGE + _A_TOKEN * (counts.visible + sum(counts.thinking)) + media
