@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from reasoning_store.blocks import Message, Origin
 from reasoning_store.errors import Conflict
 from reasoning_store.ingress import drafting
+from reasoning_store.ledger.rows import twin
 from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import BranchRow, DraftRow, Segment, StoredRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +73,30 @@ class Compaction:
         return self.message.text
 
 
+_new: Any = object.__new__
+_Filled = twin(Stored)
+
+
 def stored(row: StoredRow) -> Stored:
     """Return a ledger's row as an application sees it."""
-    return Stored(
-        id=row.id,
-        position=row.position,
-        branch=row.branch,
-        tokens=row.counts.visible + sum(row.counts.thinking),
-        created_at=time_of(row.created_at),
-        message=row.message,
-        is_new=row.is_new,
-    )
+    counts = row.counts
+    filled: Any = _new(_Filled)
+    filled.id, filled.position, filled.branch = row.id, row.position, row.branch
+    filled.tokens = counts.visible + sum(counts.thinking) if counts.thinking else counts.visible
+    filled.created_at, filled.message = _EPOCH + row.created_at * _MICROSECOND, row.message
+    filled.is_new, filled.siblings = row.is_new, ()
+    filled.__class__ = Stored
+    made: Stored = filled
+    return made
+
+
+def stored_all(rows: list[StoredRow]) -> list[Stored]:
+    """Return rows as an application sees them; the list that was given is empty then.
+
+    A row goes as soon as it is told, so that a long history is not in memory twice.
+    """
+    rows.reverse()
+    return [stored(rows.pop()) for _ in range(len(rows))]
 
 
 def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
@@ -166,9 +182,9 @@ def _common(one: Sequence[Segment], other: Sequence[Segment]) -> int:
 
 
 def time_of(microseconds_since_1970: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds_since_1970)
+    return _EPOCH + microseconds_since_1970 * _MICROSECOND
 
 
 def microseconds(time: datetime) -> int:
     """Return a time as the ledger keeps it; one without a zone is taken for local time."""
-    return (time.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+    return (time.astimezone(UTC) - _EPOCH) // _MICROSECOND

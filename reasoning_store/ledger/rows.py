@@ -32,7 +32,7 @@ UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _SHORT = 1_000_000
 """Characters up to which the JSON of a page is read by one call."""
 _SHAPE = 8
-_NO_THOUGHT: tuple[Any, ...] = (None,) * 6
+_NO_THOUGHT: Sequence[Any] = (None,) * 6
 
 
 class Page(NamedTuple):
@@ -42,7 +42,7 @@ class Page(NamedTuple):
     """Position, id, role, status, created_at, origin, visible, exactness, shape, digest."""
     bodies: Sequence[Sequence[Any]]
     """Position, text, data: one for each head."""
-    origins: Mapping[int, Origin]
+    origins: Mapping[Any, Origin]
     """Every number that a head names."""
 
 
@@ -81,7 +81,7 @@ def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
     return iter(together)
 
 
-def _twin(kind: Any) -> Any:
+def twin(kind: Any) -> Any:
     """Return a class with the slots of ``kind`` that is not frozen.
 
     Its objects are made empty, filled in place and become ``kind``'s own by taking that
@@ -93,7 +93,7 @@ def _twin(kind: Any) -> Any:
 
 _new: Any = object.__new__
 _Text, _Thinking, _Message, _Origin, _Usage, _Counts, _Stored = (
-    _twin(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts, StoredRow)
+    twin(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts, StoredRow)
 )
 
 
@@ -193,13 +193,16 @@ def stored_rows(
                     own = tuple([mark[1] for mark in row.marks])
                     counts = _counts(visible, own, exactness)
                 else:
-                    of, place, tokens, source_field, thought, more = due
+                    first = due
+                    of, place, tokens, source_field, thought, more = first
                     due = next(following, _NO_THOUGHT)
                     if of == position != due[0] and not place:
                         blocks = (thinking_block(source_field, thought, more), *blocks)
                         counts = _counts(visible, (tokens,), exactness)
                     else:
-                        mine = [(of, place, tokens, source_field, thought, more)]
+                        mine: list[Sequence[Any]] = [
+                            (of, place, tokens, source_field, thought, more)
+                        ]
                         while due[0] == position:
                             mine.append(due)
                             due = next(following, _NO_THOUGHT)

@@ -27,11 +27,12 @@ from reasoning_store.errors import Conflict, CorruptRow, NotFound, ReasoningStor
 from reasoning_store.ledger import carried
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import Sql, driver
+from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.summaries import CompactionRow, SummaryRange, ViewRow
 from reasoning_store.ledger.values import Entry, SessionRow, State, StoredRow
 
 from .histories import answered, any_text, entries, new_session, said
+from .reads import watched
 from .test_states import counted
 
 
@@ -677,7 +678,7 @@ def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
         ledger.compact(session.key, 1, first, first + 5, summary())
 
     def reads(verb: Any, *given: Any) -> list[int]:
-        with counted() as work:
+        with watched() as work:
             verb(session.key, 1, *given)
         return work
 

@@ -24,10 +24,10 @@ from reasoning_store.blocks import (
 from reasoning_store.errors import NotFound, UsageError
 from reasoning_store.ledger import paging, windows
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.values import Entry, StoredRow
 
 from .histories import answered, new_session, said
+from .reads import watched
 
 
 def asks(*ids: str) -> Entry:
@@ -305,31 +305,16 @@ def test_the_widest_that_fits_is_found(costs: list[int], budget: int) -> None:
 
 
 def test_windows_read_as_much_at_5000_messages_as_at_100(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
 ) -> None:
     """The same statements and the same number of rows, by count and by tokens."""
     session = new_session(ledger)
     turn = [said("0123456789"), asks("a"), answers("a"), answered("x" * 5, "t" * 5)]
-    work: list[int] = []
-    plain, pages = Sql.rows, Sql.pages
-
-    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
-        rows = plain(self, connection, params)  # type: ignore[arg-type]
-        work.append(len(rows))
-        return rows
-
-    def counting_pages(self: Sql, connection: object, params: object, size: int) -> Any:
-        found = list(pages(self, connection, params, size))  # type: ignore[arg-type]
-        work.append(sum(map(len, found)))
-        return iter(found)
 
     def reads(**window: Any) -> list[int]:
-        work.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(Sql, "rows", counting)
-            patch.setattr(Sql, "pages", counting_pages)
+        with watched() as work:
             ledger.history(session.key, 1, **window)
-        return list(work)
+        return work
 
     windows_: list[dict[str, int]] = [
         {"limit": 10},

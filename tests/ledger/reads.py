@@ -1,0 +1,37 @@
+"""How much a verb reads: the statements that it runs, and the rows that each one returns.
+
+Counted where every statement of the ledger goes by, so that none is missed. That a
+statement looks at no more rows than it returns is another test's (no plan has a scan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from reasoning_store.ledger.sql import Sql
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """Give a list of how many rows each statement returned, in the order they ran in."""
+    work: list[int] = []
+    rows, pages = Sql.rows, Sql.pages
+
+    def counting(self: Sql, connection: Any, params: Any) -> list[tuple[Any, ...]]:
+        found = rows(self, connection, params)
+        work.append(len(found))
+        return found
+
+    def counting_pages(self: Sql, connection: Any, params: Any, size: int) -> Any:
+        found = list(pages(self, connection, params, size))
+        work.append(sum(map(len, found)))
+        return iter(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sql, "rows", counting)
+        patch.setattr(Sql, "pages", counting_pages)
+        yield work
