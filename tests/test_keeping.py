@@ -15,8 +15,14 @@ import reasoning_store as rs
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[rs.Store]:
-    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as opened:
+def store(url: str) -> Iterator[rs.Store]:
+    with rs.Store(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def embedded(sqlite_path: Path) -> Iterator[rs.Store]:
+    with rs.Store(f"sqlite:///{sqlite_path}") as opened:
         yield opened
 
 
@@ -200,19 +206,28 @@ def test_what_is_imported_is_masked_first(tmp_path: Path, store: rs.Store) -> No
 # Whole stores
 
 
-def test_a_backup_is_a_store(tmp_path: Path, store: rs.Store) -> None:
+def test_a_backup_is_a_store(tmp_path: Path, embedded: rs.Store) -> None:
     """Made while the original is open; what is there already stays."""
-    talk(store.session("chat", create=True))
+    talk(embedded.session("chat", create=True))
     path = tmp_path / "copy.db"
 
-    made = store.backup(path)
+    made = embedded.backup(path)
 
     assert (made.sessions, made.messages) == (1, 2)
     with rs.Store(f"sqlite:///{path}") as copy:
         assert copy.verify().ok
-        assert list(copy.export_lines()) == list(store.export_lines())
+        assert list(copy.export_lines()) == list(embedded.export_lines())
     with pytest.raises(rs.ReasoningStoreError):
-        store.backup(path)
+        embedded.backup(path)
+
+
+def test_a_server_is_backed_up_by_its_own_tools(postgres_url: str, tmp_path: Path) -> None:
+    """The error says so, and nothing is written."""
+    with rs.Store(postgres_url) as store, pytest.raises(rs.UsageError) as refused:
+        store.backup(tmp_path / "copy.db")
+
+    assert "pg_dump" in f"{refused.value} {refused.value.hint}"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_sums_what_was_used(store: rs.Store) -> None:
@@ -241,9 +256,11 @@ def test_verify_finds_nothing_in_a_sound_store(store: rs.Store) -> None:
 # Erasing
 
 
-def test_only_the_reasoning_of_a_session_can_be_erased(store: rs.Store, tmp_path: Path) -> None:
+def test_only_the_reasoning_of_a_session_can_be_erased(
+    embedded: rs.Store, sqlite_path: Path
+) -> None:
     """The chat stays; no byte of the thought does."""
-    session = store.session("chat", create=True)
+    session = embedded.session("chat", create=True)
     talk(session)
 
     done = session.erase(only="reasoning")
@@ -251,7 +268,7 @@ def test_only_the_reasoning_of_a_session_can_be_erased(store: rs.Store, tmp_path
     assert done.thinking_blocks == 1
     assert [item.message.text for item in session.history()] == ["Is 91 prime?", "No."]
     assert session.usage().raw == session.usage().effective
-    assert b"7 * 13" not in (tmp_path / "chat.db").read_bytes()
+    assert b"7 * 13" not in sqlite_path.read_bytes()
 
 
 def test_an_erased_message_leaves_its_place(store: rs.Store) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,8 +31,8 @@ POLICIES = [
 
 
 @pytest.fixture
-def store() -> Iterator[rs.Store]:
-    with rs.Store("sqlite://") as opened:
+def store(url: str) -> Iterator[rs.Store]:
+    with rs.Store(url) as opened:
         yield opened
 
 
@@ -375,11 +374,11 @@ def test_each_mark_of_a_budget_is_told_once(store: rs.Store, session: rs.Session
     ]
 
 
-def test_the_asynchronous_face_compresses_too(tmp_path: Path) -> None:
+def test_the_asynchronous_face_compresses_too(url: str) -> None:
     """The same verbs, awaited."""
 
     async def work() -> None:
-        async with rs.AsyncStore(f"sqlite:///{tmp_path / 'chat.db'}") as opened:
+        async with rs.AsyncStore(url) as opened:
             chat = await opened.session("chat", create=True)
             for number in range(6):
                 await chat.append(

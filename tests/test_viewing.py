@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +14,6 @@ from reasoning_store.viewing import Views
 
 HOST = {"model": "some-model"}
 KEEP = {"reasoning.includeInContext": True}
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'chat.db'}"
 
 
 @pytest.fixture
