@@ -5,7 +5,9 @@ calls with one id in one message the first is answered first, and a call whose i
 again, and answered there, has none any more. A response stands well where nothing
 but other responses is between it and its call.
 
-Pure: it knows calls and responses. It must not know providers, or what is done about it.
+A conversation can be read in pieces: ``Matching`` knows what the next one needs of those
+before. Pure: it knows calls and responses. It must not know providers, or what is done
+about it.
 """
 
 from __future__ import annotations
@@ -48,54 +50,64 @@ class Answers:
 _PAIRED = frozenset({ToolCallBlock, ToolResponseBlock})
 
 
-def matched(messages: Sequence[Message]) -> Answers:
-    """Find each response's call."""
-    answers = Answers()
-    waiting: dict[str, list[Spot]] = {}
-    known: set[str] = set()
-    behind: int | None = None
-    for number, message in enumerate(messages):
-        if message.status == "streaming":
-            continue
-        if _PAIRED.isdisjoint(map(type, message.blocks)):
-            behind = number if message.role == "assistant" else None
-            continue
+@dataclass(slots=True)
+class Matching:
+    """What was read of a conversation, as far as the answers in the rest depend on it."""
+
+    read: int = 0
+    """How many messages; the next one has this number."""
+    _waiting: dict[str, tuple[Spot, ...]] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+    _behind: int | None = None
+
+    def fork(self) -> Matching:
+        """Return the same, to go on with apart from this one."""
+        return Matching(self.read, dict(self._waiting), set(self._known), self._behind)
+
+    def next(self, messages: Sequence[Message]) -> Answers:
+        """Return the answers in the next piece; they may be to calls before it."""
+        answers = Answers()
+        for number, message in enumerate(messages, self.read):
+            if message.status == "streaming":
+                continue
+            if _PAIRED.isdisjoint(map(type, message.blocks)):
+                self._behind = number if message.role == "assistant" else None
+            else:
+                self._pair(number, message, answers)
+        self.read += len(messages)
+        return answers
+
+    def _pair(self, number: int, message: Message, answers: Answers) -> None:
         calls = message.role == "assistant"
         others = False
         for place, block in enumerate(message.blocks):
             if isinstance(block, ToolCallBlock):
                 calls = True
-                known.add(block.id)
-                answers.calls[number, place] = block
-                waiting.setdefault(block.id, []).append((number, place))
+                spot = (number, place)
+                self._known.add(block.id)
+                answers.calls[spot] = block
+                self._waiting[block.id] = (*self._waiting.get(block.id, ()), spot)
             elif not isinstance(block, ToolResponseBlock):
                 others = True
             else:
-                _answer(block, (number, place), waiting, known, answers, behind)
+                self._answer(block, (number, place), answers)
         if calls:
-            behind = number
+            self._behind = number
         elif others:
-            behind = None
-    return answers
+            self._behind = None
 
-
-def _answer(
-    block: ToolResponseBlock,
-    spot: Spot,
-    waiting: dict[str, list[Spot]],
-    known: set[str],
-    answers: Answers,
-    behind: int | None,
-) -> None:
-    calls = waiting.get(block.call_id)
-    if not calls:
-        answers.astray[spot] = "response_repeated" if block.call_id in known else "response_orphan"
-        return
-    # Of several calls with one id in one message the first is answered first.
-    last = calls[-1][0]
-    call, *others = [item for item in calls if item[0] == last]
-    # Whoever used the id before will not be answered any more.
-    waiting[block.call_id] = others
-    answers.of[call], answers.to[spot] = spot, call
-    if call[0] != behind:
-        answers.away.add(spot)
+    def _answer(self, block: ToolResponseBlock, spot: Spot, answers: Answers) -> None:
+        calls = self._waiting.pop(block.call_id, ())
+        if not calls:
+            known = block.call_id in self._known
+            answers.astray[spot] = "response_repeated" if known else "response_orphan"
+            return
+        # Of several calls with one id in one message the first is answered first.
+        last = calls[-1][0]
+        call, *others = [item for item in calls if item[0] == last]
+        # Whoever used the id before will not be answered any more.
+        if others:
+            self._waiting[block.call_id] = tuple(others)
+        answers.of[call], answers.to[spot] = spot, call
+        if call[0] != self._behind:
+            answers.away.add(spot)

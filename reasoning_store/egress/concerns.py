@@ -12,7 +12,8 @@ knows contracts and the policy's words; it must not know a protocol's shapes.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from reasoning_store.blocks import Message
@@ -58,7 +59,14 @@ class Concerns:
         """Whether there is anything to note: most hosts demand nothing."""
         _check_name(to, self._by_code)
 
-    def note(self, item: Viewed, place: Place, rules: list[Rule]) -> None:
+    def fork(self) -> Concerns:
+        """Return the same, to go on with apart from this one."""
+        other = copy(self)
+        other._by_code = dict(self._by_code)
+        other._prefix = copy(self._prefix)
+        return other
+
+    def note(self, item: Viewed, place: Place, rules: Sequence[Rule]) -> None:
         """Note one message, and the rules that decided about its reasoning."""
         if self._prefix is not None:
             self._prefix.note(item, place, rules, self._asked_with)
@@ -83,19 +91,20 @@ class Concerns:
 
     def warnings(self, *, open_reasoning: bool) -> tuple[Warning, ...]:
         """Return what there is to say; ``open_reasoning``: the open turn carries some."""
+        said = list(self._by_code.values())
         if self._unmet is not None:
-            self._add(
-                "floor_unmet",
+            text = (
                 f"{self._who} demands reasoning back that cannot be sent to it: {self._unmet}; "
-                + self._instead(open_reasoning),
+                + self._instead(open_reasoning)
             )
+            said.append(Warning(code="floor_unmet", text=text))
         if self._prefix is not None and self._prefix.broken is not None:
-            self._add(
-                "binding",
+            text = (
                 f"{self._who} binds reasoning to all that stands before it, and "
-                f"{self._prefix.broken}; {self._to.contract.bound}",
+                f"{self._prefix.broken}; {self._to.contract.bound}"
             )
-        return tuple(self._by_code.values())
+            said.append(Warning(code="binding", text=text))
+        return tuple(said)
 
     def _lost(self, *, off: bool, why: str) -> None:
         """Note that a message is sent without what is demanded of it."""
@@ -120,6 +129,8 @@ class Concerns:
             return "a documented placeholder is sent in its place"
         if contract.off_when_unmet and not open_reasoning:
             return "no reasoning is asked for in this turn"
+        if contract.off_when_unmet and contract.fixed_in_turn:
+            return "what comes after it begins a turn of its own"
         return contract.refusal or "its answers may get worse"
 
     def _is_sealed(self, message: Message) -> bool:
@@ -163,7 +174,9 @@ class _Prefix:
         self._stripped_in_turn = False
         self.broken: str | None = None
 
-    def note(self, item: Viewed, place: Place, rules: list[Rule], asked_with: str | None) -> None:
+    def note(
+        self, item: Viewed, place: Place, rules: Sequence[Rule], asked_with: str | None
+    ) -> None:
         message = item.message
         if message.starts_turn and not item.summary:
             self._stripped_in_turn = False

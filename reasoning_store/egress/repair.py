@@ -6,28 +6,31 @@
     response_repeated  a second answer to one call is left out
     call_cut_off       a call that ended in mid-arguments is left out
     arguments_wrapped  arguments that are not JSON become some, where others are refused
-    no_answer          where only the model may speak after a tool, a reply is put between
-    system_as_user     where system messages stand at the beginning, a later one is a user's
+    half_character     what UTF-8 has no bytes for becomes U+FFFD
+    seal_broken        the same in sealed reasoning, whose seal no longer fits
     draft              a reply that is still being written is left out
     block_unknown      a block newer than this package is left out
     block_foreign      a raw block of another api is left out
 
-Each repair is a warning. None changes a count: what it leaves out still counts, what it
-puts in does not (DESIGN 7). Beside these, what belongs to somebody else is taken off: the
-metadata of another provider's blocks, and the field that its reasoning came from. Ids that
-the target does not take are mapped by a pure function, in call and response alike.
+Beside these there is the order that a provider may want (``order``). Each repair is a
+warning. None changes a count: what it leaves out still counts, what it puts in does not
+(DESIGN 7). And what belongs to somebody else is taken off: the metadata of another
+provider's blocks, and the field that its reasoning came from. Ids that the target does not
+take are mapped by a pure function, in call and response alike.
 
 An answer is due directly behind its call, and at the end too: a model that is asked to go
 on cannot do so without it. Everything here depends on what stands before a message and on
 the answers to its own calls, so a longer conversation is mended alike as far as it was
-complete. It knows blocks and contracts; it must not know a protocol's shapes or any policy.
+complete, and ``Repairs`` goes on where it stopped. It knows blocks and contracts; it must
+not know a protocol's shapes or any policy.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
@@ -39,15 +42,15 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
+from reasoning_store.egress import encodable, order
 from reasoning_store.egress.admission import is_made_at, is_unknown
-from reasoning_store.egress.answers import Answers, Spot, matched
-from reasoning_store.egress.verdicts import Selection, Target, Warning
+from reasoning_store.egress.answers import Answers, Matching, Spot
+from reasoning_store.egress.verdicts import Target, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.wire import call_ids, contracts, neutral
 from reasoning_store.wire.base import Outgoing
 
 NO_RESULT = "no result was recorded"
-NO_ANSWER = "no answer was recorded"
 
 _TEXTS = {
     "no_result": f"a tool call has no response; it is answered by the error {NO_RESULT!r}",
@@ -56,93 +59,161 @@ _TEXTS = {
     "response_repeated": "a tool call was answered more than once; the first response is sent",
     "call_cut_off": "a tool call ended in the middle of its arguments; it is left out",
     "arguments_wrapped": "the provider takes JSON for a call's arguments; others are wrapped in it",
-    "no_answer": "the provider wants a reply straight after a tool's response; "
-    f"{NO_ANSWER!r} is sent as one",
-    "system_as_user": "the provider wants system messages at the beginning; a later one is sent "
-    "as the user's",
+    "half_character": "half of a character cannot be sent; U+FFFD is sent in its place",
+    "seal_broken": "half of a character cannot be sent, and sealed reasoning has one; with U+FFFD "
+    "in its place its seal does not fit, and the provider may refuse it: strip it, or include none",
     "draft": "a reply that is still being written is not sent",
     "block_unknown": "a block of a type that this package does not know is left out",
     "block_foreign": "a raw block goes only to the api it came from; it is left out",
+    **order.TEXTS,
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """Messages that can be sent, and what was done to them."""
-
-    outgoing: list[Outgoing]
-    warnings: tuple[Warning, ...]
+HALF_CHARACTER = Warning(code="half_character", text=_TEXTS["half_character"])
 
 
-def repair(selection: Selection, to: Target) -> Repaired:
-    """Return what is sent of a selection."""
-    messages = selection.messages
-    found: dict[str, Warning] = {}
-    answers = matched(messages)
-    ids = _Ids(to, answers)
-    origins = _Origins(to)
-    # Nearly all messages of a long conversation are in order, and pass as they are.
-    attention = answers.unpaired() | ids.touched
-    if to.contract.json_arguments:
-        attention |= {number for number, _ in answers.calls}
-    out: list[Outgoing] = []
-    for number, message in enumerate(messages):
-        if message.status == "streaming":
-            _note(found, "draft")
-            continue
-        blocks = message.blocks
-        if number in attention or RawBlock in map(type, blocks) or origins.is_marked(message):
-            blocks = tuple(_mended(number, message, to, answers, ids, origins, found))
-        if _says_something(message, blocks):
-            sent = message if blocks is message.blocks else replace(message, blocks=blocks)
-            owed = bool(selection.owed and selection.owed[number])
-            if to.contract.strict_order:
-                out += _in_turn(out, sent, owed, found)
-            else:
-                out.append(Outgoing(message=sent, owed=owed))
-        if number in attention:
-            late = tuple(_due(number, message, answers, ids, messages, found))
-            if late:
-                out.append(Outgoing(message=Message(role="tool", blocks=late)))
-    return Repaired(out, tuple(found.values()))
+class Repairs:
+    """What was mended so far, and what has to be known of it to go on."""
 
+    def __init__(self, to: Target) -> None:
+        self._to = to
+        self._found: dict[str, Warning] = {}
+        self._matching = Matching()
+        self._ids = _Ids(to)
+        self._origins = _Origins(to)
+        self._order = order.Order(to.contract)
 
-def _mended(
-    number: int,
-    message: Message,
-    to: Target,
-    answers: Answers,
-    ids: _Ids,
-    origins: _Origins,
-    found: dict[str, Warning],
-) -> Iterator[Block]:
-    """Yield what is sent of one message's own blocks."""
-    foreign = origins.is_foreign(message)
-    for place, block in enumerate(message.blocks):
-        spot = (number, place)
-        if isinstance(block, ToolCallBlock):
-            if spot not in answers.of and _is_cut_off(block, message):
-                _note(found, "call_cut_off")
+    def fork(self) -> Repairs:
+        """Return the same, to go on with apart from this one."""
+        other = Repairs(self._to)
+        other._found = dict(self._found)
+        other._matching = self._matching.fork()
+        other._ids = self._ids.fork()
+        other._origins = self._origins
+        other._order = self._order.fork()
+        return other
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        return tuple(self._found.values())
+
+    def next(
+        self, messages: Sequence[Message], owed: Sequence[bool]
+    ) -> tuple[list[Outgoing], bool]:
+        """Return what is sent of the next messages of a conversation.
+
+        The second value is false where they answer a call that was sent before as one that
+        has no answer: then what was sent before has to be mended anew.
+        """
+        start = self._matching.read
+        answers = self._matching.next(messages)
+        self._ids.next(answers)
+        # Nearly all messages of a long conversation are in order, and pass as they are.
+        attention = answers.unpaired() | self._ids.touched
+        if self._to.contract.json_arguments:
+            attention |= {number for number, _ in answers.calls}
+        out: list[Outgoing] = []
+        for number, message in enumerate(messages, start):
+            if message.status == "streaming":
+                self._note("draft")
                 continue
-            block = ids.given(spot, block)
-            if to.contract.json_arguments and not _is_json(block.arguments):
-                _note(found, "arguments_wrapped")
-                block = replace(block, arguments=codec.dumps(neutral.arguments(block)))
-        elif isinstance(block, ToolResponseBlock):
-            if spot in answers.away:
+            blocks = message.blocks
+            if number in attention or self._is_marked(message):
+                blocks = tuple(self._mended(number, message, answers))
+            if _says_something(message, blocks):
+                sent = message if blocks is message.blocks else replace(message, blocks=blocks)
+                self._put(Outgoing(sent, owed[number - start]), out)
+            if number in attention:
+                late = tuple(self._due(number, message, answers, messages, start))
+                if late:
+                    self._put(Outgoing(Message(role="tool", blocks=late)), out)
+        return out, all(number >= start for number, _ in answers.of)
+
+    def _put(self, item: Outgoing, out: list[Outgoing]) -> None:
+        if self._order.wants:
+            out += self._order.put(item, self._note)
+        else:
+            out.append(item)
+
+    def _is_marked(self, message: Message) -> bool:
+        """Whether a block of a message may not go as it is."""
+        if self._origins.is_foreign(message) and any(
+            block.provider_metadata is not None or isinstance(block, ThinkingBlock)
+            for block in message.blocks
+        ):
+            return True  # anything on it may be its maker's own
+        for block in message.blocks:
+            if isinstance(block, RawBlock) or encodable.needs_mending(block):
+                return True
+        return False
+
+    def _mended(self, number: int, message: Message, answers: Answers) -> Iterator[Block]:
+        """Yield what is sent of one message's own blocks."""
+        foreign = self._origins.is_foreign(message)
+        for place, block in enumerate(message.blocks):
+            spot = (number, place)
+            if isinstance(block, ToolCallBlock):
+                if spot not in answers.of and _is_cut_off(block, message):
+                    self._note("call_cut_off")
+                    continue
+                block = self._ids.given(spot, block)
+                if self._to.contract.json_arguments and not _is_json(block.arguments):
+                    self._note("arguments_wrapped")
+                    block = replace(block, arguments=codec.dumps(neutral.arguments(block)))
+            elif isinstance(block, ToolResponseBlock):
+                if spot in answers.away:
+                    continue
+                if why := answers.astray.get(spot):
+                    self._note(why)
+                    continue
+                block = self._ids.answering(answers.to[spot], block)
+            elif isinstance(block, RawBlock):
+                if block.kind != "raw":
+                    self._note("block_unknown")
+                    continue
+                if not self._origins.is_of_this_api(message):
+                    self._note("block_foreign")
+                    continue
+            yield self._encodable(_without_foreign(block) if foreign else block)
+
+    def _encodable(self, block: Block) -> Block:
+        other = encodable.mended_block(block)
+        if other is not block:
+            sealed = isinstance(block, ThinkingBlock) and block.opaque
+            self._note("seal_broken" if sealed else "half_character")
+        return other
+
+    def _due(
+        self,
+        number: int,
+        message: Message,
+        answers: Answers,
+        messages: Sequence[Message],
+        start: int,
+    ) -> Iterator[ToolResponseBlock]:
+        """Yield the answers that are due behind a message and do not stand there."""
+        for place, call in enumerate(message.blocks):
+            if not isinstance(call, ToolCallBlock):
                 continue
-            if why := answers.astray.get(spot):
-                _note(found, why)
-                continue
-            block = ids.answering(answers.to[spot], block)
-        elif isinstance(block, RawBlock):
-            if block.kind != "raw":
-                _note(found, "block_unknown")
-                continue
-            if not origins.is_of_this_api(message):
-                _note(found, "block_foreign")
-                continue
-        yield _without_foreign(block) if foreign else block
+            spot = (number, place)
+            answer = answers.of.get(spot)
+            if answer is None:
+                if not _is_cut_off(call, message):
+                    self._note("no_result")
+                    missing = ToolResponseBlock(
+                        call_id=call.id, tool_name=call.name, result=NO_RESULT, is_error=True
+                    )
+                    yield encodable.mended_block(self._ids.answering(spot, missing))
+            elif answer in answers.away:
+                self._note("response_moved")
+                block = messages[answer[0] - start].blocks[answer[1]]
+                if isinstance(block, ToolResponseBlock):
+                    moved = self._encodable(self._ids.answering(spot, block))
+                    assert isinstance(moved, ToolResponseBlock)
+                    yield moved
+
+    def _note(self, code: str) -> None:
+        self._found.setdefault(code, Warning(code=code, text=_TEXTS[code]))
 
 
 def _without_foreign(block: Block) -> Block:
@@ -152,34 +223,6 @@ def _without_foreign(block: Block) -> Block:
         # Its words are anybody's; the field they came in was another provider's.
         return replace(block, source_field=None, provider_metadata=None)
     return block if block.provider_metadata is None else replace(block, provider_metadata=None)
-
-
-def _due(
-    number: int,
-    message: Message,
-    answers: Answers,
-    ids: _Ids,
-    messages: Sequence[Message],
-    found: dict[str, Warning],
-) -> Iterator[ToolResponseBlock]:
-    """Yield the answers that are due behind a message and do not stand there."""
-    for place, call in enumerate(message.blocks):
-        if not isinstance(call, ToolCallBlock):
-            continue
-        spot = (number, place)
-        answer = answers.of.get(spot)
-        if answer is None:
-            if not _is_cut_off(call, message):
-                _note(found, "no_result")
-                missing = ToolResponseBlock(
-                    call_id=call.id, tool_name=call.name, result=NO_RESULT, is_error=True
-                )
-                yield ids.answering(spot, missing)
-        elif answer in answers.away:
-            _note(found, "response_moved")
-            block = messages[answer[0]].blocks[answer[1]]
-            if isinstance(block, ToolResponseBlock):
-                yield ids.answering(spot, block)
 
 
 def _is_cut_off(call: ToolCallBlock, message: Message) -> bool:
@@ -199,29 +242,6 @@ def _is_json(text: str | None) -> bool:
         return text is None or json.loads(text) is not None
     except (ValueError, RecursionError):
         return False
-
-
-def _in_turn(
-    out: Sequence[Outgoing], message: Message, owed: bool, found: dict[str, Warning]
-) -> Iterator[Outgoing]:
-    """Yield a message for a host that wants roles in an order of its own."""
-    if message.role == "system" and any(item.message.role != "system" for item in out):
-        _note(found, "system_as_user")
-        message = replace(message, role="user")
-    answers = tuple(block for block in message.blocks if _is_response(block))
-    rest = tuple(block for block in message.blocks if not _is_response(block))
-    if answers and rest and message.role != "assistant":
-        yield Outgoing(message=replace(message, blocks=answers))
-        message = replace(message, blocks=rest)
-    speaks = bool(rest) and message.role != "assistant"
-    if speaks and (answers or (out and all(map(_is_response, out[-1].message.blocks)))):
-        _note(found, "no_answer")
-        yield Outgoing(message=Message(role="assistant", blocks=(TextBlock(text=NO_ANSWER),)))
-    yield Outgoing(message=message, owed=owed)
-
-
-def _is_response(block: Block) -> bool:
-    return isinstance(block, ToolResponseBlock)
 
 
 def _says_something(message: Message, blocks: Sequence[Block]) -> bool:
@@ -258,13 +278,6 @@ class _Origins:
             self._foreign[key] = not is_unknown(origin) and not is_made_at(origin, self._to)
         return self._foreign[key]
 
-    def is_marked(self, message: Message) -> bool:
-        """Whether a foreign message carries anything that is its maker's own."""
-        return self.is_foreign(message) and any(
-            block.provider_metadata is not None or isinstance(block, ThinkingBlock)
-            for block in message.blocks
-        )
-
     def is_of_this_api(self, message: Message) -> bool:
         api = message.origin.api if message.origin is not None else None
         if api not in self._api:
@@ -283,18 +296,28 @@ class _Ids:
     was used before: a longer conversation changes none.
     """
 
-    __slots__ = ("_at", "_pattern", "touched")
+    __slots__ = ("_at", "_contract", "_used", "touched")
 
-    def __init__(self, to: Target, answers: Answers) -> None:
-        contract = to.contract
-        self._pattern = contract.call_id
+    def __init__(self, to: Target) -> None:
+        self._contract = to.contract
         self._at: dict[Spot, str] = {}
+        self._used: dict[str | tuple[int, str], int] = {}
         self.touched: set[int] = set()
-        """The messages in which an id changes."""
-        used: dict[str | tuple[int, str], int] = {}
+        """The messages of the last piece in which an id changes."""
+
+    def fork(self) -> _Ids:
+        other = copy(self)
+        other._used = dict(self._used)
+        return other
+
+    def next(self, answers: Answers) -> None:
+        """Read the calls of the next piece of the conversation."""
+        self._at, self.touched = {}, set()
+        if not self._contract.unique_call_ids:
+            self._used = {}  # ids repeat within a message alone
         for spot, call in answers.calls.items():
-            name = call.id if contract.unique_call_ids else (spot[0], call.id)
-            times = used[name] = used.get(name, 0) + 1
+            name = call.id if self._contract.unique_call_ids else (spot[0], call.id)
+            times = self._used[name] = self._used.get(name, 0) + 1
             fitting = self._fitting(call.id, times)
             if fitting != call.id:
                 self._at[spot] = fitting
@@ -314,8 +337,4 @@ class _Ids:
     def _fitting(self, call_id: str, times: int) -> str:
         if times > 1:
             call_id = call_ids.made(call_id, times)
-        return call_ids.accepted(call_id or call_ids.made(""), self._pattern)
-
-
-def _note(found: dict[str, Warning], code: str) -> None:
-    found.setdefault(code, Warning(code=code, text=_TEXTS[code]))
+        return call_ids.accepted(call_id or call_ids.made(""), self._contract.call_id)

@@ -15,13 +15,16 @@ from typing import Any
 from pydantic import PrivateAttr
 
 from reasoning_store import codec
-from reasoning_store.egress.repair import repair
-from reasoning_store.egress.select import Selection, Target, Verdict, Viewed, Warning, select
+from reasoning_store.blocks import Exactness
+from reasoning_store.egress import building, encodable
+from reasoning_store.egress.building import Key, Made, Remembered
+from reasoning_store.egress.repair import HALF_CHARACTER
 from reasoning_store.egress.tokens import TokenCount, fixed_tokens, total
+from reasoning_store.egress.verdicts import Selection, Target, Verdict, Viewed, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import KEY_OF, Layer, Policy, ReasoningSettings, Resolved
-from reasoning_store.tokenizers import Counter
-from reasoning_store.wire import registry
+from reasoning_store.tokenizers import Counter, worst
+from reasoning_store.wire import neutral, registry
 from reasoning_store.wire.base import Asked, Written
 
 
@@ -80,45 +83,120 @@ def build(
 
     ``previous`` is an earlier request of the same conversation, for ``cache_break``.
     """
-    writer = registry.writer(to.contract.api)
-    if owned := sorted(set(_mapping("extra", extra)) & writer.BUILT):
-        raise UsageError(
-            f"extra cannot set {', '.join(owned)}: the request is built from the conversation",
-            hint="pass model=, system= or tools=, or change the history",
+    given = _Given.of(to, system, tools, extra, counter)
+    made = building.make(Key.of(to, policy.settings, given.digest), view)
+    return _request(made, policy, to, given, previous, copies=False)
+
+
+def build_next(
+    view: Sequence[Viewed],
+    policy: Policy,
+    to: Target,
+    counter: Counter,
+    *,
+    before: Remembered | None,
+    system: Any = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    previous: Request | None = None,
+) -> tuple[Request, Remembered]:
+    """Return the same request as ``build``, and what the next one can go on from.
+
+    ``before`` is what came with an earlier request of the conversation, or ``None``. A view
+    that is another, by what was appended, edited, compacted or erased, is found out.
+    """
+    given = _Given.of(to, system, tools, extra, counter)
+    now = building.remember(Key.of(to, policy.settings, given.digest), view, before)
+    return _request(now.made[-1], policy, to, given, previous, copies=True), now
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What goes with the conversation in one request."""
+
+    system: Any
+    tools: Sequence[Mapping[str, Any]] | None
+    extra: Mapping[str, Any]
+    digest: str
+    fixed: tuple[int, Exactness]
+    """What it counts, as it was given: a repair changes no count."""
+    encoding: str
+    warnings: tuple[Warning, ...]
+
+    @classmethod
+    def of(
+        cls,
+        to: Target,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        extra: Mapping[str, Any] | None,
+        counter: Counter,
+    ) -> _Given:
+        """Return it as it can be sent."""
+        laid_over = _mapping("extra", extra)
+        if owned := sorted(set(laid_over) & registry.writer(to.contract.api).BUILT):
+            raise UsageError(
+                f"extra cannot set {', '.join(owned)}: the request is built from the conversation",
+                hint="pass model=, system= or tools=, or change the history",
+            )
+        for tool in tools or ():
+            _mapping("a tool", tool)
+        parts = (system, tools, laid_over)
+        whole = encodable.mended(parts)
+        return cls(
+            system=whole[0],
+            tools=whole[1],
+            extra=whole[2],
+            digest=digest(system, tools),
+            fixed=fixed_tokens(system, tools, counter),
+            encoding=counter.encoding,
+            warnings=() if whole is parts else (HALF_CHARACTER,),
         )
-    for tool in tools or ():
-        _mapping("a tool", tool)
-    asked_with = digest(system, tools)
-    selection = select(view, policy.settings, to, asked_with=asked_with)
-    repaired = repair(selection, to)
-    asked, held = _asked(policy, selection, to)
-    written = writer.write(
-        repaired.outgoing,
-        to.contract,
-        model=to.model,
-        system=system,
-        tools=tools,
-        asked=asked,
+
+
+def _request(
+    made: Made,
+    policy: Policy,
+    to: Target,
+    given: _Given,
+    previous: Request | None,
+    *,
+    copies: bool,
+) -> Request:
+    writer = registry.writer(to.contract.api)
+    selecting = made.selecting
+    asked, held = _asked(policy, selecting.open_reasoning, to)
+    written = made.page.finish(
+        model=to.model, system=given.system, tools=given.tools, asked=asked, copies=copies
     )
     body = written.body
-    body.update(extra or {})
+    body.update(given.extra)
+    warnings = (
+        *selecting.warnings,
+        *made.repairs.warnings,
+        *given.warnings,
+        *held,
+        *_unsaid(written.unsaid, to),
+        *_left_out(written, to),
+        *([_UNFOLLOWED] if written.unfollowed else []),
+        *([] if _rendered(body) else [_NOTHING]),
+    )
     return Request(
         body=body,
         kwargs={**writer.sdk_arguments(body), **written.beside},
-        tokens=count(view, selection, counter, system=system, tools=tools),
-        verdicts=selection.verdicts,
-        warnings=(
-            *selection.warnings,
-            *repaired.warnings,
-            *held,
-            *_unsaid(written.unsaid, to),
-            *_left_out(written, to),
-            *([] if _rendered(body) else [_NOTHING]),
+        tokens=TokenCount(
+            effective=made.raw - made.withheld + given.fixed[0],
+            raw=made.raw + given.fixed[0],
+            fixed=given.fixed[0],
+            exactness=worst(*made.exactness, given.fixed[1]),
+            encoding=given.encoding,
         ),
+        verdicts=tuple(selecting.verdicts),
+        warnings=tuple({warning.code: warning for warning in reversed(warnings)}.values())[::-1],
         settings=RequestSettings.of(policy),
         target=to,
-        digest=asked_with,
-        cache_break=_cache_break(body, to, asked_with, previous),
+        digest=given.digest,
+        cache_break=_cache_break(body, to, given.digest, previous),
     )
 
 
@@ -142,7 +220,7 @@ def count(
 def digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
     """Return what tells one request's system and tools from another's."""
     text = codec.dumps([system, list(tools or ())])
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _mapping(name: str, value: Any) -> Mapping[str, Any]:
@@ -151,7 +229,7 @@ def _mapping(name: str, value: Any) -> Mapping[str, Any]:
     return value or {}
 
 
-def _asked(policy: Policy, selection: Selection, to: Target) -> tuple[Asked, list[Warning]]:
+def _asked(policy: Policy, open_reasoning: bool, to: Target) -> tuple[Asked, list[Warning]]:
     """Return what the settings say to the provider; a default that nobody chose is not said."""
     settings = policy.settings
     chosen = policy.layers["reasoning.enabled"] != "default"
@@ -160,7 +238,7 @@ def _asked(policy: Policy, selection: Selection, to: Target) -> tuple[Asked, lis
         effort=settings.effort,
         budget_tokens=settings.budget_tokens,
     )
-    if to.contract.fixed_in_turn and selection.open_reasoning and asked.enabled is False:
+    if to.contract.fixed_in_turn and open_reasoning and asked.enabled is False:
         held = Warning(
             code="parameter_held",
             text=f"{to.provider} cannot stop reasoning within a turn that carries some; "
@@ -186,6 +264,12 @@ def _left_out(written: Written, to: Target) -> list[Warning]:
     text = f"{to.contract.api} has no place for these blocks, which are left out: {kinds}"
     return [Warning(code="block_left_out", text=text)] if kinds else []
 
+
+_UNFOLLOWED = Warning(
+    code="no_answer",
+    text="the provider takes reasoning together with what it led to; where that is nothing, "
+    f"{neutral.NO_ANSWER!r} is sent behind it",
+)
 
 _NOTHING = Warning(
     code="nothing_to_send",

@@ -16,15 +16,11 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from copy import copy
+from dataclasses import dataclass
 
-from reasoning_store.blocks import (
-    Block,
-    Counts,
-    Message,
-    ThinkingBlock,
-    ToolCallBlock,
-)
+from reasoning_store.blocks import Counts, Message, ThinkingBlock, ToolCallBlock
 from reasoning_store.egress.admission import (
     Obstacles,
     obstacle,
@@ -96,38 +92,67 @@ def select(
 
     ``asked_with`` is the digest of the system and tools that will be sent along.
     """
-    contract = to.contract
-    obstacles = Obstacles(to)
-    concerns = Concerns(settings, to, asked_with)
-    owes = settings.floor == "provider" and concerns.demanding
-    verdicts: list[Verdict] = []
-    messages: list[Message] = []
-    owed: list[bool] = []
-    open_reasoning = False
-    for item, place in zip(view, places(view), strict=True):
-        message = item.message
-        blocks: Sequence[Block] = message.blocks
-        rules: list[Rule] = []
-        if item.counts.thinking:
-            found = _verdicts(item, settings, place, to, obstacles)
-            verdicts += found
-            rules = [verdict.rule for verdict in found]
-            gone = {verdict.block for verdict in found if not verdict.kept}
-            blocks = [block for number, block in enumerate(blocks) if number not in gone]
-            open_reasoning = open_reasoning or (place.open and len(gone) < len(found))
-        if concerns.demanding:
-            concerns.note(item, place, rules)
-        if blocks:  # a message with nothing left to say is dropped
-            whole = len(blocks) == len(message.blocks)
-            messages.append(message if whole else _left(message, blocks))
-            owed.append(owes and message.role == "assistant" and _is_owed(contract, place))
+    selecting = Selecting(settings, to, asked_with)
+    messages, owed = selecting.next(view, places(view))
     return Selection(
         messages=tuple(messages),
-        verdicts=tuple(verdicts),
-        warnings=concerns.warnings(open_reasoning=open_reasoning),
+        verdicts=tuple(selecting.verdicts),
+        warnings=selecting.warnings,
         owed=tuple(owed),
-        open_reasoning=open_reasoning,
+        open_reasoning=selecting.open_reasoning,
     )
+
+
+class Selecting:
+    """What was decided so far, and what has to be known of it to go on."""
+
+    def __init__(self, settings: ReasoningSettings, to: Target, asked_with: str | None) -> None:
+        self._settings = settings
+        self._to = to
+        self._asked_with = asked_with
+        self._obstacles = Obstacles(to)
+        self._concerns = Concerns(settings, to, asked_with)
+        self._owes = settings.floor == "provider" and self._concerns.demanding
+        self.verdicts: list[Verdict] = []
+        self.open_reasoning = False
+        """Whether a message of the open turn carries reasoning."""
+
+    def fork(self) -> Selecting:
+        """Return the same, to go on with apart from this one."""
+        other = copy(self)
+        other._concerns = self._concerns.fork()
+        other.verdicts = list(self.verdicts)
+        return other
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        return self._concerns.warnings(open_reasoning=self.open_reasoning)
+
+    def next(
+        self, view: Sequence[Viewed], places: Sequence[Place]
+    ) -> tuple[list[Message], list[bool]]:
+        """Return what is left of the next messages, and of which the provider demands some."""
+        concerns, contract = self._concerns, self._to.contract
+        messages: list[Message] = []
+        owed: list[bool] = []
+        for item, place in zip(view, places, strict=True):
+            message = item.message
+            rules: Sequence[Rule] = ()
+            if item.counts.thinking:
+                found = _verdicts(item, self._settings, place, self._to, self._obstacles)
+                self.verdicts += found
+                rules = [verdict.rule for verdict in found]
+                gone = {verdict.block for verdict in found if not verdict.kept}
+                self.open_reasoning |= place.open and len(gone) < len(found)
+                if gone:
+                    message = _left(message, gone)
+            if concerns.demanding:
+                concerns.note(item, place, rules)
+            if message.blocks:  # a message with nothing left to say is dropped
+                messages.append(message)
+                owes = self._owes and message.role == "assistant"
+                owed.append(owes and _is_owed(contract, place))
+        return messages, owed
 
 
 def _is_owed(contract: Contract, place: Place) -> bool:
@@ -142,11 +167,11 @@ def _is_owed(contract: Contract, place: Place) -> bool:
     )
 
 
-def _left(message: Message, blocks: Sequence[Block]) -> Message:
-    """Return a message with these of its blocks. ``replace`` would cost as much as the rest."""
+def _left(message: Message, gone: Set[int]) -> Message:
+    """Return a message without some blocks. ``replace`` would cost as much as the rest."""
     return Message(
         role=message.role,
-        blocks=tuple(blocks),
+        blocks=tuple([block for n, block in enumerate(message.blocks) if n not in gone]),
         status=message.status,
         origin=message.origin,
         usage=message.usage,
@@ -169,26 +194,52 @@ def _verdicts(
         if isinstance(block, ThinkingBlock):
             hindrance: Rule | None = "no_place" if why else obstacles.of(block, message.origin)
             kept, rule = decide(hindrance, settings, place, to)
-            found.append(
-                Verdict(
-                    message=item.name,
-                    block=number,
-                    kept=kept,
-                    rule=rule,
-                    tokens=next(tokens),
-                    reason=why or REASONS[rule],
-                )
-            )
+            reason = why or REASONS[rule]
+            found.append(Verdict(item.name, number, kept, rule, next(tokens), reason))
     return found
 
 
 def places(view: Sequence[Viewed]) -> list[Place]:
     """Return where each message of a view stands."""
-    start = max((n for n, item in enumerate(view) if _starts_turn(item)), default=0)
-    last = max((n for n, item in enumerate(view) if item.counts.thinking), default=-1)
-    calls = [_has_call(item.message) for item in view]
-    open_call = any(calls[start:])
-    return [_PLACES[n == last, n >= start, call, open_call] for n, call in enumerate(calls)]
+    return Course().then(view).places(view)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a view runs: what the place of each of its messages depends on."""
+
+    length: int = 0
+    start: int = 0
+    """Where the open turn starts."""
+    last: int = -1
+    """The last message that has any thinking."""
+    open_call: bool = False
+    """The open turn has a tool call."""
+
+    def then(self, more: Sequence[Viewed]) -> Course:
+        """Return how it runs with more messages behind it."""
+        start, last, open_call = self.start, self.last, self.open_call
+        for number, item in enumerate(more, self.length):
+            message = item.message
+            if message.role == "user" and not item.summary and message.starts_turn:
+                start, open_call = number, False
+            if item.counts.thinking:
+                last = number
+            if not open_call and ToolCallBlock in map(type, message.blocks):
+                open_call = True
+        return Course(self.length + len(more), start, last, open_call)
+
+    def places(self, some: Sequence[Viewed], first: int = 0) -> list[Place]:
+        """Return where some of its messages stand, from the one at ``first`` on."""
+        return [
+            _PLACES[
+                number == self.last,
+                number >= self.start,
+                ToolCallBlock in map(type, item.message.blocks),
+                self.open_call,
+            ]
+            for number, item in enumerate(some, first)
+        ]
 
 
 _FLAGS = (False, True)
@@ -201,14 +252,6 @@ _PLACES = {
 }
 
 
-def _has_call(message: Message) -> bool:
-    return ToolCallBlock in map(type, message.blocks)
-
-
-def _starts_turn(item: Viewed) -> bool:
-    return item.message.role == "user" and not item.summary and item.message.starts_turn
-
-
 def decide(
     hindrance: Rule | None, settings: ReasoningSettings, place: Place, to: Target
 ) -> tuple[bool, Rule]:
@@ -218,7 +261,10 @@ def decide(
     left = left_by_strip(settings.strip_from_context, place)
     if left and settings.include_in_context:
         return True, "kept"
-    if settings.floor == "provider" and demanded(to.contract.floor, place):
+    # Where a call's own seal is what is demanded, the thought before it is not: the seal is
+    # no reasoning, and goes with its call.
+    sealed = to.contract.call_seal is not None
+    if settings.floor == "provider" and not sealed and demanded(to.contract.floor, place):
         return True, "required"
     # BR-005: strip comes first, so it is the rule that is named where both say no.
     return False, "include" if left else "strip"

@@ -7,7 +7,7 @@ contracts; they must not know how anything is decided.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.wire.contracts import Contract
@@ -25,8 +25,7 @@ REASONS: dict[Rule, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What was decided about one thinking block, and by which rule."""
 
     message: int

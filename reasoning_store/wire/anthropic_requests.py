@@ -29,6 +29,7 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import asking, call_ids, neutral, turns
 from reasoning_store.wire.base import Asked, Outgoing, Written, without
 from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.pages import Page
 
 Part = dict[str, Any]
 
@@ -48,30 +49,9 @@ _OURS: Final = ("block_type", "vercel", "textSignature", "thoughtSignature")
 """What ingress, or a host that normalises, keeps beside a block and the protocol never sent."""
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body."""
-    begun, rest = turns.beginning(messages)
-    page = _Page(contract)
-    body: dict[str, Any] = {}
-    if model is not None:
-        body["model"] = model
-    if prompt := _system(system, begun):
-        body["system"] = prompt
-    body["messages"] = [_message(turn) for turn in turns.alternating(rest, page, contract)]
-    if tools:
-        body["tools"] = [_tool(tool) for tool in tools]
-    unsaid = asking.ask(asked, contract, body, rest)
-    budget = asking.at(body, contract.budget_at) or 0
-    body["max_tokens"] = (contract.answer_tokens or _ANSWER_TOKENS) + budget
-    return Written(body=body, unsaid=unsaid, left_out=tuple(page.left_out))
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract)
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,12 +61,31 @@ def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "extra_body": rest} if rest else known
 
 
-class _Page:
-    """The parts of one body, and what found no place in it."""
+class _Page(turns.Alternating):
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: Part = {}
+        if model is not None:
+            body["model"] = model
+        if prompt := _system(system, self.begun):
+            body["system"] = prompt
+        body["messages"] = self.messages(copies=copies)
+        if tools:
+            body["tools"] = [_tool(tool) for tool in tools]
+        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        budget = asking.at(body, self.contract.budget_at) or 0
+        body["max_tokens"] = (self.contract.answer_tokens or _ANSWER_TOKENS) + budget
+        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
 
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
-        self.left_out: dict[str, None] = {}
+    def closed(self, turn: turns.Turn) -> Part:
+        return _message(turn)
 
     def said(self, outgoing: Outgoing) -> list[Part]:
         message = outgoing.message
@@ -96,10 +95,10 @@ class _Page:
             if isinstance(block, TextBlock) and not block.text.strip():
                 continue
             if isinstance(block, RawBlock):
-                part = dict(block.data) if turns.is_own(block, message, self._contract) else None
+                part = dict(block.data) if turns.is_own(block, message, self.contract) else None
             else:
                 render = _PARTS[side].get(type(block))
-                part = render(block, self._contract) if render is not None else None
+                part = render(block, self.contract) if render is not None else None
             if part is None:
                 self.left_out[turns.kind_of(block)] = None
             else:
@@ -109,7 +108,7 @@ class _Page:
     def answer(self, block: ToolResponseBlock) -> Part:
         part = _beside(block) | {
             "type": "tool_result",
-            "tool_use_id": call_ids.accepted(block.call_id, self._contract.call_id),
+            "tool_use_id": call_ids.accepted(block.call_id, self.contract.call_id),
         }
         if text := codec.result_text(block):
             part["content"] = text

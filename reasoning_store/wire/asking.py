@@ -11,11 +11,11 @@ It knows the open turn and the contract. It must not know a protocol's shapes or
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reasoning_store.blocks import TextBlock, ThinkingBlock, ToolCallBlock
+from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock
 from reasoning_store.wire import reasoning_parameters
 from reasoning_store.wire.base import Asked, Outgoing
 from reasoning_store.wire.contracts import Contract
@@ -25,13 +25,51 @@ _NOTHING: Final = Asked()
 _FIELDS: Final = ("enabled", "effort", "budget_tokens")
 
 
-def ask(
-    asked: Asked, contract: Contract, body: dict[str, Any], messages: Sequence[Outgoing]
-) -> tuple[str, ...]:
+class OpenTurn:
+    """The last real user message and all that follows it, as the provider sees them."""
+
+    __slots__ = ("_begins", "_contract", "calls", "matters", "thinks", "thought_before")
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._begins: bool | None = None
+        self.calls = False
+        """It has a tool call."""
+        self.thinks = False
+        """It carries thoughts."""
+        self.thought_before = False
+        """A turn before it carries thoughts."""
+        self.matters = (
+            contract.fixed_in_turn or contract.off_when_unmet or contract.keep_at is not None
+        )
+        """Whether the host has a rule that depends on it; most have none."""
+
+    @property
+    def begins_without(self) -> bool:
+        """The first that the model said in it is no thought."""
+        return self._begins is False
+
+    def note(self, item: Outgoing) -> None:
+        """Note the next message."""
+        message = item.message
+        if starts_turn(message, self._contract):
+            self.thought_before |= self.thinks
+            self.calls = self.thinks = False
+            self._begins = None
+        elif message.role == "assistant":
+            for block in said(message):
+                thought = isinstance(block, ThinkingBlock)
+                if self._begins is None:
+                    self._begins = thought
+                self.thinks |= thought
+                self.calls |= isinstance(block, ToolCallBlock)
+
+
+def ask(asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn) -> tuple[str, ...]:
     """Put what is asked into a body; return the fields of ``Asked`` that are not said."""
     if asked.enabled is False:  # BR-006: nothing else is said of reasoning
         asked = Asked(enabled=False)
-    wanted = _in_turn(_sayable(asked, contract), contract, messages)
+    wanted = _in_turn(_sayable(asked, contract), contract, turn)
     lost = {name for name in _FIELDS if getattr(asked, name) != getattr(wanted, name)}
     if _is_off(wanted) and contract.budgets[:1] == (0,) and contract.budget_at:
         put(body, contract.budget_at, 0)
@@ -57,19 +95,22 @@ def at(body: Mapping[str, Any], path: str | None) -> Any:
 _SYSTEM_IS_THE_USERS = frozenset({"anthropic.messages", "bedrock.converse"})
 
 
-def open_turn(messages: Sequence[Outgoing], contract: Contract) -> Sequence[Outgoing]:
-    """Return the last real user message and all that follows it, as the provider sees them.
+def starts_turn(message: Message, contract: Contract) -> bool:
+    """Whether a turn starts with a message, as the provider sees it.
 
     Where a system message inside the conversation is rendered on the user's side, the
     provider takes it for the user's.
     """
-    aside = contract.api in _SYSTEM_IS_THE_USERS and not contract.system_inside
-    starts = [
-        n
-        for n, item in enumerate(messages)
-        if item.message.starts_turn or (aside and item.message.role == "system")
-    ]
-    return messages[starts[-1] :] if starts else messages
+    if message.role == "system":
+        return contract.api in _SYSTEM_IS_THE_USERS and not contract.system_inside
+    return message.starts_turn
+
+
+def said(message: Message) -> Iterator[Block]:
+    """Yield what a model said in a message, blank text left out: it is never sent."""
+    for block in message.blocks:
+        if not (isinstance(block, TextBlock) and not block.text.strip()):
+            yield block
 
 
 def _sayable(asked: Asked, contract: Contract) -> Asked:
@@ -100,22 +141,11 @@ def _tokens(effort: str | None, contract: Contract) -> int | None:
     return None
 
 
-def _in_turn(asked: Asked, contract: Contract, messages: Sequence[Outgoing]) -> Asked:
+def _in_turn(asked: Asked, contract: Contract, turn: OpenTurn) -> Asked:
     """Return what can be asked in the middle of a turn, which goes on as it began."""
-    if not (contract.fixed_in_turn or contract.off_when_unmet):
-        return asked
-    said = [
-        block
-        for item in open_turn(messages, contract)
-        if item.message.role == "assistant"
-        for block in item.message.blocks
-        if not (isinstance(block, TextBlock) and not block.text.strip())
-    ]
-    calls = any(isinstance(block, ToolCallBlock) for block in said)
-    if contract.off_when_unmet and calls and not isinstance(said[0], ThinkingBlock):
+    if contract.off_when_unmet and turn.calls and turn.begins_without:
         return Asked(enabled=False) if asked.enabled is False or contract.thinks else _NOTHING
-    carries = any(isinstance(block, ThinkingBlock) for block in said)
-    if not (contract.fixed_in_turn and carries):
+    if not (contract.fixed_in_turn and turn.thinks):
         return asked
     if _is_off(asked):
         return _NOTHING if contract.thinks else Asked(enabled=True)

@@ -18,9 +18,9 @@ The convention of readers, which ``ingress`` builds on:
 from __future__ import annotations
 
 import base64
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from reasoning_store.blocks import Message
 from reasoning_store.chunks import Chunk, UnknownChunk
@@ -60,8 +60,7 @@ class ResponseParser(Protocol):
     def __call__(self, body: Any, contract: Contract) -> list[Chunk]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """One message on its way out: selected and repaired, with nothing left to decide.
 
     Every thinking block in it goes, and so does opaque metadata on its other blocks: what
@@ -92,32 +91,10 @@ class Written:
     """Fields of ``Asked`` that were set and for which the host has no word."""
     left_out: tuple[str, ...] = ()
     """Kinds of blocks that the protocol has no place for, each once."""
+    unfollowed: bool = False
+    """Whether reasoning that led to nothing got something said behind it."""
     beside: Mapping[str, Any] = field(default_factory=dict)
     """What the SDK's call takes beside the body: the model, where it stands in the address."""
-
-
-class RequestWriter(Protocol):
-    """The writing direction of a protocol. Pure: the same messages give the same body."""
-
-    BUILT: frozenset[str]
-    """The keys of the body that are made from the conversation and that nobody else sets."""
-
-    def write(
-        self,
-        messages: Sequence[Outgoing],
-        contract: Contract,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        asked: Asked,
-    ) -> Written:
-        """Return the whole JSON body of the HTTP request."""
-        ...
-
-    def sdk_arguments(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the same request as keyword arguments of the official SDK's call."""
-        ...
 
 
 def plain(raw: Any) -> Any:

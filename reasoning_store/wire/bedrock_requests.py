@@ -33,6 +33,7 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import asking, call_ids, neutral, turns
 from reasoning_store.wire.base import Asked, Outgoing, Written, as_base64
 from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.pages import Page
 from reasoning_store.wire.reasoning_parameters import put
 
 Part = dict[str, Any]
@@ -45,48 +46,44 @@ _FAILED: Final = "error"
 """What a tool says that failed without a word: an error must not be empty."""
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body; the model is in the address and beside it."""
-    begun, rest = turns.beginning(messages)
-    page = _Page(contract)
-    body: dict[str, Any] = {
-        "messages": [
-            {"role": turn.role, "content": turn.content}
-            for turn in turns.alternating(rest, page, contract)
-        ]
-    }
-    if prompt := _system(system, begun):
-        body["system"] = prompt
-    if specs := [_tool(tool) for tool in tools] if tools else page.called:
-        body["toolConfig"] = {"tools": specs}
-    unsaid = asking.ask(asked, contract, body, rest)
-    if budget := asking.at(body, contract.budget_at):
-        limit = (contract.answer_tokens or _ANSWER_TOKENS) + budget
-        put(body, "inferenceConfig.maxTokens", limit)
-    return Written(
-        body=body,
-        unsaid=unsaid,
-        left_out=tuple(page.left_out),
-        beside={} if model is None else {"modelId": model},
-    )
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract)
 
 
-class _Page:
-    """The parts of one body, and what found no place in it."""
-
+class _Page(turns.Alternating):
     def __init__(self, contract: Contract) -> None:
-        self._contract = contract
+        super().__init__(contract)
         self._documents = 0
         self._called: dict[str, None] = {}
-        self.left_out: dict[str, None] = {}
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: Part = {"messages": self.messages(copies=copies)}
+        if prompt := _system(system, self.begun):
+            body["system"] = prompt
+        if specs := [_tool(tool) for tool in tools] if tools else self.called:
+            body["toolConfig"] = {"tools": specs}
+        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        if budget := asking.at(body, self.contract.budget_at):
+            limit = (self.contract.answer_tokens or _ANSWER_TOKENS) + budget
+            put(body, "inferenceConfig.maxTokens", limit)
+        return Written(
+            body=body,
+            unsaid=unsaid,
+            left_out=tuple(self.left_out),
+            beside={} if model is None else {"modelId": model},
+        )
+
+    def closed(self, turn: turns.Turn) -> Part:
+        return {"role": turn.role, "content": turn.content}
 
     @property
     def called(self) -> list[Part]:
@@ -101,7 +98,7 @@ class _Page:
             if isinstance(block, TextBlock) and not block.text.strip():
                 continue
             if isinstance(block, RawBlock):
-                own = turns.is_own(block, message, self._contract)
+                own = turns.is_own(block, message, self.contract)
                 part = _as_sent(block.data) if own else None
             else:
                 render = _PARTS[side].get(type(block))
@@ -117,7 +114,7 @@ class _Page:
         if block.is_error and not text.strip():
             text = _FAILED
         result: Part = {
-            "toolUseId": call_ids.accepted(block.call_id, self._contract.call_id),
+            "toolUseId": call_ids.accepted(block.call_id, self.contract.call_id),
             # Blank text is refused, and nothing is what a tool may well answer.
             "content": [{"text": text}] if text.strip() else [],
         }
@@ -145,7 +142,7 @@ class _Page:
     def call(self, block: ToolCallBlock) -> Part:
         self._called[block.name] = None
         use = {
-            "toolUseId": call_ids.accepted(block.id, self._contract.call_id),
+            "toolUseId": call_ids.accepted(block.id, self.contract.call_id),
             "name": block.name,
             "input": neutral.arguments(block),
         }

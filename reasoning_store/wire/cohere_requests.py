@@ -9,7 +9,7 @@ The reading direction is ``cohere``; this module must not know settings, tokens 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reasoning_store import codec
@@ -33,6 +33,7 @@ from reasoning_store.wire.openai_chat_requests import (
     said,
     system_messages,
 )
+from reasoning_store.wire.pages import Page
 
 BUILT: Final = frozenset({"model", "messages", "tools"})
 
@@ -48,28 +49,34 @@ _CITATIONS: Final = "citations"
 _MEDIA: Final[Mapping[str, Medium]] = {"image": image}
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body."""
-    body: dict[str, Any] = {}
-    left_out: dict[str, None] = {}
-    if model is not None:
-        body["model"] = model
-    body["messages"] = system_messages(system)
-    for outgoing in messages:
-        body["messages"] += _messages(outgoing.message, contract, left_out)
-    if tools:
-        body["tools"] = [function_tool(tool) for tool in tools]
-    body["stream"] = False
-    unsaid = reasoning_parameters.say(asked, contract, body)
-    return Written(body=body, unsaid=unsaid, left_out=tuple(left_out))
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract)
+
+
+class _Page(Page):
+    def write(self, messages: Iterable[Outgoing]) -> None:
+        for outgoing in messages:
+            self.rendered += _messages(outgoing.message, self.contract, self.left_out)
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: dict[str, Any] = {}
+        if model is not None:
+            body["model"] = model
+        body["messages"] = [*system_messages(system), *self.messages(copies=copies)]
+        if tools:
+            body["tools"] = [function_tool(tool) for tool in tools]
+        body["stream"] = False
+        unsaid = reasoning_parameters.say(asked, self.contract, body)
+        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

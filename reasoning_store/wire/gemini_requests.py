@@ -33,6 +33,7 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import asking, call_ids, neutral, turns
 from reasoning_store.wire.base import Asked, Outgoing, Written, without
 from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.pages import Page
 
 Part = dict[str, Any]
 
@@ -56,47 +57,43 @@ _SERVER_SIDE: Final = frozenset(
 """What a part consists of that ingress kept whole; anything else was said of a candidate."""
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body; the model is in the address and beside it."""
-    begun, rest = turns.beginning(messages)
-    page = _Page(contract)
-    body: dict[str, Any] = {
-        "contents": [
-            {"role": _ROLES[turn.role], "parts": turn.content}
-            for turn in turns.alternating(rest, page, contract)
-        ]
-    }
-    if prompt := _system(system, begun):
-        body["systemInstruction"] = prompt
-    if tools:
-        body["tools"] = _tools(tools)
-    unsaid = asking.ask(asked, contract, body, rest)
-    if _beyond_arguments(body):
-        # The SDK sends this object with anything else, though it be empty.
-        body.setdefault("generationConfig", {})
-    return Written(
-        body=body,
-        unsaid=unsaid,
-        left_out=tuple(page.left_out),
-        beside={} if model is None else {"model": model},
-    )
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract)
 
 
-class _Page:
-    """The parts of one body, and what found no place in it."""
-
+class _Page(turns.Alternating):
     def __init__(self, contract: Contract) -> None:
-        self._contract = contract
+        super().__init__(contract)
         self._names: dict[str, str] = {}
-        self.left_out: dict[str, None] = {}
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: Part = {"contents": self.messages(copies=copies)}
+        if prompt := _system(system, self.begun):
+            body["systemInstruction"] = prompt
+        if tools:
+            body["tools"] = _tools(tools)
+        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        if _beyond_arguments(body):
+            # The SDK sends this object with anything else, though it be empty.
+            body.setdefault("generationConfig", {})
+        return Written(
+            body=body,
+            unsaid=unsaid,
+            left_out=tuple(self.left_out),
+            beside={} if model is None else {"model": model},
+        )
+
+    def closed(self, turn: turns.Turn) -> Part:
+        return {"role": _ROLES[turn.role], "parts": turn.content}
 
     def said(self, outgoing: Outgoing) -> list[Part]:
         message = outgoing.message
@@ -107,7 +104,7 @@ class _Page:
             if isinstance(block, TextBlock) and not block.text and not _beside(block):
                 continue
             if isinstance(block, RawBlock):
-                own = turns.is_own(block, message, self._contract)
+                own = turns.is_own(block, message, self.contract)
                 part = dict(block.data) if own and _SERVER_SIDE.issuperset(block.data) else None
             else:
                 render = _PARTS[side].get(type(block))
@@ -116,9 +113,9 @@ class _Page:
                 self.left_out[turns.kind_of(block)] = None
             else:
                 parts.append(part)
-        if outgoing.owed and self._contract.dummy_seal is not None:
+        if outgoing.owed and self.contract.dummy_seal is not None:
             first = next((part for part in parts if "functionCall" in part), {})
-            first.setdefault(_SIGNATURE, self._contract.dummy_seal)
+            first.setdefault(_SIGNATURE, self.contract.dummy_seal)
         return parts
 
     def answer(self, block: ToolResponseBlock) -> Part:

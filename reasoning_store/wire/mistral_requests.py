@@ -13,29 +13,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reasoning_store.blocks import MediaBlock
-from reasoning_store.wire import neutral, openai_chat_requests
-from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire import neutral
+from reasoning_store.wire.base import Asked, Written
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.openai_chat_requests import BUILT, Medium, address, image
+from reasoning_store.wire.openai_chat_requests import BUILT, ChatPage, Medium, address, image
+from reasoning_store.wire.pages import Page
 
-__all__ = ["BUILT", "sdk_arguments", "write"]
+__all__ = ["BUILT", "page", "sdk_arguments"]
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body. It says what the official client always says."""
-    written = openai_chat_requests.write_with(
-        _MEDIA, messages, contract, model=model, system=system, tools=tools, asked=asked
-    )
-    written.body["stream"] = False
-    return written
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract, _MEDIA)
+
+
+class _Page(ChatPage):
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        """Return the body. It says what the official client always says."""
+        written = super().finish(
+            model=model, system=system, tools=tools, asked=asked, copies=copies
+        )
+        written.body["stream"] = False
+        return written
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from typing import Any, Final
 from reasoning_store.blocks import MediaBlock, ToolCallBlock
 
 _TOOL: Final = frozenset({"name", "description", "parameters", "strict"})
+NO_ANSWER: Final = "no answer was recorded"
+"""What a model is made to say where a provider wants something said and nothing was."""
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 

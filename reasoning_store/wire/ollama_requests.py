@@ -10,7 +10,7 @@ The reading direction is ``ollama``; this module must not know settings, tokens 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reasoning_store import codec
@@ -26,32 +26,43 @@ from reasoning_store.wire import neutral, reasoning_parameters
 from reasoning_store.wire.base import Asked, Outgoing, Written
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.openai_chat_requests import function_tool, system_messages
+from reasoning_store.wire.pages import Page
 
 BUILT: Final = frozenset({"model", "messages", "tools"})
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body."""
-    body: dict[str, Any] = {}
-    left_out: dict[str, None] = {}
-    names: dict[str, str] = {}
-    if model is not None:
-        body["model"] = model
-    body["messages"] = [_plain(item) for item in system_messages(system)]
-    for outgoing in messages:
-        body["messages"] += _messages(outgoing.message, contract, names, left_out)
-    body["tools"] = [function_tool(tool) for tool in tools or ()]
-    body["stream"] = False
-    unsaid = reasoning_parameters.say(asked, contract, body)
-    return Written(body=body, unsaid=unsaid, left_out=tuple(left_out))
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract)
+
+
+class _Page(Page):
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(contract)
+        self._names: dict[str, str] = {}
+
+    def write(self, messages: Iterable[Outgoing]) -> None:
+        for outgoing in messages:
+            self.rendered += _messages(outgoing.message, self.contract, self._names, self.left_out)
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: dict[str, Any] = {}
+        if model is not None:
+            body["model"] = model
+        begun = [_plain(item) for item in system_messages(system)]
+        body["messages"] = [*begun, *self.messages(copies=copies)]
+        body["tools"] = [function_tool(tool) for tool in tools or ()]
+        body["stream"] = False
+        unsaid = reasoning_parameters.say(asked, self.contract, body)
+        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ tokens or SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from reasoning_store import codec
@@ -28,6 +29,7 @@ from reasoning_store.wire import asking, neutral, reasoning_parameters
 from reasoning_store.wire.base import Asked, Outgoing, Written
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.openai_chat_replies import is_part, reply
+from reasoning_store.wire.pages import Page
 
 SDK_PARAMETERS: Final = frozenset(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
@@ -46,46 +48,68 @@ BUILT: Final = frozenset({"model", "messages", "tools"})
 """The keys of the body that are made here and that nobody else may set."""
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body."""
-    return write_with(
-        _MEDIA, messages, contract, model=model, system=system, tools=tools, asked=asked
-    )
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return ChatPage(contract, _MEDIA)
 
 
-def write_with(
-    media: Mapping[str, Medium],
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any,
-    tools: Sequence[Mapping[str, Any]] | None,
-    asked: Asked,
-) -> Written:
-    """Return the body for a protocol that differs in no more than its parts for media."""
-    body: dict[str, Any] = {}
-    left_out: dict[str, None] = {}
-    if model is not None:
-        body["model"] = model
-    body["messages"] = system_messages(system)
-    for outgoing in messages:
-        body["messages"] += _message(outgoing, contract, media, left_out)
-    _finish(body["messages"], contract)
-    if tools:
-        body["tools"] = [function_tool(tool) for tool in tools]
-    unsaid = asking.ask(asked, contract, body, messages)
-    if contract.keep_at is not None and _thought_before(messages):
-        reasoning_parameters.say_keep(contract, body)
-    return Written(body=body, unsaid=unsaid, left_out=tuple(left_out))
+class ChatPage(Page):
+    """A page of this family; its protocols may differ in their parts for media."""
+
+    def __init__(self, contract: Contract, media: Mapping[str, Medium]) -> None:
+        super().__init__(contract)
+        self._media = MappingProxyType(media)
+
+    def write(self, messages: Iterable[Outgoing]) -> None:
+        for outgoing in messages:
+            self._message(outgoing)
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: dict[str, Any] = {}
+        if model is not None:
+            body["model"] = model
+        body["messages"] = [*system_messages(system), *self.messages(copies=copies)]
+        self._mark_last(body["messages"])
+        if tools:
+            body["tools"] = [function_tool(tool) for tool in tools]
+        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        if self.contract.keep_at is not None and self.turn.thought_before:
+            reasoning_parameters.say_keep(self.contract, body)
+        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
+
+    def _message(self, outgoing: Outgoing) -> None:
+        message = outgoing.message
+        if message.role == "assistant":
+            self._put(reply(outgoing, self.contract, self.left_out))
+            return
+        for block in message.blocks:
+            if isinstance(block, ToolResponseBlock):
+                self._put(_answer(block))
+        content = said(message, self._media, self.left_out)
+        if content is not None:
+            role = "user" if message.role == "tool" else message.role
+            self._put({"role": role, "content": content})
+
+    def _put(self, message: dict[str, Any]) -> None:
+        blank = self.contract.blank
+        if blank is not None and message.get("content") == "" and not message.get("tool_calls"):
+            message["content"] = blank
+        self.rendered.append(message)
+
+    def _mark_last(self, messages: list[dict[str, Any]]) -> None:
+        """Mark the model's own message where the host wants a mark on it as the last."""
+        if self.contract.continued_by is not None and messages:
+            last = messages[-1]
+            if last["role"] == "assistant" and not last.get("tool_calls"):
+                messages[-1] = {**last, self.contract.continued_by: True}
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,24 +117,6 @@ def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     known = {key: value for key, value in body.items() if key in SDK_PARAMETERS}
     rest = {key: value for key, value in body.items() if key not in SDK_PARAMETERS}
     return {**known, "extra_body": rest} if rest else known
-
-
-def _finish(messages: list[dict[str, Any]], contract: Contract) -> None:
-    """Put what the host wants where a message is empty, or the last is the model's own."""
-    if contract.blank is not None:
-        for message in messages:
-            if message.get("content") == "" and not message.get("tool_calls"):
-                message["content"] = contract.blank
-    if contract.continued_by is not None and messages:
-        last = messages[-1]
-        if last["role"] == "assistant" and not last.get("tool_calls"):
-            last[contract.continued_by] = True
-
-
-def _thought_before(messages: Sequence[Outgoing]) -> bool:
-    """Whether reasoning of a turn before the open one is sent."""
-    start = max((n for n, item in enumerate(messages) if item.message.starts_turn), default=0)
-    return any(item.message.thinking for item in messages[:start])
 
 
 def system_messages(system: Any) -> list[dict[str, Any]]:
@@ -122,24 +128,6 @@ def system_messages(system: Any) -> list[dict[str, Any]]:
     if all(isinstance(item, Mapping) and "role" in item for item in given):
         return [dict(item) for item in given]
     return [{"role": "system", "content": given}]
-
-
-def _message(
-    outgoing: Outgoing,
-    contract: Contract,
-    media: Mapping[str, Medium],
-    left_out: dict[str, None],
-) -> list[dict[str, Any]]:
-    message = outgoing.message
-    if message.role == "assistant":
-        return [reply(outgoing, contract, left_out)]
-    out = [_answer(block) for block in message.blocks if isinstance(block, ToolResponseBlock)]
-    if len(out) < len(message.blocks):
-        content = said(message, media, left_out)
-        if content is not None:
-            role = "user" if message.role == "tool" else message.role
-            out.append({"role": role, "content": content})
-    return out
 
 
 def _answer(block: ToolResponseBlock) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Theory. A reasoning item and what it led to are one: it goes directly before the
 response, and these may name themselves by the server's ids only behind it. Where reasoning
 stayed home, the ids of the items that would have followed it go too (``call_id`` stays), and
 with them what a hosted tool did, which is nothing without its id. Reasoning that led to
-nothing, because the stream died, has no place where the host wants the pair (``paired``).
+nothing, because the stream died or its limit was reached, gets a word said behind it where
+the host wants the pair (``paired``).
 
 An assistant's message without an id has another shape than one with: a role and a text.
 Nothing has to alternate here. The history is ours, so a host that can is asked to keep none
@@ -16,7 +17,7 @@ must not know settings, tokens or SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reasoning_store import codec
@@ -33,6 +34,7 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import asking, call_ids, neutral, turns
 from reasoning_store.wire.base import Asked, Outgoing, Written, without
 from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.pages import Page
 
 Item = dict[str, Any]
 
@@ -54,33 +56,9 @@ _STANDS_ALONE: Final = frozenset({"compaction"})
 """Kept items that no reasoning led to."""
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the request's JSON body."""
-    page = _Page(contract, messages)
-    body: dict[str, Any] = {}
-    if model is not None:
-        body["model"] = model
-    prompt = neutral.system_texts(system)
-    if prompt:
-        body["instructions"] = _BETWEEN_PARTS.join(prompt)
-    body["input"] = [
-        *(system if prompt is None else ()),
-        *(item for message in messages for item in page.items(message.message)),
-    ]
-    if tools:
-        body["tools"] = [_tool(tool) for tool in tools]
-    unsaid = asking.ask(asked, contract, body, messages)
-    if contract.stateless:
-        body |= {"store": False, "include": ["reasoning.encrypted_content"]}
-    return Written(body=body, unsaid=unsaid, left_out=tuple(page.left_out))
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract)
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,20 +68,46 @@ def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "extra_body": rest} if rest else known
 
 
-class _Page:
-    """The items of one body, and what found no place in it."""
-
-    def __init__(self, contract: Contract, messages: Sequence[Outgoing]) -> None:
-        self._contract = contract
-        self._custom = {
-            call.id
-            for outgoing in messages
-            for call in outgoing.message.tool_calls
-            if _is_custom(call)
-        }
+class _Page(Page):
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(contract)
+        self._custom: set[str] = set()
+        """The calls that any text was given to."""
         self._thoughts = 0
         self._used: set[str] = set()
-        self.left_out: dict[str, None] = {}
+        self._unfollowed = False
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: Item = {}
+        if model is not None:
+            body["model"] = model
+        prompt = neutral.system_texts(system)
+        if prompt:
+            body["instructions"] = _BETWEEN_PARTS.join(prompt)
+        body["input"] = [*(system if prompt is None else ()), *self.messages(copies=copies)]
+        if tools:
+            body["tools"] = [_tool(tool) for tool in tools]
+        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        if self.contract.stateless:
+            body |= {"store": False, "include": ["reasoning.encrypted_content"]}
+        return Written(
+            body=body,
+            unsaid=unsaid,
+            left_out=tuple(self.left_out),
+            unfollowed=self._unfollowed,
+        )
+
+    def write(self, messages: Iterable[Outgoing]) -> None:
+        for outgoing in messages:
+            self.rendered += self.items(outgoing.message)
 
     def items(self, message: Message) -> list[Item]:
         """Return what a message says, as items in their order."""
@@ -144,16 +148,22 @@ class _Page:
             elif isinstance(block, ToolCallBlock):
                 items.append(self._call(block, named=named))
             elif isinstance(block, RawBlock) and self._returns(block, message, named=named):
+                if block.data.get("type") in _STANDS_ALONE:
+                    self._follow(items)
                 items.append(dict(block.data))
             else:
                 self._leave(block)
-        while self._contract.paired and items and items[-1]["type"] == "reasoning":
-            items.pop()  # it led to nothing
-            self.left_out["thinking"] = None
+        self._follow(items)
         return items
 
+    def _follow(self, items: list[Item]) -> None:
+        """Say something behind reasoning that led to nothing, where it must not stand alone."""
+        if self.contract.paired and items and items[-1]["type"] == "reasoning":
+            items.append({"type": "message", "role": "assistant", "content": neutral.NO_ANSWER})
+            self._unfollowed = True
+
     def _returns(self, block: RawBlock, message: Message, *, named: bool) -> bool:
-        if block.provider_metadata or not turns.is_own(block, message, self._contract):
+        if block.provider_metadata or not turns.is_own(block, message, self.contract):
             return False  # a part of a message, or somebody else's
         if not (named or block.data.get("type") in _STANDS_ALONE):
             return False
@@ -216,9 +226,10 @@ class _Page:
         item: Item = {name: about[name] for name in _OF_CALLS if about.get(name)}
         if named and self._is_new(about.get("item_id")):
             item["id"] = about["item_id"]
-        item["call_id"] = call_ids.accepted(block.id, self._contract.call_id)
+        item["call_id"] = call_ids.accepted(block.id, self.contract.call_id)
         item["name"] = block.name
         if _is_custom(block):
+            self._custom.add(block.id)
             return {"type": "custom_tool_call", **item, "input": _free_input(block)}
         return {
             "type": "function_call",
@@ -231,7 +242,7 @@ class _Page:
         kind = "custom_tool_call" if block.call_id in self._custom else "function_call"
         return {
             "type": f"{kind}_output",
-            "call_id": call_ids.accepted(block.call_id, self._contract.call_id),
+            "call_id": call_ids.accepted(block.call_id, self.contract.call_id),
             "output": codec.result_text(block),
         }
 

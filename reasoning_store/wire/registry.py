@@ -35,8 +35,9 @@ from reasoning_store.wire import (
     thinking_events,
     thinking_events_requests,
 )
-from reasoning_store.wire.base import RequestWriter, ResponseParser, StreamAdapter
+from reasoning_store.wire.base import ResponseParser, StreamAdapter
 from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.pages import RequestWriter
 
 _ADAPTERS: Final[Mapping[str, Callable[[Contract], StreamAdapter]]] = {
     "anthropic.messages": anthropic.Adapter,

@@ -13,7 +13,7 @@ module must not know settings, tokens or SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reasoning_store.blocks import (
@@ -27,8 +27,7 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import asking, neutral, turns
 from reasoning_store.wire.base import Asked, Outgoing, Written
 from reasoning_store.wire.contracts import Contract
-
-Part = dict[str, Any]
+from reasoning_store.wire.pages import Page, Part
 
 BUILT: Final = frozenset({"model", "system", "messages", "tools"})
 
@@ -36,27 +35,35 @@ _ENVELOPE: Final = "vercel"
 """Under which ingress keeps what stood in ``providerMetadata``."""
 
 
-def write(
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return the body that a host turns into a provider's request."""
-    left_out: dict[str, None] = {}
-    body: dict[str, Any] = {}
-    if model is not None:
-        body["model"] = model
-    if system:
-        body["system"] = system
-    body["messages"] = [item for message in messages for item in _messages(message, left_out)]
-    if tools:
-        body["tools"] = [_tool(tool) for tool in tools]
-    unsaid = asking.ask(asked, contract, body, messages)
-    return Written(body=body, unsaid=unsaid, left_out=tuple(left_out))
+def page(contract: Contract) -> Page:
+    """Return an empty page."""
+    return _Page(contract)
+
+
+class _Page(Page):
+    def write(self, messages: Iterable[Outgoing]) -> None:
+        for outgoing in messages:
+            self.rendered += _messages(outgoing, self.left_out)
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        body: Part = {}
+        if model is not None:
+            body["model"] = model
+        if system:
+            body["system"] = system
+        body["messages"] = self.messages(copies=copies)
+        if tools:
+            body["tools"] = [_tool(tool) for tool in tools]
+        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ and before anything else in it. So messages of one side that follow each other b
 their parts in order, and nothing that is said is lost. System messages at the beginning
 belong to the system prompt; a later one stands where it was said, on the user's side.
 
-It knows roles and order. It must not know what a part looks like: ``Parts`` renders it.
+It knows roles and order. It must not know what a part looks like: a protocol's page does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Self
 
 from reasoning_store.blocks import (
     Block,
@@ -26,23 +26,10 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import contracts
 from reasoning_store.wire.base import Outgoing
 from reasoning_store.wire.contracts import Contract
-
-Part: TypeAlias = dict[str, Any]
+from reasoning_store.wire.pages import Page, Part, copied
 
 OPENING = "."
 """What a user says who has not said anything before the model did: the least there is."""
-
-
-class Parts(Protocol):
-    """How a protocol renders what stands in a message."""
-
-    def said(self, outgoing: Outgoing) -> list[Part]:
-        """Return the parts of a message without its answers of tools."""
-        ...
-
-    def answer(self, block: ToolResponseBlock) -> Part:
-        """Return the part that answers one call."""
-        ...
 
 
 @dataclass(slots=True)
@@ -57,47 +44,86 @@ class Turn:
     def content(self) -> list[Part]:
         return [*self.answers, *self.parts]
 
-
-def beginning(messages: Sequence[Outgoing]) -> tuple[list[str], Sequence[Outgoing]]:
-    """Return the texts of the system messages that a conversation begins with, and the rest."""
-    texts: list[str] = []
-    for place, item in enumerate(messages):
-        if item.message.role != "system":
-            return texts, messages[place:]
-        texts += _texts(item.message)
-    return texts, ()
+    def fork(self) -> Turn:
+        """Return the same, to go on with apart from this one."""
+        return Turn(self.role, list(self.answers), list(self.parts))
 
 
-def alternating(messages: Iterable[Outgoing], parts: Parts, contract: Contract) -> list[Turn]:
-    """Return the turns of a conversation, none of them empty."""
-    turns: list[Turn] = []
-    later: list[Part] = []
+class Alternating(Page):
+    """A page on which a user and a model take turns, none of them empty."""
 
-    def turn(role: Literal["user", "assistant"]) -> Turn:
-        if not turns or turns[-1].role != role:
-            if later:
-                turns.append(Turn("system", parts=list(later)))
-                later.clear()
-            turns.append(Turn(role))
-        return turns[-1]
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(contract)
+        self.begun: list[str] = []
+        """The texts of the system messages that the conversation begins with."""
+        self._begins = True
+        self._turn: Turn | None = None
+        """The last turn: what is said next may belong to it."""
+        self._later: list[Part] = []
+        """What the system said behind it."""
 
-    for item in messages:
-        answers, rest = _apart(item)
-        said = parts.said(rest)
-        if item.message.role == "assistant":
-            if said:
-                turn("assistant").parts += said
-        elif item.message.role == "system" and contract.system_inside and _user_spoke(turns):
-            later += said
-        elif said:
-            turn("user").parts += said
-        if answers:
-            turn("user").answers += [parts.answer(block) for block in answers]
-    if later:
-        turns.append(Turn("system", parts=later))
-    if turns and turns[0].role == "assistant":
-        turns.insert(0, Turn("user", parts=parts.said(_OPENED)))
-    return turns
+    def said(self, outgoing: Outgoing) -> list[Part]:
+        """Return the parts of a message without its answers of tools."""
+        raise NotImplementedError
+
+    def answer(self, block: ToolResponseBlock) -> Part:
+        """Return the part that answers one call."""
+        raise NotImplementedError
+
+    def closed(self, turn: Turn) -> Part:
+        """Return a turn as the message that it is."""
+        raise NotImplementedError
+
+    def write(self, messages: Iterable[Outgoing]) -> None:
+        for item in messages:
+            role = item.message.role
+            if self._begins and role == "system":
+                self.begun += _texts(item.message)
+                continue
+            self._begins = False
+            answers, rest = _apart(item)
+            said = self.said(rest)
+            if role == "assistant":
+                if said:
+                    self._take("assistant").parts += said
+            elif role == "system" and self.contract.system_inside and self._user_spoke:
+                self._later += said
+            elif said:
+                self._take("user").parts += said
+            if answers:
+                self._take("user").answers += [self.answer(block) for block in answers]
+
+    def fork(self) -> Self:
+        other = super().fork()
+        other._turn = self._turn.fork() if self._turn is not None else None
+        return other
+
+    def messages(self, *, copies: bool) -> list[Part]:
+        out = super().messages(copies=copies)
+        last = [self._turn] if self._turn is not None else []
+        if self._later:
+            last.append(Turn("system", parts=self._later))
+        open_ended = [self.closed(turn) for turn in last]
+        return out + (copied(open_ended) if copies else open_ended)
+
+    @property
+    def _user_spoke(self) -> bool:
+        return self._turn is not None and self._turn.role == "user"
+
+    def _take(self, role: Literal["user", "assistant"]) -> Turn:
+        """Return the turn in which this side speaks: the last one, or another behind it."""
+        turn = self._turn
+        if turn is None and role == "assistant":
+            turn = Turn("user", parts=self.said(_OPENED))
+        if turn is not None and turn.role == role:
+            return turn
+        if turn is not None:
+            self.rendered.append(self.closed(turn))
+        if self._later:
+            self.rendered.append(self.closed(Turn("system", parts=self._later)))
+            self._later = []
+        self._turn = Turn(role)
+        return self._turn
 
 
 def is_own(block: RawBlock, message: Message, contract: Contract) -> bool:
@@ -118,17 +144,13 @@ def kind_of(block: Block) -> str:
 _OPENED = Outgoing(message=Message(role="user", blocks=(TextBlock(text=OPENING),)))
 
 
-def _user_spoke(turns: Sequence[Turn]) -> bool:
-    return bool(turns) and turns[-1].role == "user"
-
-
 def _apart(item: Outgoing) -> tuple[list[ToolResponseBlock], Outgoing]:
     blocks = item.message.blocks
     answers = [block for block in blocks if isinstance(block, ToolResponseBlock)]
     if not answers:
         return [], item
     rest = tuple(block for block in blocks if not isinstance(block, ToolResponseBlock))
-    return answers, replace(item, message=replace(item.message, blocks=rest))
+    return answers, Outgoing(replace(item.message, blocks=rest), item.owed)
 
 
 def _texts(message: Message) -> list[str]:

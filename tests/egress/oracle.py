@@ -21,8 +21,9 @@ from reasoning_store.tokenizers import counter
 
 FRAMING = 4
 PRIMING = 3
-PLACEHOLDERS = ("skip_thought_signature_validator",)
-"""What the documentation lets stand for a lost seal: put in by a repair, and not counted."""
+PLACEHOLDERS = ("skip_thought_signature_validator", ".", "no answer was recorded")
+"""What stands for a lost seal, a user who said nothing and a model that did not: put in by a
+repair, and not counted."""
 
 Body = Mapping[str, Any]
 
@@ -60,7 +61,8 @@ class Said:
         self.visible.append(arguments if isinstance(arguments, str) else compact(arguments))
 
     def count(self, reported: Mapping[str, int]) -> int:
-        if not (self.visible or self.thoughts or self.marks):
+        visible = [text for text in self.visible if text not in PLACEHOLDERS]
+        if not (visible or self.thoughts or self.marks):
             return 0
         readable = sum(map(tokens, self.thoughts))
         hidden = 0
@@ -71,7 +73,7 @@ class Said:
                 if known
                 else -(-sum(len(seal) for seal in self.seals) // 4)
             )
-        return sum(map(tokens, self.visible)) + readable + hidden + FRAMING
+        return sum(map(tokens, visible)) + readable + hidden + FRAMING
 
 
 def effective(

@@ -129,11 +129,6 @@ class Target:
         return f"{self.provider} {self.model} {self.api}"
 
     @property
-    def is_manual(self) -> bool:
-        """It thinks where a budget is given, and then from the beginning of a turn."""
-        return self.asks == MANUAL
-
-    @property
     def to(self) -> dict[str, Any]:
         return {"provider": self.provider, "model": self.model, "api": self.api}
 

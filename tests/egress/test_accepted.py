@@ -166,17 +166,13 @@ OTHERS = [
 @each_target
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: "-".join(map(str, policy.values())))
 def test_a_model_that_takes_over_is_accepted(target: Target, policy: dict[str, Any]) -> None:
-    """Between two turns, and in the middle of a loop that another began.
-
-    A model that thinks by hand does not in such a loop: it would have to from its beginning.
-    """
-    thinks = not target.is_manual
+    """Between two turns, and in the middle of a loop that another began."""
     for other in OTHERS:
         after = [*a_turn(other, "a", steps=2), *a_turn(target, "b", steps=2, ends=False)]
         inside = [
             *a_turn(target, "a", steps=1),
             *a_turn(other, "b", steps=2, ends=False),
-            *a_turn(target, "c", steps=2, ends=False, thinks=thinks)[1:],
+            *a_turn(target, "c", steps=2, ends=False)[1:],
         ]
         at_once = a_turn(other, "a", steps=3, ends=False)
 
@@ -316,24 +312,19 @@ events = st.one_of(
 def happened(target: Target, story: Sequence[Event]) -> list[rs.Message]:
     """Return the history that a sequence of events left; it ends where a model is due."""
     out: list[rs.Message] = [rs.user("Begin.")]
-    due = by_hand = True
+    due = True
     for n, event in enumerate(story):
         due = True
         if event.kind == "user":
             out.append(rs.user(f"Question {n}?"))
-            due, by_hand = False, True
+            due = False
         elif event.kind == "system":
             out.append(rs.system(f"Rule {n}."))
         elif event.kind == "orphan":
             out.append(rs.tool(rs.ToolResponseBlock(call_id=f"gone_{n}", tool_name="look_up")))
         else:
             maker = [*OTHERS, target][event.maker]
-            thinks = event.thinks
-            if target.is_manual and maker.provider == target.provider:
-                # It thinks from the beginning of a turn, or not in that turn.
-                maker, thinks = target, thinks and by_hand
-            by_hand = thinks and maker is target
-            thought = f"Thought {n}." if thinks else ""
+            thought = f"Thought {n}." if event.thinks else ""
             reply = maker.reply(f"r{n}", thought=thought, text=event.text, calls=event.calls)
             if event.died:
                 reply = replace(reply, status="interrupted", finish_reason=None)

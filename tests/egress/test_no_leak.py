@@ -19,8 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.egress.select import select
-from reasoning_store.egress.verdicts import Selection
+from reasoning_store.egress.select import Selecting
 from tests.egress.targets import TARGETS, Target, sealed, sealed_call, sealed_compat_call
 
 POLICIES = [
@@ -133,20 +132,15 @@ def test_withheld_is_nowhere_and_kept_is_there_once(
     assert list(leaks(built, messages)) == []
 
 
-BROKEN: dict[str, Callable[[Selection, Sequence[rs.Message]], Selection]] = {
-    "nothing is taken out": lambda found, given: replace(
-        found, messages=tuple(given), owed=(False,) * len(given)
+Left = tuple[list[rs.Message], list[bool]]
+BROKEN: dict[str, Callable[[Left, Sequence[rs.Message]], Left]] = {
+    "nothing is taken out": lambda left, given: (list(given), [False] * len(given)),
+    "everything is taken out": lambda left, given: (
+        [replace(m, blocks=tuple(b for b in m.blocks if b.type != "thinking")) for m in left[0]],
+        left[1],
     ),
-    "everything is taken out": lambda found, given: replace(
-        found,
-        messages=tuple(
-            replace(m, blocks=tuple(b for b in m.blocks if b.type != "thinking"))
-            for m in found.messages
-        ),
-    ),
-    "what is withheld becomes text": lambda found, given: replace(
-        found,
-        messages=tuple(
+    "what is withheld becomes text": lambda left, given: (
+        [
             replace(
                 m,
                 blocks=tuple(
@@ -155,8 +149,8 @@ BROKEN: dict[str, Callable[[Selection, Sequence[rs.Message]], Selection]] = {
                 ),
             )
             for m in given
-        ),
-        owed=(False,) * len(given),
+        ],
+        [False] * len(given),
     ),
 }
 
@@ -169,11 +163,12 @@ def test_the_property_fails_where_a_rule_is_broken(
     messages = written([Part(HERE), None, Part(HERE, calls=1)])
     settings = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "priorTurns"}
     sound = rs.build_request(messages, settings=settings, **DEEPSEEK.to)
+    decided = Selecting.next
 
-    def broken(*args: Any, **named: Any) -> Selection:
-        return BROKEN[how](select(*args, **named), messages)
+    def broken(self: Selecting, *args: Any) -> Left:
+        return BROKEN[how](decided(self, *args), messages)
 
-    monkeypatch.setattr("reasoning_store.egress.request.select", broken)
+    monkeypatch.setattr(Selecting, "next", broken)
     built = rs.build_request(messages, settings=settings, **DEEPSEEK.to)
 
     assert {verdict.kept for verdict in sound.verdicts} == {True, False}

@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given
 
 import reasoning_store as rs
-from reasoning_store.egress.repair import NO_ANSWER, NO_RESULT
-from tests.egress.histories import CLAUDE, DEEPSEEK, answer, call, targets, thought, views
+from reasoning_store.egress.repair import NO_RESULT
+from reasoning_store.testing import refusal
+from tests.egress.histories import (
+    CLAUDE,
+    DEEPSEEK,
+    SIGNED,
+    answer,
+    call,
+    targets,
+    thought,
+    views,
+)
 
 KEEP = {"reasoning.includeInContext": True}
 QUESTION = rs.user("Weather?")
@@ -235,7 +245,7 @@ def test_mistral_wants_a_reply_behind_a_tool(api: str) -> None:
     found = rs.build_request(left, provider="mistral", model="mistral-medium-3.5", api=api)
 
     assert roles(found) == ["user", "assistant", "tool", "assistant", "user"]
-    assert found.body["messages"][3] == {"role": "assistant", "content": NO_ANSWER}
+    assert found.body["messages"][3] == {"role": "assistant", "content": "no answer was recorded"}
     assert codes(found) == ["no_answer"]
 
 
@@ -355,3 +365,47 @@ def test_mistral_takes_an_answer_and_a_question_apart() -> None:
     found = request(QUESTION, rs.assistant(call()), both, provider="mistral")
 
     assert roles(found) == ["user", "assistant", "tool", "assistant", "user"]
+
+
+# --- turns that began without reasoning
+
+
+HAIKU: dict[str, Any] = {"provider": "anthropic", "model": "claude-haiku-4-5"}
+BY_HAIKU = rs.Origin(api="anthropic.messages", **HAIKU)
+THINKS = {"reasoning.budgetTokens": 2_048}
+
+
+def begun_without() -> list[rs.Message]:
+    """A loop whose first call another model made, and whose second was thought about."""
+    thinking = rs.assistant(SIGNED, call("call_2"), origin=BY_HAIKU)
+    return [QUESTION, rs.assistant(call()), answer(), thinking, answer("call_2")]
+
+
+def test_reasoning_in_a_turn_that_began_without_begins_one() -> None:
+    """Refused with thinking on for the first call, and with thinking off for the second."""
+    found = rs.build_request(begun_without(), settings=THINKS, **HAIKU)
+
+    assert found.body["messages"][2]["content"][1:] == [{"type": "text", "text": "."}]
+    assert found.body["messages"][3]["content"][0]["type"] == "thinking"
+    assert found.body["thinking"] == {"type": "enabled", "budget_tokens": 2_048}
+    assert [verdict.rule for verdict in found.verdicts] == ["required"]
+    assert "turn_begun" in codes(found)
+    assert refusal(found.body, **HAIKU) is None
+
+
+def test_a_turn_that_is_begun_anew_stays_so_when_it_is_over() -> None:
+    """A prompt cache finds what it was sent."""
+    keep = {**THINKS, "reasoning.includeInContext": True}
+    first = rs.build_request(begun_without(), settings=keep, **HAIKU)
+    later = rs.build_request([*begun_without(), rs.user("Go on.")], settings=keep, **HAIKU)
+
+    assert later.body["messages"][:4] == first.body["messages"][:4]
+
+
+def test_a_turn_that_began_with_reasoning_is_left_alone() -> None:
+    """Not every step of a loop is thought about."""
+    asked, bare, result, thinking, other = begun_without()
+    own = replace(bare, origin=BY_HAIKU)
+    found = rs.build_request([asked, thinking, other, own, result], settings=THINKS, **HAIKU)
+
+    assert codes(found) == []

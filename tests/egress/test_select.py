@@ -708,3 +708,43 @@ def test_what_is_left_of_a_view_is_exactly_what_the_verdicts_keep(
     ]
 
     assert [b for m in selection.messages for b in m.thinking] == kept_blocks
+
+
+# --- what is demanded of a call, and not of the thought before it
+
+OF_GEMINI = rs.Origin(provider="google", api="gemini.generate_content", model="gemini-3-pro")
+
+
+def gemini_loop() -> list[rs.Message]:
+    """An open call with its seal, and a thought before it that has one, too."""
+    sealed = replace(call(), provider_metadata={"thoughtSignature": "c2VhbA=="})
+    plain = rs.ThinkingBlock(thought="Need the tool.", source_field="thought")
+    marked = replace(plain, thought="Surely.", signature="b3du")
+    return [rs.user("Weather?"), rs.assistant(plain, marked, sealed, origin=OF_GEMINI), answer()]
+
+
+@pytest.mark.parametrize("chosen", [{}, {"reasoning.stripFromContext": "all"}])
+def test_where_the_seal_of_a_call_is_demanded_its_thought_is_not(chosen: dict[str, Any]) -> None:
+    """EC-006: the seal goes with the call, and the thought where the settings keep it."""
+    to: dict[str, Any] = {"provider": "google", "model": "gemini-3-pro"}
+    built = rs.build_request(gemini_loop(), settings=chosen, **to)
+
+    assert [verdict.kept for verdict in built.verdicts] == [False, False]
+    assert [part.keys() for part in built.body["contents"][1]["parts"]] == [
+        {"functionCall", "thoughtSignature"}
+    ]
+    assert built.warnings == ()
+
+
+def test_a_thought_before_a_sealed_call_goes_where_the_settings_keep_it() -> None:
+    """With the signature that it came with, and the call with its own."""
+    built = rs.build_request(
+        gemini_loop(),
+        settings={"reasoning.includeInContext": True},
+        provider="google",
+        model="gemini-3-pro",
+    )
+    seals = [part.get("thoughtSignature") for part in built.body["contents"][1]["parts"]]
+
+    assert [verdict.rule for verdict in built.verdicts] == ["kept", "kept"]
+    assert seals == [None, "b3du", "c2VhbA=="]

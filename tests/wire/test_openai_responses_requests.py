@@ -146,7 +146,7 @@ def test_reasoning_from_elsewhere_gets_an_id_of_its_own() -> None:
     assert sent(foreign, provider="vllm")[0] == one
 
 
-def test_reasoning_that_led_to_nothing_is_left_out_and_named() -> None:
+def test_reasoning_that_led_to_nothing_gets_a_word_behind_it() -> None:
     """A stream that died behind its reasoning left half of a pair, which is refused."""
     died = replace(CALLING, blocks=(*CALLING.blocks, *SPEAKING.thinking), status="interrupted")
     found = written([rs.user("Hi"), died, rs.user("?")], "openai", "gpt-5.6", API)
@@ -155,9 +155,12 @@ def test_reasoning_that_led_to_nothing_is_left_out_and_named() -> None:
         None,
         "reasoning",
         "function_call",
+        "reasoning",
+        "message",
         None,
     ]
-    assert found.left_out == ("thinking",)
+    assert found.body["input"][4]["content"] == "no answer was recorded"
+    assert (found.left_out, found.unfollowed) == ((), True)
 
 
 def test_a_host_that_wants_no_pairs_gets_reasoning_alone() -> None:
@@ -496,10 +499,8 @@ def test_any_conversation_keeps_the_rules_of_the_protocol(messages: list[rs.Mess
     seals = [
         block.encrypted
         for message in messages
-        for n, block in enumerate(message.blocks)
-        if isinstance(block, rs.ThinkingBlock)
-        and block.encrypted
-        and any(other.type != "thinking" for other in message.blocks[n:])
+        for block in message.blocks
+        if isinstance(block, rs.ThinkingBlock) and block.encrypted
     ]
 
     assert [

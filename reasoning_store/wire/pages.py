@@ -1,0 +1,118 @@
+"""A request's list of messages while it is being written, and where to go on with it.
+
+Theory. What a message becomes in a body depends on the messages before it and on nothing
+behind it. So a page that has been written can be kept, forked and gone on with, and the
+list it gives is the one that would be written from the beginning. A kept page is nobody's:
+``messages(copies=True)`` hands out a list that its taker may change to its last leaf.
+
+It knows the frame that all protocols share. What a message looks like is its subclasses'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any, Protocol, Self, TypeAlias
+
+from reasoning_store.wire.asking import OpenTurn
+from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire.contracts import Contract
+
+Part: TypeAlias = dict[str, Any]
+
+
+class Page:
+    """What was written so far, and what has to be known of it to go on."""
+
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        self.rendered: list[Part] = []
+        """What was written for good; none of it is ever changed."""
+        self.left_out: dict[str, None] = {}
+        """The kinds of blocks that found no place."""
+        self.turn = OpenTurn(contract)
+        self._flat: list[bool] = []
+        """Of the beginning of ``rendered``, what holds no other container."""
+
+    def add(self, messages: Iterable[Outgoing]) -> None:
+        """Write the next messages."""
+        if self.turn.matters:
+            messages = list(messages)
+            for item in messages:
+                self.turn.note(item)
+        self.write(messages)
+
+    def write(self, messages: Iterable[Outgoing]) -> None:
+        raise NotImplementedError
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        asked: Asked,
+        copies: bool,
+    ) -> Written:
+        """Return the whole JSON body of the HTTP request. The page stays as it is."""
+        raise NotImplementedError
+
+    def fork(self) -> Self:
+        """Return the same, to go on with apart from this one."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, list | dict | set | OpenTurn):
+                setattr(other, name, copy(value))
+        return other
+
+    def messages(self, *, copies: bool) -> list[Part]:
+        """Return what was written, as objects of one's own where ``copies`` asks for them."""
+        if not copies:
+            return list(self.rendered)
+        for item in self.rendered[len(self._flat) :]:
+            self._flat.append(not any(type(value) in (dict, list) for value in item.values()))
+        return [
+            item.copy() if flat else {name: copied(value) for name, value in item.items()}
+            for item, flat in zip(self.rendered, self._flat, strict=True)
+        ]
+
+
+class RequestWriter(Protocol):
+    """The writing direction of a protocol. Pure: the same messages give the same body."""
+
+    BUILT: frozenset[str]
+    """The keys of the body that are made from the conversation and that nobody else sets."""
+
+    def page(self, contract: Contract) -> Page:
+        """Return an empty page."""
+        ...
+
+    def sdk_arguments(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the same request as keyword arguments of the official SDK's call."""
+        ...
+
+
+def write(
+    writer: RequestWriter,
+    messages: Sequence[Outgoing],
+    contract: Contract,
+    *,
+    model: str | None,
+    system: Any = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    asked: Asked,
+) -> Written:
+    """Return a request that is written once, from its first message to its last."""
+    page = writer.page(contract)
+    page.add(messages)
+    return page.finish(model=model, system=system, tools=tools, asked=asked, copies=False)
+
+
+def copied(value: Any) -> Any:
+    """Return JSON as objects of one's own."""
+    kind = type(value)
+    if kind is dict:
+        return {name: copied(item) for name, item in value.items()}
+    if kind is list:
+        return [copied(item) for item in value]
+    return value
