@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BENCH  := .venv-bench
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint format types wheel clean
+.PHONY: help demo test test-long check lint format types wheel bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,16 +37,22 @@ types: $(VENV)/installed-dev ## strict types, tests included
 wheel: $(VENV)/installed-dev ## build it, install it alone, run the demo from elsewhere
 	@$(BIN)/python tools/try_wheel.py
 
+bench: $(BENCH)/installed ## beside the rivals and the floor, minutes; ONLY=turn for some of it
+	@$(BENCH)/bin/python -m benchmarks --write $(addprefix --only ,$(ONLY))
+
+bench-smoke: $(VENV)/installed-dev ## every benchmark once, tiny, without the rivals
+	@$(BIN)/python -m benchmarks --smoke
+
 clean: ## forget what was made here
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # Some systems ship Python without the part that puts pip into a new environment; pip itself
 # can do that from outside.
-$(VENV)/made:
+$(VENV)/made $(BENCH)/made:
 	@$(PYTHON) -c 'import sys; sys.exit("reasoning-store needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
-	  rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) && \
-	  $(PYTHON) -m pip --disable-pip-version-check --python $(BIN)/python install --quiet pip; }
+	@$(PYTHON) -m venv $(@D) 2>/dev/null || { \
+	  rm -rf $(@D) && $(PYTHON) -m venv --without-pip $(@D) && \
+	  $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet pip; }
 	@touch $@
 
 $(VENV)/installed: $(VENV)/made pyproject.toml
@@ -57,3 +64,9 @@ $(VENV)/installed-dev: $(VENV)/made pyproject.toml
 	@echo 'installing reasoning-store and its tools into $(VENV) ...'
 	@$(PIP) install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/installed
+
+$(BENCH)/installed: $(BENCH)/made pyproject.toml benchmarks/rivals.txt
+	@echo 'installing reasoning-store and the rivals into $(BENCH) ...'
+	@$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --editable '.[postgres]' --requirement benchmarks/rivals.txt
+	@touch $@

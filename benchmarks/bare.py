@@ -1,0 +1,213 @@
+"""The floor: the bare driver on our own tables, doing what has to be done and no more.
+
+It writes the rows that ours writes and reads the rows that ours reads, decodes the JSON
+that stands in them, and groups them into plain tuples: no digest, no check, no value of
+ours, no SQLAlchemy. A test holds that both read and write as many rows, with the same texts.
+
+The statements are written once; a driver's own mark of a parameter is put in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.conversation import SESSION, USAGE, Turn
+from reasoning_store.ledger.keys import session_key
+from reasoning_store.ledger.sqlite import library
+from reasoning_store.tokenizers import vocabularies
+
+KEY = session_key("", SESSION)
+Execute = Callable[[str, Sequence[Any]], Iterable[Any]]
+
+_RANGE = "WHERE session_key = ? AND branch = 1 AND position BETWEEN ? AND ? ORDER BY position"
+_HEADS = (
+    "SELECT position, id, role, status, created_at, origin, visible, exactness, shape, digest"
+    f" FROM messages {_RANGE}"
+)
+_BODIES = f"SELECT position, text, data FROM bodies {_RANGE}"
+_THINKING = (
+    "SELECT position, ordinal, tokens, source_field, thought, data"
+    f" FROM thinking_blocks {_RANGE}, ordinal"
+)
+_ROLES = f"SELECT position, role FROM messages {_RANGE}"
+_THOUGHTS = f"SELECT position, source_field, thought FROM thinking_blocks {_RANGE}, ordinal"
+
+Row = tuple[Any, str | None, Any, list[Any]]
+"""The columns of a message, its text, its decoded JSON, the rows of its thinking."""
+
+
+def connect(path: Path) -> Any:
+    """Open a file as durably as ours is, with the library that ours uses."""
+    connection = library().connect(str(path), isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode=WAL").fetchall()
+    connection.execute("PRAGMA synchronous=FULL").fetchall()
+    return connection
+
+
+def encode() -> Callable[[str], Sequence[int]]:
+    """Return tiktoken's own function, with the vocabulary loaded."""
+    encoding = vocabularies.load(vocabularies.VOCABULARIES["o200k_base"])
+    made: Callable[[str], Sequence[int]] = encoding.encode_ordinary
+    made("loaded")
+    return made
+
+
+def tokens(encoder: Callable[[str], Sequence[int]], turn: Turn) -> tuple[int, int, int]:
+    return len(encoder(turn.asked)), len(encoder(turn.thought)), len(encoder(turn.answered))
+
+
+# Reading
+
+
+def load(
+    execute: Execute, first: int, last: int, *, thinking: bool = True, mark: str = "?"
+) -> list[Row]:
+    """Return the messages of a range as plain tuples, one read a table."""
+    span = (KEY, first, last)
+    heads = execute(_HEADS.replace("?", mark), span)
+    bodies = execute(_BODIES.replace("?", mark), span)
+    thoughts = iter(execute(_THINKING.replace("?", mark), span) if thinking else ())
+    thought = next(thoughts, None)
+    loads = json.loads
+    rows: list[Row] = []
+    for head, (position, text, data) in zip(heads, bodies, strict=True):
+        mine = []
+        while thought is not None and thought[0] == position:
+            mine.append(thought)
+            thought = next(thoughts, None)
+        rows.append((head, text, None if data is None else loads(data), mine))
+    return rows
+
+
+def rendered(
+    execute: Execute, first: int, last: int, *, thinking: bool = True
+) -> list[dict[str, Any]]:
+    """Return the messages of a range as a Chat Completions request has them."""
+    span = (KEY, first, last)
+    roles = execute(_ROLES, span)
+    bodies = execute(_BODIES, span)
+    thoughts = iter(execute(_THOUGHTS, span) if thinking else ())
+    thought = next(thoughts, None)
+    loads = json.loads
+    messages: list[dict[str, Any]] = []
+    for (position, role), (_, text, data) in zip(roles, bodies, strict=True):
+        message = {"role": role, "content": text}
+        if data is not None and "blocks" in loads(data):
+            raise ValueError("the floor renders one text a message")
+        while thought is not None and thought[0] == position:
+            message[thought[1]] = thought[2]
+            thought = next(thoughts, None)
+        messages.append(message)
+    return messages
+
+
+def head(execute: Execute) -> int:
+    """Return the position of the last message."""
+    ((next_position,),) = execute(
+        "SELECT next_position FROM branches WHERE session_key = ? AND branch = 1", (KEY,)
+    )
+    return int(next_position) - 1
+
+
+# Writing
+
+_TAKE = """UPDATE branches SET next_position = next_position + 2,
+    sum_visible = sum_visible + ?, sum_portable = sum_portable + ?, turn_start = next_position,
+    last_thinking = next_position + 1
+    WHERE session_key = ? AND branch = 1
+    RETURNING next_position - 2, sum_visible, sum_portable"""
+_MESSAGE_COLUMNS = """session_key, branch, position, id, role, status, created_at, visible,
+    thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
+    sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
+    input, output, reasoning"""
+_INSERT_MESSAGE = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 24)})"
+_INSERT_BODY = "INSERT INTO bodies (session_key, branch, position, text, data) VALUES (?,?,?,?,?)"
+_INSERT_THINKING = """INSERT INTO thinking_blocks
+    (session_key, branch, position, ordinal, tokens, source_field, thought)
+    VALUES (?, 1, ?, 0, ?, 'reasoning_content', ?)"""
+_SAID = "UPDATE sessions SET updated_at = ?, sum_reasoning = sum_reasoning + ? WHERE session_key=?"
+_REPLY = json.dumps({"usage": USAGE, "finishReason": "stop"}, separators=(",", ":"))
+_DIGEST = bytes(16)
+
+
+def append(execute: Any, turn: Turn, counts: tuple[int, int, int], now: int) -> None:
+    """Write one turn within the caller's transaction."""
+    asked, thought, answered = counts
+    ((first, visible, portable),) = execute(_TAKE, (asked + answered + 8, thought, KEY)).fetchall()
+    shape = f'[[0,{thought},32,"reasoning_content"]]'
+    about = "complete", now
+    asking = (asked + 4, 0, 0, 0, None, _DIGEST)
+    after_asking = (visible - answered - 4, portable - thought, 0, first, 0, None, 0, 0)
+    replying = (answered + 4, thought, 0, 0, shape, _DIGEST)
+    after_replying = (visible, portable, 0, first, 0, first + 1, 0, 0)
+    unused, used = (None, None, None), (USAGE["input"], USAGE["output"], USAGE["reasoning"])
+    place = (KEY, 1, first, f"{now}-{first}", "user", *about)
+    execute(_INSERT_MESSAGE, (*place, *asking, *after_asking, *unused))
+    place = (KEY, 1, first + 1, f"{now}-{first + 1}", "assistant", *about)
+    execute(_INSERT_MESSAGE, (*place, *replying, *after_replying, *used))
+    execute(_INSERT_BODY, (KEY, 1, first, turn.asked, None))
+    execute(_INSERT_BODY, (KEY, 1, first + 1, turn.answered, _REPLY))
+    execute(_INSERT_THINKING, (KEY, first + 1, thought, turn.thought))
+    execute(_SAID, (now, USAGE["reasoning"], KEY))
+
+
+def write(connection: Any, turn: Turn, counts: tuple[int, int, int], now: int) -> None:
+    """Write one turn, durably."""
+    execute = connection.execute
+    execute("BEGIN IMMEDIATE")
+    append(execute, turn, counts, now)
+    execute("COMMIT")
+
+
+POSTGRES_TURN = f"""WITH old AS (
+    UPDATE branches SET next_position = next_position + 2,
+        sum_visible = sum_visible + %(visible)s, sum_portable = sum_portable + %(thought)s,
+        turn_start = next_position, last_thinking = next_position + 1
+    WHERE session_key = %(key)s AND branch = 1
+    RETURNING next_position - 2 AS first, sum_visible, sum_portable
+), made AS (
+    INSERT INTO messages ({_MESSAGE_COLUMNS})
+    SELECT %(key)s, 1, first, %(id)s::text || first, 'user', 'complete', %(now)s, %(asked)s, 0,
+        0, 0, NULL, %(digest)s, sum_visible - %(answered)s, sum_portable - %(thought)s, 0, first,
+        0, NULL::bigint, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint FROM old
+    UNION ALL
+    SELECT %(key)s, 1, first + 1, %(id)s::text || (first + 1), 'assistant', 'complete', %(now)s,
+        %(answered)s, %(thought)s, 0, 0, %(shape)s, %(digest)s, sum_visible, sum_portable, 0,
+        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s FROM old
+), in_bodies AS (
+    INSERT INTO bodies (session_key, branch, position, text, data)
+    SELECT %(key)s, 1, first, %(question)s::text, NULL::text FROM old
+    UNION ALL SELECT %(key)s, 1, first + 1, %(answer)s, %(reply)s FROM old
+), in_thinking AS (
+    INSERT INTO thinking_blocks
+        (session_key, branch, position, ordinal, tokens, source_field, thought)
+    SELECT %(key)s, 1, first + 1, 0, %(thought)s, 'reasoning_content', %(reasons)s FROM old
+), said AS (
+    UPDATE sessions SET updated_at = %(now)s, sum_reasoning = sum_reasoning + %(reasoning)s
+    WHERE session_key = %(key)s
+) SELECT first FROM old"""
+"""A turn in one statement, which psycopg prepares on the server by itself."""
+
+
+def postgres_turn(turn: Turn, counts: tuple[int, int, int], now: int) -> dict[str, Any]:
+    """Return the parameters of that statement."""
+    asked, thought, answered = counts
+    return {
+        "key": KEY,
+        "visible": asked + answered + 8,
+        "asked": asked + 4,
+        "answered": answered + 4,
+        "thought": thought,
+        "id": f"{now}-",
+        "now": now,
+        "digest": _DIGEST,
+        "shape": f'[[0,{thought},32,"reasoning_content"]]',
+        "question": turn.asked,
+        "reasons": turn.thought,
+        "answer": turn.answered,
+        "reply": _REPLY,
+        **USAGE,
+    }

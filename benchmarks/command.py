@@ -1,0 +1,147 @@
+"""The command: which workloads, how long, what is written, and how it ends.
+
+It ends with 1 when a promise was missed or could not be judged, so that "all green" can be
+asked of a shell; a smoke run judges nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from sqlalchemy import URL, create_engine
+
+from benchmarks import machine, page, picture, report, results
+from benchmarks.results import Row
+from benchmarks.running import Database, Storage, run
+from benchmarks.table import WORKLOADS
+from benchmarks.workload import Workload
+from tests.servers import server
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = _parser().parse_args(arguments)
+    chosen = [one for one in WORKLOADS if _asked_for(one.name, asked.only)]
+    if not chosen:
+        print("there is no such workload; there are:", file=sys.stderr)
+        print("\n".join(one.name for one in WORKLOADS), file=sys.stderr)
+        return 2
+    if asked.list:
+        print("\n".join(f"{one.name:24}{one.title}" for one in chosen))
+        return 0
+    rows, about = _measured(chosen, smoke=asked.smoke, seconds=asked.seconds)
+    if asked.smoke:
+        print(f"{len(rows)} of {len(chosen)} workloads work")
+        return int(len(rows) < len(chosen))
+    print(report.terminal(report.lines(rows)))
+    print("\n" + report.summary(rows))
+    if asked.write:
+        _write(rows, about)
+    return int(any(one != "green" for row in rows for one in results.verdicts(row)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="a workload, or how some begin"
+    )
+    parser.add_argument("--list", action="store_true", help="say which workloads there are")
+    parser.add_argument(
+        "--smoke", action="store_true", help="tiny sizes, once: shows that everything works"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="about what one size of one may take"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write the results, the picture and the page"
+    )
+    return parser
+
+
+def _asked_for(name: str, only: Sequence[str]) -> bool:
+    return not only or any(name.startswith(one) for one in only)
+
+
+def _measured(
+    chosen: Sequence[Workload], *, smoke: bool, seconds: float
+) -> tuple[list[Row], dict[str, object]]:
+    # The rivals tell of many things that are on their way out.
+    warnings.simplefilter("ignore")
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        memory = machine.memory_folder()
+        disk = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix=".bench-", dir=HERE.parent))
+        )
+        templates = stack.enter_context(tempfile.TemporaryDirectory(dir=memory))
+        # A run that judges nothing need not wait for a disk.
+        durable = memory if smoke and memory else disk
+        storage = Storage(memory or disk, durable, Path(templates))
+        database: Database | None = None
+        postgres: str | None = None
+        if any(one.server for one in chosen):
+            database, postgres = _found(stack, durable=not smoke)
+        for workload in chosen:
+            if workload.server and database is None:
+                print(f"{workload.name}: not measured, there is no PostgreSQL server here")
+                continue
+            print(f"{workload.name} ...", file=sys.stderr, flush=True)
+            measured = run(workload, storage, database=database, seconds=seconds, smoke=smoke)
+            rows.append(results.judged(workload, measured))
+    return rows, machine.described(memory_backed=memory is not None, postgres=postgres)
+
+
+def _found(stack: ExitStack, *, durable: bool) -> tuple[Database | None, str | None]:
+    """Return what makes databases, and the server's version; nothing where there is none."""
+    try:
+        url = stack.enter_context(server(durable=durable))
+    except ImportError:
+        return None, None
+    return stack.enter_context(_databases(url))
+
+
+@contextmanager
+def _databases(server: URL) -> Iterator[tuple[Database, str]]:
+    """Make databases on a server, and drop them in the end."""
+    admin = create_engine(server, isolation_level="AUTOCOMMIT")
+    made: list[str] = []
+
+    def create() -> str:
+        name = f"rs_bench_{len(made)}"
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE template0")
+        made.append(name)
+        return server.set(database=name).render_as_string(hide_password=False)
+
+    with admin.connect() as connection:
+        version = connection.exec_driver_sql("SHOW server_version").scalar_one()
+    try:
+        yield create, str(version).split()[0]
+    finally:
+        with admin.connect() as connection:
+            for name in made:
+                connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+        admin.dispose()
+
+
+def _write(rows: Sequence[Row], about: dict[str, object]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "latest.json"
+    order = [one.name for one in WORKLOADS]
+    found = results.merged(path, about, rows)
+    found["rows"] = sorted(
+        (row for row in found["rows"] if row["name"] in order),
+        key=lambda row: order.index(row["name"]),
+    )
+    path.write_text(results.as_text(found), "utf-8")
+    (RESULTS / "ratios.svg").write_text(picture.drawn(found["rows"]), "utf-8")
+    page.update(HERE.parent / "docs" / "benchmarks.md", found)

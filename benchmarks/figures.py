@@ -1,0 +1,99 @@
+"""What a row of figures says: how wide it is, its ratio to another, how it grows, a verdict.
+
+A ratio is taken round by round, ours over theirs in the same round, and then the median:
+what slows the machine for a while slows both, and leaves the ratio alone. A growth exponent
+is the slope of the figure over the size, both as logarithms: 1 is linear, 0 is flat.
+
+Pure arithmetic. It must not know a clock, a workload or a store.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Literal, TypeAlias
+
+NOISY = 0.30
+"""From here on the quartiles of a ratio lie too far apart, as a share of its median."""
+LINEAR = 1.10
+"""The exponent that still counts as linear: caches and memory bend a straight line."""
+FLAT = 0.10
+"""The exponent that still counts as flat: ten times the length costs a quarter more at most."""
+CLASS = 1.5
+"""A class of time is met by what takes up to this much of its figure: machines differ."""
+
+Verdict: TypeAlias = Literal["green", "red", "noisy", "unmeasured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The median of some figures, and the quartiles around it."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @property
+    def width(self) -> float:
+        """How far the quartiles lie apart, as a share of the median."""
+        return (self.high - self.low) / self.median if self.median else 0.0
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return the median and the quartiles of one figure or more."""
+    if len(values) == 1:
+        return Spread(values[0], values[0], values[0], 1)
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return Spread(middle, low, high, len(values))
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
+    """Return ours over theirs: round by round where both took turns."""
+    return spread([one / other for one, other in zip(ours, theirs, strict=True)])
+
+
+def best(rivals: Mapping[str, Sequence[float]]) -> str | None:
+    """Return which of the rivals has the smallest median, if there is any."""
+    return min(rivals, key=lambda name: median(rivals[name]), default=None)
+
+
+def verdict(measured: Spread, at_most: float) -> Verdict:
+    """Judge a ratio: noisy where it is too wide and the bound lies between its quartiles."""
+    if measured.width > NOISY and measured.low <= at_most < measured.high:
+        return "noisy"
+    return "green" if measured.median <= at_most else "red"
+
+
+def exponent(points: Mapping[int, float]) -> float | None:
+    """Return the slope of the best line through the logarithms; None of less than two sizes."""
+    if len(points) < 2:
+        return None
+    xs = [math.log(size) for size in points]
+    ys = [math.log(value) for value in points.values()]
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    up = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True))
+    return up / sum((a - x) ** 2 for a in xs)
+
+
+def last_exponent(points: Mapping[int, float]) -> float | None:
+    """Return the slope between the two largest sizes, where fixed costs are drowned."""
+    largest = sorted(points)[-2:]
+    return exponent({size: points[size] for size in largest})
+
+
+def growth(ours: Mapping[int, float], floor: Mapping[int, float], at_most: float) -> Verdict:
+    """Judge a growth by its steeper exponent, of all sizes or of the last step.
+
+    Where the floor itself grows faster on this machine (its caches are full), ours may grow
+    as fast as that.
+    """
+    slopes = [slope for slope in (exponent(ours), last_exponent(ours)) if slope is not None]
+    if not slopes:
+        return "unmeasured"
+    allowed = [at_most]
+    if at_most >= 1 and len(floor) > 1:
+        allowed += [slope + 0.05 for slope in (last_exponent(floor),) if slope is not None]
+    return "green" if max(slopes) <= max(allowed) else "red"

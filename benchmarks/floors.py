@@ -1,0 +1,210 @@
+"""The floors: each workload done by the bare driver, tiktoken alone, or a bare loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import count, cycle
+from threading import Lock
+from typing import Any
+
+import reasoning_store as rs
+from benchmarks import bare, ours
+from benchmarks.conversation import SESSION, Turn, prose, turns
+from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean
+
+_POOL = 128
+
+
+def _clock() -> Iterator[int]:
+    return count(int(time.time() * 1e6))
+
+
+def turn(*, counted: bool) -> Prepare:
+    """A turn written by the driver, its tokens counted by tiktoken or known before."""
+
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        encoder, pool, clock = bare.encode(), cycle(_counted()), _clock()
+        with closing(bare.connect(ours.filled(setting))) as connection:
+
+            def work() -> None:
+                one, known = next(pool)
+                counts = bare.tokens(encoder, one) if counted else known
+                bare.write(connection, one, counts, next(clock))
+
+            yield timed(work, setting.repeats)
+
+    return prepare
+
+
+def _counted() -> list[tuple[Turn, tuple[int, int, int]]]:
+    encoder = bare.encode()
+    return [(one, bare.tokens(encoder, one)) for one in turns(_POOL)]
+
+
+@contextmanager
+def turn_async(setting: Setting) -> Iterator[Sample]:
+    """The same in one hop to one thread."""
+    encoder, pool, clock = bare.encode(), cycle(turns(_POOL)), _clock()
+    with (
+        closing(bare.connect(ours.filled(setting))) as connection,
+        ThreadPoolExecutor(1) as thread,
+        asyncio.Runner() as runner,
+    ):
+
+        def work() -> None:
+            one = next(pool)
+            bare.write(connection, one, bare.tokens(encoder, one), next(clock))
+
+        async def several() -> float:
+            loop = asyncio.get_running_loop()
+            start = time.perf_counter()
+            for _ in range(setting.repeats):
+                await loop.run_in_executor(thread, work)
+            return (time.perf_counter() - start) / setting.repeats
+
+        yield lambda: runner.run(several())
+
+
+@contextmanager
+def writers(setting: Setting) -> Iterator[Sample]:
+    """Eight threads that count by themselves and share one connection and a lock."""
+    path = setting.folder / "chat.db"
+    with rs.Store(ours.url(path)) as store:
+        store.session(SESSION, create=True)
+    encoder, clock, lock = bare.encode(), _clock(), Lock()
+    with closing(bare.connect(path)) as connection:
+
+        def work(pool: Iterator[Turn]) -> None:
+            one = next(pool)
+            counts = bare.tokens(encoder, one)
+            with lock:
+                bare.write(connection, one, counts, next(clock))
+
+        pools = [cycle(turns(_POOL)) for _ in range(ours.WRITERS)]
+        yield ours.together(
+            [lambda pool=pool: work(pool) for pool in pools],  # type: ignore[misc]
+            setting.size,
+        )
+
+
+def load(*, thinking: bool) -> Prepare:
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        with closing(bare.connect(ours.filled(setting))) as connection:
+            yield timed_clean(
+                lambda: bare.load(connection.execute, 1, setting.size, thinking=thinking)
+            )
+
+    return prepare
+
+
+@contextmanager
+def usage(setting: Setting) -> Iterator[Sample]:
+    """The one row that any number about the head needs."""
+    read = """SELECT sum_visible, sum_portable, sum_portable_calls, opaque, turn_start,
+        last_thinking FROM branches WHERE session_key = ? AND branch = 1"""
+    with closing(bare.connect(ours.filled(setting))) as connection:
+        yield timed(
+            lambda: connection.execute(read, (bare.KEY,)).fetchall(),
+            len(ours.POLICIES) * setting.repeats,
+        )
+
+
+@contextmanager
+def recount(setting: Setting) -> Iterator[Sample]:
+    """Counting every text again, the history being at hand."""
+    encoder, history = bare.encode(), turns(setting.size)
+    yield timed(lambda: [bare.tokens(encoder, one) for one in history])
+
+
+def request_cold(*, thinking: bool) -> Prepare:
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        with closing(bare.connect(ours.filled(setting))) as connection:
+            yield timed_clean(
+                lambda: bare.rendered(connection.execute, 1, setting.size, thinking=thinking)
+            )
+
+    return prepare
+
+
+def request_next(*, thinking: bool) -> Prepare:
+    """A program that holds what it has rendered, and reads only what is new."""
+
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        encoder, pool, clock = bare.encode(), cycle(turns(_POOL)), _clock()
+        with closing(bare.connect(ours.filled(setting))) as connection:
+            execute = connection.execute
+            held = bare.rendered(execute, 1, setting.size, thinking=thinking)
+
+            def grow() -> list[dict[str, Any]]:
+                last = bare.head(execute)
+                held.extend(bare.rendered(execute, len(held) + 1, last, thinking=thinking))
+                return list(held)
+
+            def sample() -> float:
+                one = next(pool)
+                bare.write(connection, one, bare.tokens(encoder, one), next(clock))
+                return timed(grow)()
+
+            yield sample
+
+    return prepare
+
+
+@contextmanager
+def tokens(setting: Setting) -> Iterator[Sample]:
+    encoder, text = bare.encode(), prose(setting.size)
+    yield timed(lambda: len(encoder(text)), setting.repeats)
+
+
+@contextmanager
+def bytes_of_text(setting: Setting) -> Iterator[Sample]:
+    """What was said, in UTF-8 and nothing else."""
+    said = sum(len(part.encode()) for one in turns(setting.size) for part in one)
+    yield lambda: said / (2 * len(turns(setting.size)))
+
+
+# PostgreSQL
+
+
+def _psycopg(at: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(at.replace("postgresql+psycopg", "postgresql"), autocommit=True)
+
+
+def server_turn(*, counted: bool) -> Prepare:
+    """One statement in one round trip, prepared on the server."""
+
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        encoder, pool, clock = bare.encode(), cycle(_counted()), _clock()
+        with closing(_psycopg(ours.filled_server(setting))) as connection:
+
+            def work() -> None:
+                one, known = next(pool)
+                counts = bare.tokens(encoder, one) if counted else known
+                connection.execute(
+                    bare.POSTGRES_TURN, bare.postgres_turn(one, counts, next(clock))
+                ).fetchall()
+
+            yield timed(work, setting.repeats)
+
+    return prepare
+
+
+@contextmanager
+def server_load(setting: Setting) -> Iterator[Sample]:
+    with closing(_psycopg(ours.filled_server(setting))) as connection:
+
+        def execute(text: str, values: Any) -> Any:
+            return connection.execute(text, values).fetchall()
+
+        yield timed_clean(lambda: bare.load(execute, 1, setting.size, mark="%s"))

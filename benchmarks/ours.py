@@ -1,0 +1,261 @@
+"""Ours, doing each workload through the public names.
+
+Where a workload asks for what no public name says (counts given, thinking not read), the
+ledger is called as the faces call it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import reasoning_store as rs
+from benchmarks.conversation import SESSION, messages, prose
+from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Entry
+from reasoning_store.store import upgrade
+from reasoning_store.tokenizers import counter
+
+WRITERS = 8
+POLICIES: tuple[dict[str, Any], ...] = tuple(
+    {
+        "settings": {
+            "reasoning.includeInContext": include,
+            "reasoning.stripFromContext": strip,
+        },
+        **target,
+    }
+    for include in (False, True)
+    for strip in ("none", "all", "allButLast", "priorTurns")
+    for target in ({}, {"provider": "moonshot", "model": "kimi-k2-thinking"})
+)
+KEPT = {"reasoning.includeInContext": True}
+_BATCH = 500
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def fill(at: str, size: int) -> None:
+    """Make a conversation of so many messages."""
+    with rs.Store(at) as store:
+        session = store.session(SESSION, create=True)
+        pool = cycle(messages())
+        for start in range(0, size, _BATCH):
+            few = min(_BATCH, size - start)
+            batch = [message for _ in range((few + 1) // 2) for message in next(pool)]
+            session.append(batch[:few])
+
+
+def filled(setting: Setting) -> Path:
+    """Return a new file with a conversation of the setting's size."""
+    template = setting.templates / f"{setting.size}.db"
+    if not template.exists():
+        fill(url(template), setting.size)
+    path = setting.folder / "chat.db"
+    shutil.copy(template, path)
+    return path
+
+
+def filled_server(setting: Setting) -> str:
+    """Return the URL of a server's database with a conversation of the setting's size."""
+    upgrade(setting.server_url)
+    fill(setting.server_url, setting.size)
+    return setting.server_url
+
+
+# Writing
+
+
+def _turn_on(at: str, repeats: int) -> Iterator[Sample]:
+    with rs.Store(at) as store:
+        session = store.session(SESSION)
+        pool = cycle(messages())
+        yield timed(lambda: session.append(next(pool)), repeats)
+
+
+@contextmanager
+def turn(setting: Setting) -> Iterator[Sample]:
+    yield from _turn_on(url(filled(setting)), setting.repeats)
+
+
+@contextmanager
+def turn_on_server(setting: Setting) -> Iterator[Sample]:
+    yield from _turn_on(filled_server(setting), setting.repeats)
+
+
+@contextmanager
+def turn_counted_before(setting: Setting) -> Iterator[Sample]:
+    """A turn whose counts are known: what storing it costs."""
+    path = filled(setting)
+    with rs.Store(url(path)) as store:
+        pool = cycle(
+            [
+                [Entry(one, store._workings.counts(one, "o200k_base")) for one in pair]
+                for pair in messages()
+            ]
+        )
+    with Ledger.open(url(path)) as ledger:
+        row = ledger.get_session("", SESSION)
+        yield timed(lambda: ledger.append(row.key, row.current_branch, next(pool)), setting.repeats)
+
+
+@contextmanager
+def turn_async(setting: Setting) -> Iterator[Sample]:
+    path = filled(setting)
+    pool = cycle(messages())
+    with asyncio.Runner() as runner:
+        store = rs.AsyncStore(url(path))
+        runner.run(store.__aenter__())
+        session = runner.run(store.session(SESSION))
+
+        async def turns() -> float:
+            start = time.perf_counter()
+            for _ in range(setting.repeats):
+                await session.append(next(pool))
+            return (time.perf_counter() - start) / setting.repeats
+
+        yield lambda: runner.run(turns())
+        runner.run(store.close())
+
+
+@contextmanager
+def writers(setting: Setting) -> Iterator[Sample]:
+    """Eight threads on one store, each with a conversation of its own."""
+    with rs.Store(url(setting.folder / "chat.db")) as store:
+        sessions = [store.session(create=True) for _ in range(WRITERS)]
+        pools = [cycle(messages()) for _ in range(WRITERS)]
+        yield together(
+            [
+                lambda session=session, pool=pool: session.append(next(pool))  # type: ignore[misc]
+                for session, pool in zip(sessions, pools, strict=True)
+            ],
+            setting.size,
+        )
+
+
+def together(works: list[Callable[[], object]], each: int) -> Sample:
+    """Return a sample of threads that each do their work so many times, at once."""
+
+    def sample() -> float:
+        ready = Barrier(len(works) + 1)
+
+        def run(work: Callable[[], object]) -> None:
+            ready.wait()
+            for _ in range(each):
+                work()
+
+        threads = [Thread(target=run, args=(work,)) for work in works]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        start = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        return (time.perf_counter() - start) / (each * len(works))
+
+    return sample
+
+
+# Reading
+
+
+def _history_of(at: str) -> Iterator[Sample]:
+    with rs.Store(at) as store:
+        yield timed_clean(store.session(SESSION).history)
+
+
+@contextmanager
+def history(setting: Setting) -> Iterator[Sample]:
+    yield from _history_of(url(filled(setting)))
+
+
+@contextmanager
+def history_on_server(setting: Setting) -> Iterator[Sample]:
+    yield from _history_of(filled_server(setting))
+
+
+@contextmanager
+def history_stripped(setting: Setting) -> Iterator[Sample]:
+    with Ledger.open(url(filled(setting))) as ledger:
+        row = ledger.get_session("", SESSION)
+        yield timed_clean(lambda: ledger.history(row.key, row.current_branch, thinking=False))
+
+
+@contextmanager
+def usage(setting: Setting) -> Iterator[Sample]:
+    """The context usage under every policy, one after the other; a figure is one of them."""
+    with rs.Store(url(filled(setting))) as store:
+        session = store.session(SESSION)
+        policies = cycle(POLICIES)
+        every = len(POLICIES) * setting.repeats
+        yield timed(lambda: session.usage(limit=212_000, **next(policies)), every)
+
+
+def _request_settings(*, thinking: bool) -> dict[str, Any]:
+    return {"settings": KEPT} if thinking else {}
+
+
+def request_cold(*, thinking: bool) -> Prepare:
+    """The first request of a store that was just opened."""
+    asked = _request_settings(thinking=thinking)
+
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        path = filled(setting)
+
+        def sample() -> float:
+            with rs.Store(url(path)) as store:
+                session = store.session(SESSION)
+                return timed_clean(lambda: session.build_request(**asked))()
+
+        yield sample
+
+    return prepare
+
+
+def request_next(*, thinking: bool) -> Prepare:
+    """The next request, after one more turn; the turn itself is not in the figure."""
+    asked = _request_settings(thinking=thinking)
+
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        with rs.Store(url(filled(setting))) as store:
+            session = store.session(SESSION)
+            pool = cycle(messages())
+            session.build_request(**asked)
+
+            def sample() -> float:
+                session.append(next(pool))
+                return timed(lambda: session.build_request(**asked))()
+
+            yield sample
+
+    return prepare
+
+
+# The rest
+
+
+@contextmanager
+def tokens(setting: Setting) -> Iterator[Sample]:
+    text = prose(setting.size)
+    encoding = counter("o200k_base")
+    yield timed(lambda: encoding.count(text), setting.repeats)
+
+
+@contextmanager
+def bytes_on_disk(setting: Setting) -> Iterator[Sample]:
+    """The file's size for each message, after everything in the WAL is in it."""
+    path = filled(setting)
+    size = path.stat().st_size / setting.size
+    yield lambda: size

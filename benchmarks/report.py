@@ -1,0 +1,111 @@
+"""The table of ratios: as text on a terminal, as Markdown in the documentation.
+
+A line is one comparison: what was done, what ours cost, against whom, the ratio with its
+quartiles, what is promised, the verdict. Pure: rows in, text out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from benchmarks.figures import Verdict
+from benchmarks.results import Row, verdicts
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (0.0, "ns"))
+WORDS: Mapping[Verdict, str] = {
+    "green": "met",
+    "red": "MISSED",
+    "noisy": "too noisy to judge",
+    "unmeasured": "not measured",
+}
+
+
+class Line(NamedTuple):
+    """One line of the table, as text."""
+
+    work: str
+    ours: str
+    against: str
+    ratio: str
+    promised: str
+    verdict: str
+
+
+HEAD = Line("work", "ours", "against", "ratio (quartiles)", "at most", "verdict")
+
+
+def figure(value: float, unit: str) -> str:
+    """Return a figure as people say it."""
+    if unit == "bytes":
+        return f"{value:,.0f} B" if value < 1e6 else f"{value / 1e6:,.1f} MB"
+    scale, name = next((s, n) for s, n in _UNITS if value >= s)
+    return f"{value / (scale or 1e-9):.3g} {name}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2g}" if value < 0.095 else f"{value:.2f}"
+
+
+def lines(rows: Iterable[Row]) -> Iterator[Line]:
+    """Return the table, the rows in the order in which they are given."""
+    for row in rows:
+        yield from _of_row(row)
+
+
+def _of_row(row: Row) -> Iterator[Line]:
+    size = f"{row['at']:,}".replace(",", " ")
+    unit = row["unit"]
+    ours = figure(row["sizes"][str(row["at"])]["ours"]["median"], unit)
+    work = row["title"] if row["of"] == "processes" else f"{row['title']} ({size} {row['of']})"
+    for one in row["ratios"]:
+        verdict = WORDS[one["verdict"]] if one["verdict"] else ""
+        against = one["against"]
+        if "class" in one:
+            against = f"the class of {figure(one['class'], unit)}"
+        elif one.get("best"):
+            against = f"the best rival, {against}"
+        ratio = "-"
+        if "median" in one:
+            ratio = f"{_ratio(one['median'])} ({_ratio(one['low'])}..{_ratio(one['high'])})"
+        promised = "" if one["bound"] is None else _ratio(one["bound"])
+        yield Line(work, ours, against, ratio, promised, verdict)
+    if row["growth"] is not None:
+        yield _growth(row["growth"], row, ours)
+
+
+def _growth(growth: Mapping[str, Any], row: Row, ours: str) -> Line:
+    sizes = sorted(map(int, row["sizes"]))
+    span = f"{sizes[0]:,} to {sizes[-1]:,} {row['of']}".replace(",", " ")
+    exponent = f"n^{growth['exponent']:.2f}, last step n^{growth['last']:.2f}"
+    return Line(
+        f"{row['title']}, from {span}",
+        ours,
+        "its own growth",
+        exponent,
+        growth["promised"],
+        WORDS[growth["verdict"]],
+    )
+
+
+def terminal(table: Iterable[Line]) -> str:
+    """Return the table with its columns in line."""
+    rows = [HEAD, *table]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(HEAD))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def markdown(table: Iterable[Line]) -> str:
+    """Return the table as Markdown."""
+    rows = [HEAD, Line(*["---"] * len(HEAD)), *table]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def summary(rows: Iterable[Row]) -> str:
+    """Return how many promises were met, missed, and not to be judged."""
+    found = [verdict for row in rows for verdict in verdicts(row)]
+    counts = [(found.count(kind), word) for kind, word in WORDS.items()]
+    return ", ".join(f"{count} {word.lower()}" for count, word in counts if count)

@@ -1,0 +1,30 @@
+"""OpenAI Agents' ``SQLiteSession``: JSON rows, a thread for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from benchmarks.conversation import Turn, plain
+
+
+class _History:
+    def __init__(self, at: str, session: str) -> None:
+        self._session: Any = import_module("agents").SQLiteSession(session, at)
+
+    def items(self, turn: Turn) -> Sequence[Any]:
+        return plain(turn)
+
+    async def add(self, items: Sequence[Any]) -> None:
+        await self._session.add_items(items)
+
+    async def load(self) -> Sequence[Any]:
+        loaded: Sequence[Any] = await self._session.get_items()
+        return loaded
+
+    async def close(self) -> None:
+        self._session.close()
+
+
+open = _History

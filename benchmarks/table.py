@@ -1,0 +1,374 @@
+"""Every workload, as data: what is done, by whom, over which sizes, and what is promised.
+
+A bound is a figure of the design's table of speeds; a workload without one is shown so that
+its cost is known. To add a workload, add a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from benchmarks import bulk, chat_stream, floors, ours, process, rivals, tags
+from benchmarks.rivals import SQLALCHEMY_SESSION, SQLITE_SESSION, streams
+from benchmarks.workload import BEST, CLASS, FLOOR, Bound, Contender, Prepare, Workload
+
+KIB = 1024
+RECOUNTING = "counting again"
+
+
+def _ours(prepare: Prepare) -> Contender:
+    return Contender("ours", "ours", prepare)
+
+
+def _floor(prepare: Prepare, largest: int | None = None) -> Contender:
+    return Contender("floor", "floor", prepare, largest)
+
+
+def _other(name: str, prepare: Prepare, largest: int | None = None) -> Contender:
+    return Contender(name, "other", prepare, largest)
+
+
+def _if_installed(package: str, name: str, make: Callable[[], Prepare]) -> tuple[Contender, ...]:
+    return (Contender(name, "rival", make()),) if find_spec(package) is not None else ()
+
+
+def _tags(length: int) -> tuple[Contender, ...]:
+    return (
+        _ours(tags.driven(tags.ours, length)),
+        _floor(tags.driven(tags.floor, length)),
+        _other("ours, tags cut anywhere", tags.driven(tags.ours, length, whole_tags=False)),
+        *_if_installed(
+            "pydantic_ai",
+            streams.PYDANTIC_AI,
+            lambda: tags.driven(streams.pydantic_ai, length),
+        ),
+    )
+
+
+def _stream(kind: str) -> Workload:
+    return Workload(
+        name=f"stream-{kind}",
+        title=f"a chunk of a Chat Completions stream, {kind}",
+        of="chunks",
+        sizes=(500, 2_000, 8_000),
+        growth="flat",
+        contenders=(
+            _ours(chat_stream.driven(chat_stream.ours, kind)),
+            _floor(chat_stream.driven(chat_stream.floor, kind, plain=True)),
+            _other("ours, plain dicts", chat_stream.driven(chat_stream.ours, kind, plain=True)),
+            *_if_installed(
+                "litellm", streams.LITELLM, lambda: chat_stream.driven(streams.litellm, kind)
+            ),
+        ),
+    )
+
+
+_TURNS = rivals.contenders(rivals.turn, largest=100)
+_LENGTHS = (10, 100, 1_000, 10_000, 100_000)
+_TO_A_REQUEST = (SQLITE_SESSION, SQLALCHEMY_SESSION)
+_MOST_RIVALS_HOLD = 10_000
+
+
+def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Workload]:
+    cold = Workload(
+        name=f"request-{name}",
+        title=f"the first request after opening, {title}",
+        of="messages",
+        design="request of 10 000 messages, cold",
+        sizes=_LENGTHS,
+        judged=10_000,
+        growth="linear",
+        bounds=(Bound(1.5, FLOOR), Bound(0.3, BEST)),
+        contenders=(
+            _ours(ours.request_cold(thinking=thinking)),
+            _floor(floors.request_cold(thinking=thinking)),
+            *rivals.contenders(rivals.load_and_dump, _TO_A_REQUEST, largest=_MOST_RIVALS_HOLD),
+        ),
+    )
+    following = Workload(
+        name=f"request-next-{name}",
+        title=f"the next request, one turn later, {title}",
+        of="messages",
+        design="request of 10 000 messages, next one",
+        sizes=_LENGTHS,
+        judged=10_000,
+        growth="flat",
+        bounds=(Bound(2.0, FLOOR),),
+        rounds=(15, 60),
+        contenders=(
+            _ours(ours.request_next(thinking=thinking)),
+            _floor(floors.request_next(thinking=thinking)),
+        ),
+    )
+    return cold, following
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    Workload(
+        name="tags-4",
+        title="tag filter, a delta of 4 characters",
+        of="characters",
+        design="tag filter, 4-character deltas",
+        sizes=(16 * KIB, 128 * KIB, 2048 * KIB),
+        growth="flat",
+        bounds=(Bound(0.3e-6, CLASS), Bound(1 / 3, streams.PYDANTIC_AI)),
+        contenders=_tags(4),
+        smoke=(2 * KIB,),
+    ),
+    Workload(
+        name="tags-4096",
+        title="tag filter, a delta of 4 KB",
+        of="characters",
+        sizes=(256 * KIB, 2048 * KIB),
+        growth="flat",
+        contenders=_tags(4 * KIB),
+        repeats=5,
+        smoke=(16 * KIB,),
+    ),
+    Workload(
+        name="tags-hostile",
+        title="tag filter, a character of hostile texts",
+        of="characters",
+        sizes=(2_000, 20_000, 200_000),
+        growth="flat",
+        contenders=(_ours(tags.on_hostile),),
+        smoke=(200,),
+        rounds=(3, 9),
+    ),
+    _stream("text"),
+    _stream("reasoning"),
+    _stream("tagged"),
+    Workload(
+        name="turn",
+        title="a durable turn, counted",
+        of="messages before it",
+        design="durable turn on SQLite, counted",
+        sizes=(100, 10_000),
+        judged=100,
+        growth="linear",
+        storage="disk",
+        repeats=8,
+        rounds=(15, 40),
+        bounds=(
+            Bound(1.4, FLOOR),
+            Bound(1.2, SQLITE_SESSION.name),
+            Bound(0.35, SQLALCHEMY_SESSION.name),
+        ),
+        contenders=(_ours(ours.turn), _floor(floors.turn(counted=True)), *_TURNS),
+    ),
+    Workload(
+        name="turn-async",
+        title="a durable turn, counted, awaited",
+        of="messages before it",
+        sizes=(100,),
+        storage="disk",
+        repeats=8,
+        rounds=(15, 40),
+        contenders=(_ours(ours.turn_async), _floor(floors.turn_async), *_TURNS),
+    ),
+    Workload(
+        name="turn-uncounted",
+        title="a durable turn, its counts known",
+        of="messages before it",
+        sizes=(100,),
+        storage="disk",
+        repeats=8,
+        rounds=(15, 40),
+        contenders=(
+            _ours(ours.turn_counted_before),
+            _floor(floors.turn(counted=False)),
+            *_TURNS,
+        ),
+    ),
+    Workload(
+        name="turn-memory",
+        title="a turn where storage costs no waiting, its counts known",
+        of="messages before it",
+        sizes=(100, 10_000),
+        growth="linear",
+        repeats=20,
+        contenders=(
+            _ours(ours.turn_counted_before),
+            _floor(floors.turn(counted=False)),
+            *_TURNS,
+        ),
+    ),
+    Workload(
+        name="writers",
+        title="a durable turn, 8 writers at once",
+        of="turns a writer",
+        sizes=(8,),
+        storage="disk",
+        rounds=(9, 25),
+        contenders=(
+            _ours(ours.writers),
+            _floor(floors.writers),
+            *rivals.contenders(rivals.writers, _TO_A_REQUEST),
+        ),
+        smoke=(2,),
+    ),
+    Workload(
+        name="load",
+        title="a history loaded whole",
+        of="messages",
+        design="load 10 000 messages",
+        sizes=_LENGTHS,
+        judged=10_000,
+        growth="linear",
+        bounds=(Bound(1.4, FLOOR), Bound(0.6, BEST)),
+        contenders=(
+            _ours(ours.history),
+            _floor(floors.load(thinking=True)),
+            *rivals.contenders(rivals.load, largest=_MOST_RIVALS_HOLD),
+        ),
+    ),
+    Workload(
+        name="load-stripped",
+        title="a history loaded without its thinking",
+        of="messages",
+        design="load 10 000 messages, stripped",
+        sizes=_LENGTHS,
+        judged=10_000,
+        growth="linear",
+        bounds=(Bound(1.5, FLOOR), Bound(0.2, BEST)),
+        contenders=(
+            _ours(ours.history_stripped),
+            _floor(floors.load(thinking=False)),
+            *rivals.contenders(rivals.load, largest=_MOST_RIVALS_HOLD),
+        ),
+    ),
+    Workload(
+        name="usage",
+        title="context usage, one of 16 policies",
+        of="messages",
+        design="context usage, any policy",
+        sizes=_LENGTHS,
+        judged=10_000,
+        growth="flat",
+        bounds=(Bound(1 / 5_000, RECOUNTING),),
+        contenders=(
+            _ours(ours.usage),
+            _floor(floors.usage),
+            _other(RECOUNTING, floors.recount, 10_000),
+        ),
+        repeats=4,
+    ),
+    *_request("stripped", "thinking stripped", thinking=False),
+    *_request("kept", "thinking kept", thinking=True),
+    Workload(
+        name="import",
+        title="an import, a megabyte of lines",
+        of="MB",
+        sizes=(1, 10, 100),
+        growth="flat",
+        rounds=(2, 5),
+        contenders=(_ours(bulk.imported), _floor(bulk.bare_import)),
+        smoke=(1,),
+    ),
+    Workload(
+        name="memory",
+        title="memory held by a process that loads a history",
+        of="messages",
+        sizes=(100, 10_000),
+        unit="bytes",
+        rounds=(3, 3),
+        contenders=(
+            _ours(process.resident("ours", ours.filled)),
+            _floor(process.resident("floor", ours.filled)),
+            *rivals.contenders(rivals.held),
+        ),
+    ),
+    Workload(
+        name="start-import",
+        title="import of the package",
+        of="processes",
+        design="import of the package, `--version`",
+        sizes=(1,),
+        bounds=(Bound(0.150, CLASS),),
+        contenders=(
+            _ours(process.importing("reasoning_store")),
+            _floor(process.importing("")),
+            *_if_installed("agents", "OpenAI Agents", lambda: process.importing("agents")),
+            *_if_installed(
+                "langchain_community",
+                "LangChain",
+                lambda: process.importing("langchain_community.chat_message_histories.sql"),
+            ),
+        ),
+        smoke=(1,),
+    ),
+    Workload(
+        name="start-version",
+        title="`reasoning-store --version`",
+        of="processes",
+        design="import of the package, `--version`",
+        sizes=(1,),
+        bounds=(Bound(0.150, CLASS),),
+        contenders=(
+            _ours(process.started("-m", "reasoning_store", "--version")),
+            _floor(process.importing("")),
+        ),
+        smoke=(1,),
+    ),
+    Workload(
+        name="bytes",
+        title="bytes on disk, a message",
+        of="messages",
+        sizes=(10_000,),
+        unit="bytes",
+        rounds=(1, 1),
+        contenders=(
+            _ours(ours.bytes_on_disk),
+            _floor(floors.bytes_of_text),
+            *rivals.contenders(rivals.bytes_on_disk),
+        ),
+        smoke=(100,),
+    ),
+    Workload(
+        name="tokens",
+        title="counting the tokens of a text",
+        of="characters",
+        sizes=(1_000, 16_000, 256_000, 2_000_000),
+        growth="linear",
+        contenders=(
+            _ours(ours.tokens),
+            _floor(floors.tokens),
+            *_if_installed("litellm", streams.LITELLM, lambda: streams.counting),
+        ),
+        smoke=(1_000,),
+    ),
+    Workload(
+        name="postgres-turn",
+        title="a durable turn on PostgreSQL, counted",
+        of="messages before it",
+        design="PostgreSQL turn",
+        sizes=(100,),
+        server=True,
+        storage="disk",
+        repeats=8,
+        rounds=(15, 40),
+        bounds=(Bound(1.5, FLOOR), Bound(0.5, rivals.LANGCHAIN.name)),
+        contenders=(
+            _ours(ours.turn_on_server),
+            _floor(floors.server_turn(counted=True)),
+            _other("one statement, nothing counted", floors.server_turn(counted=False)),
+            *rivals.contenders(rivals.turn, rivals.ON_A_SERVER),
+        ),
+    ),
+    Workload(
+        name="postgres-load",
+        title="a history loaded from PostgreSQL",
+        of="messages",
+        design="PostgreSQL load 10 000",
+        sizes=(100, 1_000, 10_000),
+        growth="linear",
+        server=True,
+        bounds=(Bound(1.25, FLOOR), Bound(0.5, rivals.LANGCHAIN.name)),
+        contenders=(
+            _ours(ours.history_on_server),
+            _floor(floors.server_load),
+            *rivals.contenders(rivals.load, rivals.ON_A_SERVER),
+        ),
+    ),
+)

@@ -1,0 +1,416 @@
+"""The benchmarks measure what they say, and judge it as the documentation says."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine, func, select, table
+
+import reasoning_store as rs
+from benchmarks import bare, bulk, command, figures, machine, ours, page, picture, report, results
+from benchmarks.conversation import SESSION, messages, turns
+from benchmarks.figures import Spread
+from benchmarks.running import Storage, run
+from benchmarks.table import WORKLOADS
+from benchmarks.workload import CLASS, FLOOR, Bound, Contender, Sample, Setting, Workload
+from reasoning_store.ledger import sqlite
+from reasoning_store.ledger.ledger import Ledger
+
+TABLES = {name: table(name) for name in ("messages", "bodies", "thinking_blocks")}
+
+
+# The arithmetic
+
+
+def test_a_ratio_is_taken_round_by_round() -> None:
+    """A round that was slow for both leaves the ratio alone."""
+    assert figures.ratio([1.0, 50.0, 1.0], [2.0, 100.0, 2.0]) == Spread(0.5, 0.5, 0.5, 3)
+
+
+def test_a_ratio_of_sides_that_did_not_take_turns_is_refused() -> None:
+    """Figures that belong to no common round are not divided."""
+    with pytest.raises(ValueError, match="shorter"):
+        figures.ratio([1.0, 1.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        (Spread(1.39, 1.38, 1.41, 9), "green"),
+        (Spread(1.41, 1.38, 1.42, 9), "red"),
+        (Spread(1.3, 1.0, 1.6, 9), "noisy"),
+        (Spread(1.5, 1.0, 1.6, 9), "noisy"),
+        (Spread(0.5, 0.3, 0.9, 9), "green"),
+        (Spread(3.0, 2.0, 4.0, 9), "red"),
+    ],
+)
+def test_a_bound_is_judged_unless_it_lies_within_a_wide_spread(
+    measured: Spread, verdict: str
+) -> None:
+    """Noise excuses nothing that lies clearly on one side."""
+    assert figures.verdict(measured, 1.4) == verdict
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_an_exponent_is_the_power_of_the_size(power: float) -> None:
+    """Whatever the constant, the slope is the power."""
+    points = {size: 3e-6 * size**power for size in (10, 100, 1000)}
+
+    assert figures.exponent(points) == pytest.approx(power)
+    assert figures.last_exponent(points) == pytest.approx(power)
+
+
+def test_an_exponent_of_one_size_is_not_known() -> None:
+    """There is no slope through one point."""
+    assert figures.exponent({10: 1.0}) is None
+
+
+def test_growth_that_bends_upward_at_its_end_is_seen() -> None:
+    """Fixed costs at the small sizes do not hide the last step."""
+    bending = {10: 1.0, 100: 1.0, 1_000: 1.0, 10_000: 40.0}
+
+    assert figures.growth(bending, {}, figures.LINEAR) == "red"
+
+
+def test_growth_may_be_that_of_the_floor() -> None:
+    """Where the machine itself bends a straight line, nobody could do better."""
+    mine = {1_000: 1.0, 10_000: 14.0}
+
+    assert figures.growth(mine, {}, figures.LINEAR) == "red"
+    assert figures.growth(mine, {1_000: 0.5, 10_000: 7.0}, figures.LINEAR) == "green"
+
+
+def test_flat_is_flat_whatever_the_floor_does() -> None:
+    """A floor that grows is no excuse where nothing may grow."""
+    growing = {10: 1.0, 100: 10.0}
+
+    assert figures.growth(growing, growing, figures.FLAT) == "red"
+
+
+# The running
+
+
+def workload(
+    *prepared: tuple[str, Any], bounds: tuple[Bound, ...] = (), sizes: tuple[int, ...] = (10, 100)
+) -> Workload:
+    kinds: dict[str, Any] = {"ours": "ours", "floor": "floor"}
+    return Workload(
+        name="made-up",
+        title="a made-up work",
+        of="things",
+        sizes=sizes,
+        contenders=tuple(
+            Contender(name, kinds.get(name, "rival"), prepare) for name, prepare in prepared
+        ),
+        bounds=bounds,
+        growth="linear",
+        rounds=(4, 4),
+    )
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    for name in ("memory", "disk", "templates"):
+        (tmp_path / name).mkdir()
+    return Storage(tmp_path / "memory", tmp_path / "disk", tmp_path / "templates")
+
+
+def test_contenders_take_turns_and_the_first_go_of_each_is_not_counted(storage: Storage) -> None:
+    """Every round has each of them once, and another one first."""
+    order: list[str] = []
+
+    def named(name: str) -> Any:
+        @contextmanager
+        def prepare(setting: Setting) -> Iterator[Sample]:
+            def sample() -> float:
+                order.append(name)
+                return 1.0
+
+            yield sample
+
+        return prepare
+
+    work = workload(("ours", named("ours")), ("floor", named("floor")), sizes=(10,))
+    measured = run(work, storage, database=None, seconds=0)
+
+    assert order == ["ours", "floor"] + ["ours", "floor", "floor", "ours"] * 2
+    assert {name: len(values) for name, values in measured[10].items()} == {"ours": 4, "floor": 4}
+
+
+def test_a_contender_leaves_nothing_behind(storage: Storage) -> None:
+    """What was stored to be measured is gone afterwards."""
+
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        (setting.folder / "left").write_text("x")
+        yield lambda: 1.0
+
+    run(workload(("ours", prepare)), storage, database=None, seconds=0)
+
+    assert list(storage.memory.iterdir()) == []
+
+
+# The judging
+
+
+def measured(**by_name: float) -> dict[int, dict[str, list[float]]]:
+    return {
+        size: {name: [value * size] * 4 for name, value in by_name.items()} for size in (10, 100)
+    }
+
+
+def made_up(*bounds: Bound, **by_name: float) -> dict[str, Any]:
+    names = [(name, None) for name in by_name]
+    return results.judged(workload(*names, bounds=bounds), measured(**by_name))
+
+
+def test_the_best_rival_is_the_one_with_the_smallest_figure() -> None:
+    """A promise against the best is not kept by beating the worst."""
+    row = made_up(Bound(0.6, "best rival"), ours=1.0, slow=9.0, quick=1.2)
+
+    assert row["ratios"][0]["against"] == "quick"
+    assert row["ratios"][0]["verdict"] == "red"
+
+
+def test_a_promise_against_somebody_who_is_not_there_is_not_measured() -> None:
+    """Without the rivals no row is green by accident."""
+    row = made_up(Bound(0.6, "best rival"), Bound(0.5, "somebody"), ours=1.0, floor=1.0)
+
+    assert [one["verdict"] for one in row["ratios"][:2]] == ["unmeasured", "unmeasured"]
+
+
+def test_a_class_of_time_is_met_up_to_half_as_much_again() -> None:
+    """The one kind of promise that is not a ratio has room for another machine."""
+    assert made_up(Bound(90.0, CLASS), ours=1.0)["ratios"][0]["verdict"] == "green"
+    assert made_up(Bound(60.0, CLASS), ours=1.0)["ratios"][0]["verdict"] == "red"
+
+
+def test_a_missed_figure_is_red_in_the_table_and_on_the_page(tmp_path: Path) -> None:
+    """Nobody has to look for what is missed."""
+    row = made_up(Bound(1.4, FLOOR), ours=3.0, floor=1.0)
+    found = {"machine": {**machine.described(memory_backed=True, postgres=None)}, "rows": [row]}
+
+    assert "MISSED" in report.terminal(report.lines([row]))
+    assert "### What is missed" in page.written(found)
+
+
+def test_a_run_of_some_workloads_replaces_only_their_rows(tmp_path: Path) -> None:
+    """The rest of the results stand as they were measured."""
+    path = tmp_path / "latest.json"
+    old, new = made_up(ours=1.0), made_up(ours=2.0)
+    path.write_text(
+        results.as_text({"version": 1, "machine": {}, "rows": [old, {**old, "name": "other"}]})
+    )
+    rows = {row["name"]: row for row in results.merged(path, {}, [new])["rows"]}
+
+    assert rows["made-up"] == new
+    assert rows["other"] == {**old, "name": "other"}
+
+
+def test_the_page_keeps_what_stands_around_the_results(tmp_path: Path) -> None:
+    """Only the marked part is written anew, and a second time gives the same."""
+    path = tmp_path / "page.md"
+    path.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
+    found = {
+        "machine": machine.described(memory_backed=True, postgres="15.1"),
+        "rows": [made_up(Bound(1.4, FLOOR), ours=1.0, floor=1.0)],
+    }
+    page.update(path, found)
+    once = path.read_text()
+    page.update(path, found)
+
+    assert (once[:7], once[-7:]) == ("before\n", "\nafter\n")
+    assert "old" not in once
+    assert path.read_text() == once
+
+
+def test_the_machine_is_described_without_a_name_or_a_path() -> None:
+    """Results can be shown to anybody."""
+    told = str(machine.described(memory_backed=True, postgres=None))
+
+    assert platform.python_version() in told
+    assert socket.gethostname() not in told
+    assert "/" not in told
+
+
+def test_the_picture_is_svg_for_light_and_for_dark() -> None:
+    """It can be put into the README as it is."""
+    row = {**made_up(Bound(1.4, FLOOR), ours=1.0, floor=0.8, rival=2.0), "name": "turn"}
+    drawn = picture.drawn([row])
+    root = ElementTree.fromstring(drawn)
+
+    assert root.tag.endswith("svg")
+    assert "prefers-color-scheme: dark" in drawn
+    assert len([one for one in root.iter() if one.tag.endswith("rect")]) == 3
+
+
+# The workloads
+
+
+def test_every_workload_has_a_name_of_its_own() -> None:
+    """Results are kept by name."""
+    names = [one.name for one in WORKLOADS]
+
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("one", WORKLOADS, ids=lambda one: str(one.name))
+def test_ours_comes_first_and_what_is_promised_can_be_judged(one: Workload) -> None:
+    """Each workload has ours once, bounds where a row of the design is named, a judged size."""
+    assert [item.kind for item in one.contenders].count("ours") == 1
+    assert one.contenders[0].name == "ours"
+    assert bool(one.design) == bool(one.bounds)
+    assert one.judged_at in one.sizes
+
+
+def test_a_workload_that_is_not_there_is_named_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    """A typing error does not measure nothing and end well."""
+    assert command.main(["--only", "turm"]) == 2
+    assert "postgres-turn" in capsys.readouterr().err
+
+
+def test_a_smoke_run_works_through_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same code in its smallest form; CI runs all of them."""
+    assert command.main(["--smoke", "--only", "load"]) == 0
+    assert "2 of 2 workloads work" in capsys.readouterr().out
+
+
+# The floor is honest
+
+
+@pytest.fixture
+def conversation(sqlite_path: Path) -> Path:
+    """A conversation of 12 messages."""
+    ours.fill(f"sqlite:///{sqlite_path}", 12)
+    return sqlite_path
+
+
+def texts(message: rs.Message) -> tuple[str, str, list[str]]:
+    return message.role, message.text, [block.thought for block in message.thinking]
+
+
+def of_floor(rows: list[bare.Row]) -> list[tuple[str, str | None, list[str]]]:
+    return [(head[2], said, [thought[4] for thought in mine]) for head, said, _, mine in rows]
+
+
+def test_the_floor_reads_the_rows_that_ours_reads(conversation: Path) -> None:
+    """As many messages, the same texts, the JSON decoded."""
+    with rs.Store(f"sqlite:///{conversation}") as store:
+        mine = [one.message for one in store.session(SESSION).history()]
+    with closing(bare.connect(conversation)) as connection:
+        rows = bare.load(connection.execute, 1, 12)
+
+    assert of_floor(rows) == list(map(texts, mine))
+    assert [row[2]["usage"]["reasoning"] for row in rows[1::2]] == [
+        message.usage and message.usage.reasoning for message in mine[1::2]
+    ]
+
+
+def test_the_floor_without_thinking_reads_the_rows_that_ours_reads(conversation: Path) -> None:
+    """The thinking is left alone by both."""
+    with Ledger.open(f"sqlite:///{conversation}") as ledger:
+        row = ledger.get_session("", SESSION)
+        mine = ledger.history(row.key, row.current_branch, thinking=False)
+    with closing(bare.connect(conversation)) as connection:
+        rows = bare.load(connection.execute, 1, 12, thinking=False)
+
+    assert of_floor(rows) == [texts(one.message) for one in mine]
+
+
+@pytest.mark.parametrize("thinking", [True, False])
+def test_the_floor_of_a_request_makes_the_messages_of_the_request(
+    conversation: Path, thinking: bool
+) -> None:
+    """The same list of dicts, key by key."""
+    settings = ours.KEPT if thinking else {}
+    with rs.Store(f"sqlite:///{conversation}") as store:
+        body = store.session(SESSION).build_request(settings=settings).body
+    with closing(bare.connect(conversation)) as connection:
+        made = bare.rendered(connection.execute, 1, 12, thinking=thinking)
+
+    assert made == body["messages"]
+
+
+def rows_of(connect: Any) -> dict[str, int]:
+    with connect as connection:
+        return {
+            name: connection.execute(select(func.count()).select_from(of)).scalar_one()
+            for name, of in TABLES.items()
+        }
+
+
+def test_the_floor_writes_the_rows_that_ours_writes(conversation: Path) -> None:
+    """A turn of the driver's adds what a turn of ours adds, and ours reads it back."""
+    engine = create_engine(f"sqlite:///{conversation}", module=sqlite.library())
+    before = rows_of(engine.connect())
+    with rs.Store(f"sqlite:///{conversation}") as store:
+        store.session(SESSION).append(list(messages()[0]))
+    between = rows_of(engine.connect())
+    turn = turns(2)[0]
+    with closing(bare.connect(conversation)) as connection:
+        bare.write(connection, turn, bare.tokens(bare.encode(), turn), 1)
+    after = rows_of(engine.connect())
+    engine.dispose()
+    with rs.Store(f"sqlite:///{conversation}") as store:
+        session = store.session(SESSION)
+        last = session.history(limit=2)
+        counted = session.usage(settings=ours.KEPT).raw
+        built = session.build_request(settings=ours.KEPT).tokens.raw
+
+    assert {name: after[name] - between[name] for name in TABLES} == {
+        name: between[name] - before[name] for name in TABLES
+    }
+    assert [texts(one.message) for one in last] == list(map(texts, messages()[0]))
+    assert counted == built
+
+
+def test_the_floor_on_a_server_writes_and_reads_the_rows_that_ours_does(postgres_url: str) -> None:
+    """One statement adds what a turn of ours adds."""
+    ours.fill(postgres_url, 12)
+    engine = create_engine(postgres_url)
+    before = rows_of(engine.connect())
+    turn = turns(2)[0]
+    plain = postgres_url.replace("postgresql+psycopg", "postgresql")
+    with closing(psycopg.connect(plain, autocommit=True)) as connection:
+        counts = bare.tokens(bare.encode(), turn)
+        connection.execute(bare.POSTGRES_TURN, bare.postgres_turn(turn, counts, 1))
+        read = bare.load(
+            lambda sql, span: connection.execute(sql, span).fetchall(), 1, 14, mark="%s"
+        )
+    after = rows_of(engine.connect())
+    engine.dispose()
+    with rs.Store(postgres_url) as store:
+        mine = [one.message for one in store.session(SESSION).history()]
+
+    assert {name: after[name] - before[name] for name in TABLES} == {
+        "messages": 2,
+        "bodies": 2,
+        "thinking_blocks": 1,
+    }
+    assert of_floor(read) == list(map(texts, mine))
+
+
+def test_the_floor_of_an_import_writes_what_the_import_writes(tmp_path: Path) -> None:
+    """Both end with as many messages of the same texts."""
+    (tmp_path / "templates").mkdir()
+    setting = Setting(tmp_path, 1, 1, tmp_path / "templates")
+    lines = bulk.lines(setting)
+    with rs.Store(f"sqlite:///{tmp_path / 'ours.db'}") as store:
+        with lines.open(encoding="utf-8") as file:
+            store.import_lines(file)
+        mine = [one.message for one in store.session(SESSION).history()]
+    with rs.Store(f"sqlite:///{tmp_path / 'floor.db'}") as store:
+        store.session(SESSION, create=True)
+        bulk.write_bare(tmp_path / "floor.db", lines, bare.encode())
+        bares = [one.message for one in store.session(SESSION).history()]
+
+    assert len(mine) > 300
+    assert list(map(texts, bares)) == list(map(texts, mine))
