@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -317,7 +317,10 @@ class Sending:
         if provider is None and model is None and api is None and base_url is None:
             found = last or self._last_sent()
             return _target_of(found.sent if found is not None else {})
-        return target(provider, model, api, base_url)
+        names = (provider, model, api, base_url)
+        if all(name is None or isinstance(name, str) for name in names):
+            return _known_target(*names)
+        return target(*names)
 
     def _first_kept(self, settings: ReasoningSettings, to: Target, at: int | None) -> int:
         """Return the first position whose thinking the request behind ``at`` may carry.
@@ -425,5 +428,11 @@ def _stricter(policy: Policy) -> Iterator[ReasoningSettings]:
         yield now.model_copy(update={"strip_from_context": strip})
 
 
+# A conversation asks about the same few models, and each is matched against many patterns.
+_known_target = lru_cache(maxsize=256)(target)
+
+
 def _target_of(sent: Mapping[str, Any]) -> Target:
-    return target(sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl"))
+    return _known_target(
+        sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl")
+    )
