@@ -8,6 +8,7 @@ messages are equal. Snake case here is camel case in JSON; ``codec`` holds the m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -113,13 +114,25 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Which provider, api, model and address a message came from."""
+    """Which provider, api, model and address a message came from.
+
+    The address is a place and no login: a user and password in it, and a query, which may
+    hold a key, are left out.
+    """
 
     provider: str | None = None
     api: str | None = None
     model: str | None = None
     base_url: str | None = None
     response_id: str | None = None
+
+    def __post_init__(self) -> None:
+        url = self.base_url
+        if url is not None and _MORE_THAN_A_PLACE.search(url):
+            object.__setattr__(self, "base_url", _MORE_THAN_A_PLACE.sub("", url))
+
+
+_MORE_THAN_A_PLACE = re.compile(r"(?:(?<=//)|^(?!/))[^/?#]*@|[?#].*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,10 +105,15 @@ class FinishChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginChunk:
-    """Which response this is: its id and the model that answered."""
+    """Which response this is: its id and the model that answered.
+
+    ``metadata`` is what else the provider says of the response as a whole; it becomes the
+    message's ``providerMetadata``, a later value in place of an earlier one.
+    """
 
     response_id: str | None = None
     model: str | None = None
+    metadata: Metadata | None = None
     choice: int = 0
     type: Literal["origin"] = "origin"
 

@@ -58,10 +58,10 @@ class Reply:
     ) -> None:
         self._session = session
         self._workings = session._workings
-        self._sent = _sent(to, request)
         self._origin = Origin(
             provider=to.provider, api=to.contract.api, model=to.model, base_url=to.base_url
         )
+        self._sent = _sent(self._origin, request)
         self._key = idempotency_key
         self._normalizer = StreamNormalizer(
             to.provider, to.model, to.contract.api, base_url=to.base_url, tags=tags
@@ -171,12 +171,12 @@ class Reply:
             self.conflict = conflict
 
 
-def _sent(to: Target, request: Request | None) -> dict[str, Any]:
-    """Return what is kept of the request that a reply answers."""
+def _sent(to: Origin, request: Request | None) -> dict[str, Any]:
+    """Return what is kept of the request that a reply answers; its address holds no login."""
     sent: dict[str, Any] = {
         "provider": to.provider,
         "model": to.model,
-        "api": to.contract.api,
+        "api": to.api,
         "baseUrl": to.base_url,
     }
     if request is not None:

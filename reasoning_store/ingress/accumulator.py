@@ -40,7 +40,8 @@ from reasoning_store.chunks import (
     ToolCallChunk,
     UsageChunk,
 )
-from reasoning_store.ingress.jsonable import jsonable
+from reasoning_store.ingress.copies import Copies
+from reasoning_store.ingress.jsonable import is_json, jsonable
 
 
 @dataclass(slots=True)
@@ -61,7 +62,15 @@ class _Draft:
 class Accumulator:
     """The message of one choice, as far as it has come."""
 
-    __slots__ = ("_drafts", "_error", "_finish_reason", "_model", "_response_id", "_usage")
+    __slots__ = (
+        "_about",
+        "_drafts",
+        "_error",
+        "_finish_reason",
+        "_model",
+        "_response_id",
+        "_usage",
+    )
 
     def __init__(self) -> None:
         self._drafts: dict[int, _Draft] = {}
@@ -69,6 +78,7 @@ class Accumulator:
         self._finish_reason: str | None = None
         self._response_id: str | None = None
         self._model: str | None = None
+        self._about: dict[str, Any] = {}
         self._error: Any = None
 
     def add(self, chunk: Chunk) -> None:
@@ -87,11 +97,12 @@ class Accumulator:
         metadata: Mapping[str, Any],
     ) -> Message:
         """Return the message as it stands; ``counters`` that are zero are left out of it."""
-        tagged = [d for d in self._drafts.values() if d.metadata.get("sourceField") == tag_source]
-        copies = {id(draft) for draft in _copies(tagged, self._native(tag_source))}
+        copies = self._copies(tag_source)
         count = dict(counters)
         count["suppressedDuplicates"] = count.get("suppressedDuplicates", 0) + len(copies)
         notes = {**{name: n for name, n in count.items() if n}, **metadata}
+        if self._about:
+            notes["providerMetadata"] = jsonable(self._about)
         if self._error is not None:
             notes["error"] = jsonable(self._error)
         known = replace(origin, model=origin.model or self._model, response_id=self._response_id)
@@ -158,16 +169,24 @@ class Accumulator:
     def _origin(self, chunk: OriginChunk) -> None:
         self._response_id = self._response_id or chunk.response_id
         self._model = chunk.model or self._model
+        if chunk.metadata:
+            _merge(self._about, chunk.metadata)
 
     def _failed(self, chunk: ErrorChunk) -> None:
         self._error = chunk.raw
 
-    def _native(self, tag_source: str) -> list[str]:
-        return [
-            "".join(draft.pieces)
-            for draft in self._drafts.values()
-            if draft.kind is ThinkingBlock and draft.metadata.get("sourceField") != tag_source
-        ]
+    def _copies(self, tag_source: str) -> set[int]:
+        """Return which thoughts of the text a native field repeats."""
+        tagged: list[_Draft] = []
+        native: list[_Draft] = []
+        for draft in self._drafts.values():
+            if draft.kind is ThinkingBlock:
+                is_tagged = draft.metadata.get("sourceField") == tag_source
+                (tagged if is_tagged else native).append(draft)
+        if not tagged or not native:
+            return set()
+        copies = Copies(draft.pieces for draft in native)
+        return {id(draft) for draft in tagged if draft.pieces in copies}
 
     def _in_order(self) -> Iterator[_Draft]:
         """The blocks as they began, but the entries of one array together."""
@@ -211,11 +230,15 @@ def merged_usage(before: Usage | None, report: Usage) -> Usage:
 
 
 def parsed(arguments: str) -> Any:
-    """Return a call's arguments as a value, or ``None`` where the string is not JSON."""
+    """Return a call's arguments as a value, or ``None`` where the string is not JSON.
+
+    Python's parser also takes NaN, and more depth than it can always read back.
+    """
     try:
-        return json.loads(arguments) if arguments.strip() else {}
+        value = json.loads(arguments) if arguments.strip() else {}
     except (ValueError, RecursionError):
         return None
+    return value if is_json(value) else None
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
@@ -234,17 +257,6 @@ def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
     grown = dict(before)
     _merge(grown, more)
     return grown
-
-
-def _copies(tagged: list[_Draft], native: list[str]) -> Iterator[_Draft]:
-    """The tagged thoughts that the native field repeats, white space aside."""
-    if not tagged or not native:
-        return
-    folded = [" ".join(thought.split()) for thought in (*native, "".join(native))]
-    for draft in tagged:
-        thought = " ".join("".join(draft.pieces).split())
-        if thought and any(candidate.startswith(thought) for candidate in folded):
-            yield draft
 
 
 def _finished(draft: _Draft) -> Block | None:

@@ -51,6 +51,7 @@ class _Unit:
     metadata: Mapping[str, Any]
     said: list[str] = field(default_factory=list)
     key: int | None = None
+    ended: bool = False
 
 
 class Channels:
@@ -101,7 +102,7 @@ class Channels:
         self._blocks = 0
         self._native = False
         self._alias: str | None = None
-        self._last_alias: int | None = None
+        self._last_alias: _Unit | None = None
         self._loose: _Unit | None = None
         self._held: list[tuple[int | None, int]] = []
         self._units: dict[int, _Unit] = {}
@@ -187,7 +188,7 @@ class Channels:
         elif chunk.phase == "start" and not chunk.text:
             return
         if source in self._mirrors:
-            self._last_alias = unit.number
+            self._last_alias = unit
         if chunk.text or _says(metadata):
             self._delta(unit, chunk.text, metadata, out)
 
@@ -206,15 +207,11 @@ class Channels:
         """Take from a copy only what the first field did not carry, e.g. the signature."""
         if chunk.text:
             self._suppressed.add(f"field:{source}")
-        if not _says(chunk.metadata) or self._last_alias is None:
+        unit = self._last_alias
+        if not _says(chunk.metadata) or unit is None:
             return
         extra = {name: item for name, item in chunk.metadata.items() if name != "sourceField"}
-        still_open = [unit for unit in self._open() if unit.number == self._last_alias]
-        piece = self._piece("delta", self._last_alias, "", extra)
-        if still_open:
-            out.append(piece)
-        else:
-            self.late.append(piece)
+        (self.late if unit.ended else out).append(self._piece("delta", unit.number, "", extra))
 
     def _protocol_end(self, unit: _Unit | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
         if unit is None:
@@ -229,7 +226,7 @@ class Channels:
             if rest or _says(chunk.metadata):
                 self._delta(unit, rest, chunk.metadata, out)
         if chunk.metadata.get("sourceField") in self._mirrors:
-            self._last_alias = unit.number
+            self._last_alias = unit
         self._end(unit, out)
 
     def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> _Unit:
@@ -252,6 +249,7 @@ class Channels:
         out.append(self._piece("delta", unit.number, text, metadata))
 
     def _end(self, unit: _Unit, out: list[Chunk], *, interrupted: bool = False) -> None:
+        unit.ended = True
         if unit is self._loose:
             self._loose = None
         elif unit is self._tagged:

@@ -2,7 +2,8 @@
 
 A stream of dicts need not have come from JSON. What JSON has no form for is given one
 here, so that a reply can always be stored: bytes as base64 under ``$bytes_b64``, keys as
-strings, anything else by its own string form. What is JSON already is returned as it is.
+strings, a number that is none (NaN, infinity) and anything else by its own string form.
+What is JSON already is returned as it is.
 
 It knows JSON's types and nothing of messages.
 """
@@ -10,6 +11,7 @@ It knows JSON's types and nothing of messages.
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +25,10 @@ _WIDEST = 8_192
 def jsonable(value: Any, depth: int = 0) -> Any:
     """Return ``value`` if JSON can hold it, else the nearest value that JSON can."""
     kind = type(value)
-    if kind is str or kind is float or kind is bool or value is None:
+    if kind is str or kind is bool or value is None:
         return value
+    if kind is float:
+        return value if math.isfinite(value) else str(value)
     if kind is int:
         return value if value.bit_length() <= _WIDEST else hex(value)
     if depth >= _DEEPEST:
@@ -41,6 +45,16 @@ def jsonable(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return str(value)
     return _as_text(value)
+
+
+def is_json(value: Any, depth: int = 0) -> bool:
+    """Whether ``jsonable`` would return just this, of what Python's parser reads as JSON."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth < _DEEPEST and all(is_json(item, depth + 1) for item in inner)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or value.bit_length() <= _WIDEST
 
 
 def _as_text(value: Any) -> str:

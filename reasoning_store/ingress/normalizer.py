@@ -118,6 +118,7 @@ class StreamNormalizer:
             self._others = tuple(
                 self._build(choice, interrupted) for choice in sorted(self._choices) if choice
             )
+            self._choices.clear()  # the messages hold the text; the pieces are not kept beside
         return self._message
 
     @property
@@ -126,8 +127,11 @@ class StreamNormalizer:
         return self._others
 
     def snapshot(self) -> Message:
-        """Return what has arrived so far of the first choice, as an unfinished message."""
-        return self._build(0, interrupted=True)
+        """Return what has arrived so far of the first choice, as an unfinished message.
+
+        After ``finish`` it is the message itself.
+        """
+        return self._message if self._message is not None else self._build(0, interrupted=True)
 
     def _take(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         out: list[Chunk] = []

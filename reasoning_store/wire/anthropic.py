@@ -56,6 +56,10 @@ _SILENT: Final = frozenset(
 )
 
 
+_WHOLE: Final = ("container", "context_management", "stop_details", "stop_sequence")
+"""What belongs to the message as a whole: a container, for one, is named in the next request."""
+
+
 class Adapter:
     """The reader of one stream."""
 
@@ -73,6 +77,11 @@ class Adapter:
         # By index and kind: a delta that does not fit the block at its index is no part of it.
         self._open: dict[tuple[int, str], Block] = {}
         self._units = 0
+
+    def flush(self) -> list[Chunk]:
+        """Return the blocks of Anthropic's own that the stream did not live to end."""
+        left = [key for key in self._open if key[1] == "other"]
+        return [chunk for key in left for chunk in self._open.pop(key).stop()]
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         if kind_of(raw) in _SILENT:
@@ -95,12 +104,13 @@ class Adapter:
     def _message_start(self, event: Event) -> list[Chunk]:
         message = mapping(event, "message")
         wrong: list[Any] = []
-        return with_unread([*_origin(message, wrong), *_usage(message, wrong)], wrong)
+        named = [*_origin(message, wrong), *_about(message)]
+        return with_unread([*named, *_usage(message, wrong)], wrong)
 
     def _message_delta(self, event: Event) -> list[Chunk]:
         delta = mapping(event, "delta")
         wrong: list[Any] = []
-        chunks = _usage(event, wrong)
+        chunks = [*_about(delta), *_about(event), *_usage(event, wrong)]
         reason = delta.get("stop_reason")
         if isinstance(reason, str):
             chunks.append(FinishChunk(reason=reason))
@@ -175,6 +185,12 @@ def _origin(message: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
         wrong.append([response_id, model])
         return []
     return [OriginChunk(response_id=response_id, model=model)] if response_id or model else []
+
+
+def _about(holder: Mapping[str, Any]) -> list[Chunk]:
+    """Return what is said of the message as a whole and of none of its blocks."""
+    found = {name: plain(value) for name in _WHOLE if (value := holder.get(name)) is not None}
+    return [OriginChunk(metadata=found)] if found else []
 
 
 def _usage(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:

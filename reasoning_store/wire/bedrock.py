@@ -20,6 +20,7 @@ from reasoning_store.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
+    OriginChunk,
     TextChunk,
     UsageChunk,
 )
@@ -56,6 +57,10 @@ _REASONING: Final[Mapping[str, str]] = {
 """Which kind of block each member of a thought's delta adds to."""
 
 
+_WHOLE: Final = ("additionalModelResponseFields", "performanceConfig", "serviceTier", "trace")
+"""What belongs to the response as a whole, e.g. what a guardrail found in it."""
+
+
 class Adapter:
     """The reader of one stream."""
 
@@ -73,6 +78,11 @@ class Adapter:
         # By index and kind: a delta that does not fit the block at its index is no part of it.
         self._open: dict[tuple[int, str], Block] = {}
         self._units = 0
+
+    def flush(self) -> list[Chunk]:
+        """Return the blocks of Bedrock's own that the stream did not live to end."""
+        left = [key for key in self._open if key[1] == "other"]
+        return [chunk for key in left for chunk in self._open.pop(key).stop()]
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         event = plain(raw)
@@ -158,15 +168,17 @@ class Adapter:
         return chunks
 
     def _message_stop(self, event: Event) -> list[Chunk]:
-        reason = string(mapping(event, "messageStop"), "stopReason")
-        chunks: list[Chunk] = []
+        stop = mapping(event, "messageStop")
+        reason = string(stop, "stopReason")
+        chunks = _about(stop)
         for place in sorted({place for place, _ in self._open}):
             chunks += self._stop(place)
         return [*chunks, FinishChunk(reason=reason)]
 
     def _metadata(self, event: Event) -> list[Chunk]:
         wrong: list[Any] = []
-        return with_unread(_usage(mapping(event, "metadata"), wrong), wrong)
+        data = mapping(event, "metadata")
+        return with_unread([*_about(data), *_usage(data, wrong)], wrong)
 
     def _failed(self, event: Event) -> list[Chunk]:
         _, error = _member(event)
@@ -227,6 +239,12 @@ def _member(data: Any) -> tuple[str, Any]:
     return members.popitem()
 
 
+def _about(holder: Mapping[str, Any]) -> list[Chunk]:
+    """Return what is said of the response as a whole and of none of its blocks."""
+    found = {name: as_json(value) for name in _WHOLE if (value := holder.get(name)) is not None}
+    return [OriginChunk(metadata=found)] if found else []
+
+
 def _usage(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
     reported = holder.get("usage")
     if reported is None:
@@ -261,7 +279,7 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
             chunks += adapter.read_block(place, block)
         except (Malformed, RecursionError):
             wrong.append(block)
-    chunks += _usage(response, wrong)
+    chunks += [*_about(response), *_usage(response, wrong)]
     reason = response.get("stopReason")
     if isinstance(reason, str):
         chunks.append(FinishChunk(reason=reason))

@@ -185,15 +185,19 @@ class Adapter:
         metadata = {"citations": list(self._citations[index])}
         return [TextChunk(text="", content_index=index, metadata=metadata)]
 
+    def flush(self) -> list[Chunk]:
+        """Return the citations that wait: their text has ended, or will not any more."""
+        out = [chunk for index in sorted(self._cited) for chunk in self._cite(index)]
+        if self._apart:
+            out.append(BlockChunk(block=RawBlock(data={"citations": self._apart})))
+            self._apart = []
+        return out
+
     def _message_end(self, event: Event) -> list[Chunk]:
         named = self._message_start(event)
         delta = event.get("delta")
         delta = delta if isinstance(delta, Mapping) else {}
-        out = [*named, *(chunk for index in sorted(self._cited) for chunk in self._cite(index))]
-        if self._apart:
-            out.append(BlockChunk(block=RawBlock(data={"citations": self._apart})))
-            self._apart = []
-        out += _usage(delta.get("usage"))
+        out = [*named, *self.flush(), *_usage(delta.get("usage"))]
         if delta.get("error") is not None:
             return [*out, ErrorChunk(raw=event)]
         reason = delta.get("finish_reason")

@@ -42,6 +42,8 @@ _RESPONSE: Final = frozenset(
 """Any of these makes an object a response, or a chunk of one."""
 _SOURCES: Final = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 """Where a candidate's text comes from; kept with the text."""
+_WHOLE: Final = ("finishMessage", "safetyRatings")
+"""What is said of a candidate as a whole and of none of its parts."""
 
 
 class Adapter:
@@ -75,6 +77,13 @@ class Adapter:
             return [ErrorChunk(raw=as_json(event))]
         return thinking_events.parse_event(event, self._provider)
 
+    def flush(self) -> list[Chunk]:
+        """Return what was still arriving when the stream ended."""
+        return [
+            *(chunk for state in self._candidates.values() for chunk in state.cut_off_call()),
+            *self._interaction.flush(),
+        ]
+
     def _response(self, event: Mapping[str, Any]) -> list[Chunk]:
         candidates = event.get("candidates")
         if not isinstance(candidates, list | None):
@@ -96,6 +105,8 @@ class Adapter:
             if reason := _reason(candidate):
                 finishes.append(FinishChunk(reason=reason, choice=number))
         feedback = field(event, "promptFeedback")
+        if isinstance(feedback, Mapping) and feedback:
+            out.append(OriginChunk(metadata={"promptFeedback": as_json(feedback)}))
         if isinstance(feedback, Mapping) and (reason := text_of(field(feedback, "blockReason"))):
             finishes.append(FinishChunk(reason=reason))
         out += [*self._usage(event), *finishes]
@@ -126,6 +137,8 @@ class Adapter:
         for name in _SOURCES:
             if (value := field(candidate, name)) is not None:
                 out += state.about_text({name: as_json(value)})
+        if about := {name: as_json(value) for name in _WHOLE if (value := field(candidate, name))}:
+            out.append(OriginChunk(metadata=about, choice=number))
         if out:
             self._candidates[number] = state
         return out, good

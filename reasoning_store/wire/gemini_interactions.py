@@ -56,6 +56,10 @@ _OWNERS: Final[Mapping[str, str]] = {
 """Which kind of step a delta belongs to; a delta of any other type is named as its step."""
 
 
+_CUT_OFF: Final = frozenset({"thought", "function_call"})
+"""Steps that say what they have while it arrives."""
+
+
 @dataclass(slots=True)
 class _Step:
     """A step that has begun."""
@@ -100,6 +104,11 @@ class Reader:
             return step(self, event)
         except (Malformed, RecursionError):
             return unknown(event)
+
+    def flush(self) -> list[Chunk]:
+        """Return what waited for the end of its step; a thought or a call is just cut off."""
+        left = [index for index, step in self._steps.items() if step.type not in _CUT_OFF]
+        return [chunk for index in left for chunk in self._close(index)]
 
     # Events
 

@@ -108,6 +108,15 @@ class Candidate:
             )
         ]
 
+    def cut_off_call(self) -> list[Chunk]:
+        """Return what came of a call that was not completed, as JSON that breaks off."""
+        call, self._call = self._call, None
+        arrived = call.pieces.value() if call is not None else None
+        if call is None or not arrived:
+            return []
+        text = json.dumps(arrived, ensure_ascii=False, separators=(",", ":"))
+        return [ToolCallChunk(index=call.index, arguments=text[:-1], choice=self._choice)]
+
     def _think(self, text: str, seal: str | None) -> list[Chunk]:
         if not text and not seal:
             return []
@@ -284,6 +293,7 @@ _SNAKE: Final = {
         "displayName",
         "fileData",
         "fileUri",
+        "finishMessage",
         "finishReason",
         "functionCall",
         "groundingMetadata",
@@ -294,6 +304,7 @@ _SNAKE: Final = {
         "promptFeedback",
         "promptTokenCount",
         "responseId",
+        "safetyRatings",
         "thoughtSignature",
         "thoughtsTokenCount",
         "urlContextMetadata",

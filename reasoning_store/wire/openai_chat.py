@@ -30,6 +30,8 @@ _MOST_CHOICES: Final = 128
 """As many as the API gives; more would be memory that nobody asked for."""
 _SILENT: Final = frozenset({"content_filter_results", "content_filter_offsets"})
 """What Azure sends in a choice without a delta."""
+_WHOLE: Final = ("citations", "provider", "search_results")
+"""What hosts say of the response as a whole; they repeat it in every event, the last included."""
 
 _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "input": (("prompt_tokens",), ("input_tokens",)),
@@ -163,6 +165,7 @@ class Adapter:
 
     def _beside(self, event: Mapping[str, Any], out: list[Chunk], bad: list[Any]) -> None:
         """What stands beside the choices: usage, and an error; Groq has a place of its own."""
+        out += _about(event)
         groq = opened(event.get("x_groq"))
         for holder in (event, groq if isinstance(groq, dict) else {}):
             _read_usage(holder.get("usage"), self._contract, out, bad)
@@ -193,6 +196,7 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
         choice.read(message, out, bad)
         choice.finish(reason if isinstance(reason, str) else None, out)
         _read_error(item.get("error"), choice.index, out, bad)
+    out += _about(response)
     _read_usage(response.get("usage"), contract, out, bad)
     _read_error(response.get("error"), 0, out, bad)
     return [*out, UnknownChunk(raw=_kept(bad, out, body))] if bad else out
@@ -228,6 +232,12 @@ def _is_beside(
     if total is not None and total in (spent, spent + (counts["reasoning"] or 0)):
         return total != spent
     return contract.reasoning_beside_output
+
+
+def _about(event: Mapping[str, Any]) -> list[Chunk]:
+    """Return what an event says of the response as a whole and of none of its choices."""
+    found = {name: plain(value) for name in _WHOLE if (value := event.get(name))}
+    return [OriginChunk(metadata=found)] if found else []
 
 
 def _read_usage(raw: Any, contract: Contract, out: list[Chunk], bad: list[Any]) -> None:

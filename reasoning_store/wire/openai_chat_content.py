@@ -34,19 +34,29 @@ _BASE64: Final = ";base64"
 class Content:
     """What one choice says. ``whole`` says that it does not come in pieces."""
 
-    __slots__ = ("_annotations", "_audio", "_choice", "_provider", "_sound", "_whole")
+    __slots__ = (
+        "_annotations",
+        "_audio",
+        "_choice",
+        "_provider",
+        "_references",
+        "_sound",
+        "_whole",
+    )
 
     def __init__(self, provider: str, choice: int, *, whole: bool) -> None:
         self._provider = provider
         self._choice = choice
         self._whole = whole
         self._annotations: list[Any] = []
+        self._references: list[Any] = []
         self._audio: dict[str, Any] = {}
         self._sound: list[bytes] = []
 
     def read(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
         """``content``: a string, or a list of parts."""
         if isinstance(value, str):
+            self._references = []
             out.append(TextChunk(text=value, choice=self._choice))
             return
         for raw in value if isinstance(value, list) else [value]:
@@ -118,7 +128,10 @@ class Content:
     # --- parts --------------------------------------------------------------------------
 
     def _part(self, part: Metadata, out: list[Chunk]) -> None:
-        read = _PARTS.get(str(part.get("type")))
+        kind = str(part.get("type"))
+        if kind != "thinking":
+            self._references = []
+        read = _PARTS.get(kind)
         if read is None or not read(self, part, out):
             out.append(BlockChunk(block=RawBlock(data=part), choice=self._choice))
 
@@ -156,13 +169,17 @@ class Content:
         text = "".join(piece for piece in texts if piece)
         about: dict[str, Any] = {**_SOURCE}
         if others := [piece for piece, read in zip(pieces, texts, strict=True) if read is None]:
-            about["providerMetadata"] = {"references": others}
+            # The list itself is handed out, and grows with the thought.
+            self._references += others
+            about["providerMetadata"] = {"references": self._references}
         if signature:
             about["signature"] = signature
         if text or len(about) > 1:
             out.append(self._thought(about, text, "end" if self._whole else "delta"))
         if signature and not self._whole:
             out.append(self._thought(_SOURCE, "", "end"))
+        if signature or self._whole:
+            self._references = []
         return True
 
     def _redacted(self, part: Metadata, out: list[Chunk]) -> bool:

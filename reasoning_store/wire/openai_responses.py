@@ -29,6 +29,7 @@ from reasoning_store.wire.openai_responses_names import (
     RESPONSE,
     SILENT,
     TEXTS,
+    WHOLE,
 )
 from reasoning_store.wire.openai_responses_output import Address, Output, address
 from reasoning_store.wire.reading import (
@@ -197,7 +198,7 @@ class Adapter:
             chunks += self._fill(output, wrong)
         elif output is not None:
             wrong.append(output)
-        chunks += self._usage(response.get("usage"), wrong)
+        chunks += [*self._about(response), *self._usage(response.get("usage"), wrong)]
         error = plain(response.get("error"))
         if isinstance(error, Mapping) or ended == "failed":
             chunks.append(ErrorChunk(raw=error or {"status": "failed"}))
@@ -214,6 +215,11 @@ class Adapter:
             return []
         self._named = True
         return [OriginChunk(response_id=response_id, model=model)]
+
+    def _about(self, response: Mapping[str, Any]) -> list[Chunk]:
+        """Return what is said of the response as a whole and of none of its items."""
+        found = {name: plain(value) for name in WHOLE if (value := response.get(name))}
+        return [OriginChunk(metadata=found)] if found else []
 
     def _fill(self, listed: list[Any], wrong: list[Any]) -> list[Chunk]:
         items: dict[int, Mapping[str, Any]] = {}

@@ -189,7 +189,11 @@ class Item:
     def complete(
         self, data: Mapping[str, Any], wrong: list[Any], unit: Callable[[], int]
     ) -> list[Chunk]:
-        """Take in the whole item, which ends it. Parts that cannot be read go to ``wrong``."""
+        """Take in the whole item, which ends it. Parts that cannot be read go to ``wrong``.
+
+        Where nothing of it could be read, it is as if nobody had spoken.
+        """
+        good = len(wrong)
         if self.kind == "reasoning":
             chunks = self._complete_reasoning(data, wrong)
         elif self.kind == "message" and data.get("role", "assistant") == "assistant":
@@ -198,6 +202,8 @@ class Item:
             chunks = self._complete_call(data, wrong)
         else:
             chunks = [BlockChunk(block=RawBlock(data=dict(data)))]
+        if not chunks and len(wrong) > good:
+            return []
         self.done = True
         self._parts.clear()
         self.arguments.pieces.clear()

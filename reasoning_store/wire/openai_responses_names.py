@@ -39,6 +39,9 @@ RESPONSE: Final[Mapping[str, type]] = {"id": str, "status": str, "output": list}
 ERROR: Final[Mapping[str, type]] = {"message": str, "code": str, "error": dict}
 """Any of these makes an object an error."""
 
+WHOLE: Final = ("conversation", "metadata", "previous_response_id")
+"""What belongs to the response as a whole and to none of its items."""
+
 SILENT: Final = frozenset(
     f"response.{name}"
     for name in (

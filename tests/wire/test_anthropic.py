@@ -704,3 +704,49 @@ def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
     assert adapter.can_handle(None, "Anthropic")
     assert not adapter.can_handle("claude-opus-5", "openrouter")
     assert not adapter.can_handle("claude-opus-5", None)
+
+
+def test_what_is_said_of_the_message_as_a_whole_is_kept_with_it() -> None:
+    """A container is named in the next request, and belongs to no block."""
+    container = {"id": "container_1", "expires_at": "2026-11-18T12:00:00Z"}
+    edits = {"applied_edits": [{"type": "clear_thinking_20251015", "cleared_thinking_turns": 1}]}
+    events = [
+        {"type": "message_start", "message": {"id": "msg_1", "content": [], "container": None}},
+        {
+            "type": "message_delta",
+            "delta": {
+                "stop_reason": "stop_sequence",
+                "stop_sequence": "##",
+                "container": container,
+            },
+            "context_management": edits,
+        },
+    ]
+    body = {
+        "id": "msg_1",
+        "content": [],
+        "stop_reason": "stop_sequence",
+        "stop_sequence": "##",
+        "container": container,
+        "context_management": edits,
+    }
+    kept = {"container": container, "stop_sequence": "##", "context_management": edits}
+
+    for message in (streamed(events), whole(body)):
+        assert message.metadata == {"providerMetadata": kept}
+        assert message.origin is not None
+        assert message.origin.response_id == "msg_1"
+
+
+def test_a_block_of_a_hosted_tool_that_was_cut_off_is_kept() -> None:
+    """It is said whole at its end, and the stream has none: what came of it is there."""
+    block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    piece = {"type": "input_json_delta", "partial_json": '{"query": "Os'}
+    events = [
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": piece},
+    ]
+
+    assert streamed(events, interrupted=True).blocks == (
+        RawBlock(data=block, provider_metadata={"deltas": [piece]}),
+    )

@@ -700,3 +700,29 @@ def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
     assert adapter.can_handle(None, "bedrock")
     assert not adapter.can_handle(MODEL, "anthropic")
     assert not adapter.can_handle(MODEL, None)
+
+
+def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
+    """Fields that were asked for by path, and what a guardrail found, belong to no block."""
+    fields, trace = {"stop_sequence": "##"}, {"guardrail": {"modelOutput": ["x"]}}
+    events = [
+        {"messageStop": {"stopReason": "end_turn", "additionalModelResponseFields": fields}},
+        {"metadata": {"metrics": {"latencyMs": 1}, "trace": trace}},
+    ]
+    body = whole(stopReason="end_turn", additionalModelResponseFields=fields, trace=trace)
+    kept = {"additionalModelResponseFields": fields, "trace": trace}
+
+    assert streamed(events).metadata == body.metadata == {"providerMetadata": kept}
+
+
+def test_a_block_of_a_hosted_tool_that_was_cut_off_is_kept() -> None:
+    """It is said whole at its end, and the stream has none: what came of it is there."""
+    start = {"toolUseId": "t1", "name": "nova_grounding", "type": "server_tool_use"}
+    events = [
+        {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": start}}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '{"q'}}}},
+    ]
+
+    assert streamed(events, interrupted=True).blocks == (
+        RawBlock(data={"toolUse": {**start, "input": '{"q'}}),
+    )

@@ -224,7 +224,7 @@ def test_unknown_content_is_kept_as_it_came() -> None:
             },
             (21, 31, 5),
         ),
-        ({"tokens": {"output_tokens": float("nan")}}, (None, None, None)),
+        ({"tokens": {"output_tokens": "many"}}, (None, None, None)),
         ({}, (None, None, None)),
     ],
     ids=["floats", "only billed", "both", "no numbers", "empty"],
@@ -250,6 +250,23 @@ def test_message_names_itself_and_its_end() -> None:
     assert message.origin is not None
     assert message.origin.response_id == "m1"
     assert message.finish_reason == "COMPLETE"
+
+
+def test_citations_of_a_text_that_was_cut_off_are_kept() -> None:
+    """They wait for the end of their text, and the stream has none."""
+    citation = {"start": 0, "end": 4, "text": "Oslo", "content_index": 0, "type": "TEXT_CONTENT"}
+    plan = {"start": 0, "end": 4, "text": "Plan", "type": "PLAN"}
+    events = [
+        content("start", 0, type="text", text=""),
+        content("delta", 0, text="Oslo is"),
+        event("citation-start", 0, citations=citation),
+        event("citation-start", 1, citations=plan),
+    ]
+
+    assert streamed(events).blocks == (
+        TextBlock(text="Oslo is", provider_metadata={"citations": [citation]}),
+        RawBlock(data={"citations": [plan]}),
+    )
 
 
 def test_error_at_the_end_interrupts() -> None:

@@ -583,3 +583,30 @@ def test_contract_holds_wherever_the_protocol_is_spoken(provider: str) -> None:
     assert message.text == "<think>a</think>"
     assert message.usage is not None
     assert message.usage.output == 30
+
+
+def test_a_call_that_was_cut_off_keeps_the_arguments_that_came() -> None:
+    """They are JSON that breaks off, so that nobody takes them for the whole."""
+    piece = {"jsonPath": "$.where.city", "stringValue": "Os", "willContinue": True}
+    events = [
+        chunk(call("f", id="c1", willContinue=True)),
+        chunk(call(partialArgs=[piece], willContinue=True)),
+    ]
+
+    assert streamed(events).tool_calls == (
+        ToolCallBlock(id="c1", name="f", arguments='{"where":{"city":"Os"}'),
+    )
+
+
+def test_what_is_said_of_the_answer_as_a_whole_is_kept_with_it() -> None:
+    """Why an answer was stopped or refused belongs to no part of it."""
+    ratings = [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}]
+    stopped = chunk(
+        text("a"),
+        candidate={"finishReason": "SAFETY", "finishMessage": "why", "safetyRatings": ratings},
+    )
+    refused = {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": ratings}}
+
+    kept = {"finishMessage": "why", "safetyRatings": ratings}
+    assert streamed([stopped]).metadata == whole(stopped).metadata == {"providerMetadata": kept}
+    assert streamed([refused]).metadata == {"providerMetadata": refused}

@@ -328,3 +328,19 @@ def test_interaction_without_steps_is_refused() -> None:
     """A running interaction has no answer yet."""
     with pytest.raises(WireError):
         parse_response({"object": "interaction", "status": "in_progress"}, CONTRACT)
+
+
+def test_what_waited_for_the_end_of_its_step_is_kept_when_the_stream_dies() -> None:
+    """A text's annotations and a server's own step are said at their end, which never came."""
+    note = {"type": "url_citation", "url": "u"}
+    events = [
+        start(0, {"type": "model_output"}),
+        delta(0, "text", text="Oslo"),
+        delta(0, "text_annotation_delta", annotations=[note]),
+        start(1, {"type": "google_search_call", "id": "g1", "queries": ["Oslo"]}),
+    ]
+
+    assert streamed(events).blocks == (
+        TextBlock(text="Oslo", provider_metadata={"annotations": [note]}),
+        RawBlock(data={"type": "google_search_call", "id": "g1", "queries": ["Oslo"]}),
+    )

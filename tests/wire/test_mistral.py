@@ -217,3 +217,14 @@ def test_a_whole_answer_gives_its_chunks_in_order() -> None:
     found = mistral.parse_response(body, contracts.resolve("mistral"))
 
     assert [type(chunk) for chunk in found[1:]] == [ReasoningChunk, TextChunk, FinishChunk]
+
+
+def test_references_of_one_thought_come_in_several_chunks() -> None:
+    """Each is kept, in order, with the thought that it stood in and no other."""
+    normalizer = StreamNormalizer(provider="mistral")
+    first, second, third = ({"type": "reference", "reference_ids": [n]} for n in (1, 2, 3))
+    for content in ([thinking("A", first)], [thinking(second, "B")], "So", [thinking(third, "C")]):
+        normalizer.feed({"choices": [{"index": 0, "delta": {"content": content}}]})
+
+    kept = [block.provider_metadata for block in normalizer.finish().thinking]
+    assert kept == [{"references": [first, second]}, {"references": [third]}]

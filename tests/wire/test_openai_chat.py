@@ -926,3 +926,16 @@ def test_a_call_whose_id_comes_behind_its_name_is_one_call() -> None:
 def test_a_fragment_of_nothing_is_no_call(field: dict[str, Any]) -> None:
     """Hosts send empty ones along."""
     assert chunks(delta(**field)) == []
+
+
+def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
+    """Search results of Perplexity and xAI, and whom OpenRouter asked, belong to no choice."""
+    about_it = {"provider": "Anthropic", "citations": ["https://example.org"]}
+    usage = {"usage": {"completion_tokens": 1}}
+    event = delta(content="a") | about_it
+
+    for message in (
+        streamed(event, event | usage),
+        whole(response(content="a") | about_it),
+    ):
+        assert message.metadata == {"providerMetadata": about_it}

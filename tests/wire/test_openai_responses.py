@@ -1076,3 +1076,29 @@ def test_tool_call_chunks_stream_as_they_come() -> None:
         (None, '{"city":"Oslo"}', False),
         ("get_weather", "", True),
     ]
+
+
+@pytest.mark.parametrize("content", [[3.5], {"x": 1}, [{"type": "output_text", "text": None}]])
+def test_an_item_that_cannot_be_read_when_it_is_done_is_not_done(content: Any) -> None:
+    """What the stream says of it before and after counts as if that event had not been."""
+    bad = item_event("done", said("x") | {"content": content})
+    good = [
+        about("output_text.delta", "msg_1", delta="It is "),
+        about("output_text.delta", "msg_1", delta="4 C."),
+        item_event("done", said("It is 4 C.")),
+        ended(said("It is 4 C.")),
+    ]
+
+    for place in range(3):
+        message = streamed([*good[:place], bad, *good[place:]])
+        assert comparable(message) == comparable(streamed(good))
+        assert unknown_in(message) == 1
+
+
+def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
+    """Which conversation it belongs to, and what the application noted on it."""
+    kept = {"conversation": {"id": "conv_1"}, "metadata": {"user": "7"}}
+    event = ended(said("a"), conversation=kept["conversation"], metadata=kept["metadata"])
+
+    for message in (streamed([event]), whole(event["response"])):
+        assert message.metadata == {"providerMetadata": kept}

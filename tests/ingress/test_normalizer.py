@@ -1,0 +1,178 @@
+"""The door: what one stream costs, what is kept beside the blocks, what never gets in."""
+
+from __future__ import annotations
+
+import json
+import math
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store import codec
+from tests.wire.steps import steps
+
+PIECE = 4_096
+
+
+def delta(**fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields}]}
+
+
+def pieces(size: int, verb: str = "Weigh") -> Iterator[str]:
+    """Text in pieces of 4 KB, no two of them alike, so that each takes its own memory."""
+    for number in range(size // PIECE):
+        yield (f"{number:06} {verb} it, \n " * PIECE)[:PIECE]
+
+
+def native(size: int) -> Iterator[dict[str, Any]]:
+    return (delta(reasoning_content=piece) for piece in pieces(size))
+
+
+def mirrored(size: int) -> Iterator[dict[str, Any]]:
+    return (delta(reasoning_content=piece, reasoning=piece) for piece in pieces(size))
+
+
+def tagged(size: int) -> Iterator[dict[str, Any]]:
+    yield delta(content="<think>")
+    yield from (delta(content=piece) for piece in pieces(size, "Think"))
+
+
+def tagged_then_native(size: int) -> Iterator[dict[str, Any]]:
+    yield from tagged(size // 2)
+    yield delta(content="</think>")
+    yield from native(size // 2)
+
+
+def blocks(size: int) -> Iterator[dict[str, Any]]:
+    """Many short thoughts, tagged ones first, each followed by a little text."""
+    for number in range(size // 256):
+        yield delta(content=f"<think>t{number}</think>x")
+    for number in range(size // 256):
+        yield delta(reasoning_content=f"n{number}")
+        yield delta(content="x")
+
+
+def mirrored_entries(size: int) -> Iterator[dict[str, Any]]:
+    """Entries that never end, each with a signed copy in another array."""
+    for number in range(size // 256):
+        entry = {"type": "reasoning.text", "index": number, "text": "a"}
+        copy = {"type": "thinking", "thinking": "a", "signature": "c2ln"}
+        yield delta(reasoning_details=[entry], thinking_blocks=[copy])
+
+
+def read(events: Iterator[dict[str, Any]]) -> rs.Message:
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    for event in events:
+        normalizer.feed(event)
+    return normalizer.finish()
+
+
+LONG = [native, mirrored, tagged, tagged_then_native]
+MANY = [blocks, mirrored_entries]
+
+
+@pytest.mark.parametrize("stream", [*LONG, *MANY])
+def test_work_grows_with_the_text_and_no_faster(stream: Any) -> None:
+    """Four times the reasoning is four times the calls, in one block or in thousands."""
+    once, four_times = (
+        steps(lambda size=size: read(stream(size)))  # type: ignore[misc]
+        for size in (1 << 17, 1 << 19)
+    )
+
+    assert four_times < 4.5 * once
+
+
+@pytest.mark.parametrize("stream", LONG)
+def test_memory_is_that_of_the_text(stream: Any) -> None:
+    """The pieces and, at the end, the whole that they are joined to; nothing grows beside."""
+    size = 1 << 23
+    read(stream(PIECE))  # what is made once
+    tracemalloc.start()
+    try:
+        message = read(stream(size))
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert sum(len(block.thought) for block in message.thinking) == size
+    assert kept < 1.1 * size
+    assert peak < 2.8 * size
+
+
+def test_a_finished_stream_holds_its_text_once() -> None:
+    """The message is what is left of a stream: its pieces are let go."""
+    size = 1 << 22
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    tracemalloc.start()
+    try:
+        for event in native(size):
+            normalizer.feed(event)
+        message = normalizer.finish()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 1.1 * size
+    assert normalizer.snapshot() == normalizer.finish() == message
+    assert normalizer.close() == []
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_is_kept_as_its_name(number: float) -> None:
+    """JSON has no NaN; what a host put where a number belongs is told all the same."""
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    normalizer.feed({"choices": [{"index": number, "delta": {"content": "x"}}]})
+    normalizer.feed(delta(content="y") | {"usage": {"completion_tokens": 1, "cost": number}})
+    message = normalizer.finish()
+
+    text = codec.dumps(codec.message_to_json(message))
+    assert codec.message_from_json(json.loads(text, parse_constant=pytest.fail)) == message
+    assert (message.metadata or {})["unknownEvents"][0]["choices"][0]["index"] == str(number)
+    assert message.usage is not None
+    assert message.usage.raw["cost"] == str(number)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        '{"a": 1e999}',
+        '{"a": ' * 300 + "1" + "}" * 300,
+        '{"a": ' + "9" * 4_000 + "}",
+        '{"a": 1}{',
+    ],
+    ids=["nan", "infinity", "too large", "too deep", "too long", "too much"],
+)
+def test_arguments_that_are_no_portable_json_are_kept_raw(arguments: str) -> None:
+    """What one parser takes and the next one refuses is no value: the string alone is kept."""
+    function = {"name": "f", "arguments": arguments}
+    (call,) = read(
+        iter([delta(tool_calls=[{"index": 0, "id": "c", "function": function}])])
+    ).tool_calls
+
+    assert (call.arguments, call.parameters) == (arguments, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://api.example.org/v1", "https://api.example.org/v1"),
+        ("https://user:hunter2@api.example.org:8443/v1", "https://api.example.org:8443/v1"),
+        ("https://hunter2@api.example.org", "https://api.example.org"),
+        ("user:hunter2@api.example.org/v1", "api.example.org/v1"),
+        ("https://api.example.org/v1?key=hunter2", "https://api.example.org/v1"),
+        ("https://api.example.org/v1#hunter2", "https://api.example.org/v1"),
+        ("https://api.example.org/@cf/model", "https://api.example.org/@cf/model"),
+    ],
+)
+def test_an_address_is_kept_without_the_login_in_it(given: str, kept: str) -> None:
+    """Where a message came from is a place: user, password and query stay with the caller."""
+    message = rs.normalize_response("Hello.", base_url=given)
+
+    assert message.origin is not None
+    assert message.origin.base_url == kept
+    assert rs.Origin(base_url=given) == rs.Origin(base_url=kept)
