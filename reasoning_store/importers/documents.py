@@ -31,6 +31,7 @@ _BLOCK: Final = 1 << 16
 _DEEPEST: Final = 150
 """Nested deeper, a value is refused here rather than by some parser later."""
 _HINT: Final = "mend the line and import again: what was written before it is not written twice"
+_CLOSERS: Final = {"[": "]", "{": "}"}
 _MARKS: Final = re.compile(r'["\\\[\]{},]')
 _NESTING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
@@ -185,7 +186,8 @@ class _Scan:
     """Where a scan of arrays stands between two pieces of text."""
 
     def __init__(self) -> None:
-        self.depth = 0
+        self.closers: list[str] = []
+        """What closes the brackets that are open, the array's own first."""
         self.quoted = False
         self.escaped = -1
         """The place in the piece of a character that a backslash stands before."""
@@ -201,7 +203,7 @@ class _Scan:
     def open(self) -> None:
         """Begin an array; nothing but white space stands outside of one."""
         self.check_outside()
-        self.depth, self._elements = 1, 0
+        self.closers, self._elements = ["]"], 0
         self._arrays += 1
 
     def take(self, *, last: bool) -> Iterator[Entry]:
@@ -215,12 +217,14 @@ class _Scan:
         yield Entry(line=line, value=_value(line, text.strip()), array=self._arrays)
 
     def check_outside(self) -> None:
-        if "".join(self._held).strip():
-            refuse(self._begun, "not JSON: something stands outside of an array")
+        text = "".join(self._held)
+        if rest := text.lstrip():
+            line = self._begun + text[: len(text) - len(rest)].count("\n")
+            refuse(line, "not JSON: something stands outside of an array")
         self._held, self._begun = [], self._line
 
     def check_end(self) -> None:
-        if self.depth:
+        if self.closers:
             refuse(self._line, "the file ends inside of an array")
         self.check_outside()
 
@@ -241,24 +245,24 @@ def _elements(pieces: Iterable[str]) -> Iterator[Entry]:
                 elif what == '"':
                     scan.quoted = at == scan.escaped
             elif what in "[{":
-                if scan.depth:
-                    scan.depth += 1
+                if scan.closers:
+                    scan.closers.append(_CLOSERS[what])
                 elif what == "[":
                     scan.hold(piece[start:at])
                     scan.open()
                     start = at + 1
-            elif scan.depth == 1 and what in ",]":
+            elif len(scan.closers) == 1 and what in ",]":
                 scan.hold(piece[start:at])
-                scan.depth = int(what == ",")
+                if what == "]":
+                    scan.closers.pop()
                 yield from scan.take(last=what == "]")
                 start = at + 1
             elif what in "]}":
-                scan.depth -= 1
-                if scan.depth < 1:
+                if len(scan.closers) < 2 or scan.closers.pop() != what:
                     scan.hold(piece[start:at])
                     scan.refuse()
             elif what == '"':
-                scan.quoted = scan.depth > 0
+                scan.quoted = bool(scan.closers)
         scan.escaped -= len(piece)
         scan.hold(piece[start:])
     scan.check_end()

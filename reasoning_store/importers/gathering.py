@@ -79,16 +79,20 @@ class Gathering:
         *,
         texts: Sequence[str],
         thoughts: int = 0,
+        beside: int = 0,
         created_at: datetime | None = None,
     ) -> None:
-        """Take in a message made of ``source``, which held these texts and native thoughts."""
+        """Take in a message made of ``source``, which held these texts and native thoughts.
+
+        ``beside`` is how many of its parts are kept in its metadata.
+        """
         try:
             codec.dumps(codec.message_to_json(message))
         except UsageError as error:
             raise UsageError(f"{place}: {error}", hint=error.hint) from None
         self.key = digest(self.id, self.next, self.key, source)
         self._items.append(Item(message=message, key=self.key, created_at=created_at))
-        self._report += _report(message, texts, thoughts)
+        self._report += _report(message, texts, thoughts, beside)
 
     def skip(self, place: str, reason: str) -> None:
         """Note that something gave no message."""
@@ -105,7 +109,7 @@ class Gathering:
         )
 
 
-def _report(message: Message, texts: Sequence[str], thoughts: int) -> Report:
+def _report(message: Message, texts: Sequence[str], thoughts: int, beside: int) -> Report:
     notes = message.metadata or {}
     was, is_now = "".join(texts), "".join(said(message))
     tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
@@ -118,7 +122,7 @@ def _report(message: Message, texts: Sequence[str], thoughts: int) -> Report:
         texts_unchanged=int(bool(was) and was == is_now),
         texts_cleaned=int(was != is_now),
         delimiters=notes.get("strippedDelimiters", 0),
-        kept_raw=raw + notes.get("unknownChunks", 0),
+        kept_raw=raw + beside + notes.get("unknownChunks", 0),
     )
 
 

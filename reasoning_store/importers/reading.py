@@ -72,6 +72,7 @@ class Reading:
         texts: list[str],
         thoughts: int = 0,
         source: Any = None,
+        beside: int = 0,
         unread: Mapping[str, Any] | None = None,
     ) -> None:
         """Take in a message, with what of its source nobody read."""
@@ -86,6 +87,7 @@ class Reading:
             placed.place,
             texts=texts,
             thoughts=thoughts,
+            beside=beside,
             created_at=said_at(placed.value),
         )
 

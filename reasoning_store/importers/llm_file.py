@@ -1,0 +1,214 @@
+"""The logs database of the ``llm`` command line tool, opened to read and to nothing else.
+
+Its tables, in the two layouts that it has had: ``responses`` with prompt and answer side by
+side (to 0.31), and messages made of parts, which turns and threads point into (from 0.32,
+read here as of 0.36). A file can hold both. Columns came one by one over the versions, so
+rows are read whole, and what a column is missing is ``None``.
+
+Knows tables; must not know what becomes of a row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from reasoning_store.errors import UsageError
+
+Row: TypeAlias = dict[str, Any]
+
+_OLD: Final = frozenset({"conversations", "responses"})
+_NEW: Final = frozenset({"threads", "turns", "messages", "parts"})
+
+_HEADS: Final[Sequence[Sequence[str]]] = (
+    (
+        "INSERT INTO temp.heads SELECT id, name, 1 FROM conversations",
+        "INSERT INTO temp.heads SELECT DISTINCT coalesce(conversation_id, id), NULL, 2 "
+        "FROM responses",
+    ),
+    ("INSERT INTO temp.heads SELECT id, name, 0 FROM threads",),
+)
+"""Where either layout names its conversations; the least number has the name that counts."""
+
+_OF: Final[Mapping[str, tuple[str, str]]] = {
+    "responses": (
+        "INSERT INTO temp.owned SELECT 'responses', coalesce(conversation_id, id), id "
+        "FROM responses",
+        "SELECT r.* FROM temp.owned AS o JOIN responses AS r ON r.id = o.id "
+        "WHERE o.name = 'responses' AND o.owner = ? ORDER BY r.id",
+    ),
+    "tool_calls": (
+        "INSERT INTO temp.owned SELECT 'tool_calls', response_id, id FROM tool_calls",
+        "SELECT c.* FROM temp.owned AS o JOIN tool_calls AS c ON c.id = o.id "
+        "WHERE o.name = 'tool_calls' AND o.owner = ? ORDER BY c.id",
+    ),
+    "tool_results": (
+        "INSERT INTO temp.owned SELECT 'tool_results', response_id, id FROM tool_results",
+        "SELECT t.* FROM temp.owned AS o JOIN tool_results AS t ON t.id = o.id "
+        "WHERE o.name = 'tool_results' AND o.owner = ? ORDER BY t.id",
+    ),
+}
+"""Rows that belong to one of another table. llm has no index for these, so one is made beside
+the file (``temp.owned``); without it each conversation would cost a scan of all."""
+
+_IN_ORDER: Final[Mapping[str, str]] = {
+    "prompt_fragments": """
+        SELECT f.content FROM prompt_fragments AS p JOIN fragments AS f ON f.id = p.fragment_id
+        WHERE p.response_id = ? ORDER BY p."order"
+    """,
+    "system_fragments": """
+        SELECT f.content FROM system_fragments AS p JOIN fragments AS f ON f.id = p.fragment_id
+        WHERE p.response_id = ? ORDER BY p."order"
+    """,
+    "prompt_attachments": """
+        SELECT a.* FROM prompt_attachments AS p JOIN attachments AS a ON a.id = p.attachment_id
+        WHERE p.response_id = ? ORDER BY p."order"
+    """,
+    "tool_results_attachments": """
+        SELECT a.* FROM tool_results_attachments AS p
+        JOIN attachments AS a ON a.id = p.attachment_id
+        WHERE p.tool_result_id = ? ORDER BY p."order"
+    """,
+}
+"""What was put before a prompt, or attached to it, in its order."""
+
+
+class LogFile:
+    """The rows of an open file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._tables = frozenset(
+            row["name"] for row in self._rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        )
+        self._layouts = (self._tables >= _OLD, self._tables >= _NEW)
+        if not any(self._layouts):
+            raise UsageError(
+                "an SQLite file, but not a logs database of llm", hint="llm logs path names it"
+            )
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """Return the rows of a query, each when it is asked for."""
+        try:
+            for row in self._connection.execute(sql, tuple(values)):
+                yield dict(row)
+        except sqlite3.Error as error:
+            raise UsageError(f"the database cannot be read: {error}") from None
+
+    def _one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        return next(self._rows(sql, values), None)
+
+    def _sort(self) -> None:
+        """Make what llm has no index for, in tables of this connection's own."""
+        statements = ["CREATE TEMP TABLE heads (id, name, rank)"]
+        statements += [
+            fill for has, fills in zip(self._layouts, _HEADS, strict=True) for fill in fills if has
+        ]
+        statements.append("CREATE TEMP TABLE owned (name, owner, id)")
+        statements += [fill for table, (fill, _) in _OF.items() if table in self._tables]
+        statements.append("CREATE INDEX temp.owned_by ON owned (name, owner)")
+        for statement in statements:
+            list(self._rows(statement))
+
+    def conversations(self) -> Iterator[Row]:
+        """Return each conversation of either layout: its id and its name, the oldest first."""
+        self._sort()
+        # Of several rows of one id, the bare column is that of the least rank.
+        return self._rows("SELECT id, name, min(rank) FROM temp.heads GROUP BY id ORDER BY id")
+
+    # From 0.32
+
+    def tip(self, thread: str) -> str | None:
+        """Return the last message of a thread."""
+        if not self._layouts[1]:
+            return None
+        row = self._one("SELECT tip_message_hash AS tip FROM threads WHERE id = ?", (thread,))
+        return row["tip"] if row is not None else None
+
+    def chain(self, tip: str) -> list[Row]:
+        """Return the messages that lead to one, the oldest first."""
+        chain: list[Row] = []
+        seen: set[str] = set()
+        hash: str | None = tip
+        while hash is not None:
+            row = self._one("SELECT * FROM messages WHERE hash = ?", (hash,))
+            if row is None or hash in seen:
+                raise UsageError("the database has a message whose predecessor is not there")
+            seen.add(hash)
+            chain.append(row)
+            hash = row["parent_hash"]
+        return chain[::-1]
+
+    def parts(self, message: str) -> Iterator[Row]:
+        sql = "SELECT * FROM parts WHERE message_hash = ? ORDER BY position"
+        return self._rows(sql, (message,))
+
+    def turns(self, thread: str) -> list[Row]:
+        return list(self._rows("SELECT * FROM turns WHERE thread_id = ? ORDER BY id", (thread,)))
+
+    def is_turn(self, id: str) -> bool:
+        """Whether a response has been taken over into the newer layout."""
+        sql = "SELECT 1 AS there FROM turns WHERE id = ?"
+        return self._layouts[1] and self._one(sql, (id,)) is not None
+
+    def fragment(self, number: Any) -> str:
+        row = self._one("SELECT content FROM fragments WHERE id = ?", (number,))
+        if row is None:
+            raise UsageError("the database has a text whose fragment is not there")
+        return str(row["content"])
+
+    def attachment(self, id: Any) -> Row | None:
+        return self._one("SELECT * FROM attachments WHERE id = ?", (id,))
+
+    # To 0.31
+
+    def owned(self, table: str, owner: Any) -> list[Row]:
+        """Return the responses of a conversation, or what belongs to a response."""
+        return list(self._rows(_OF[table][1], (owner,))) if table in self._tables else []
+
+    def in_order(self, table: str, owner: Any) -> list[Row]:
+        """Return the fragments or attachments that a table names for a response or a result."""
+        return list(self._rows(_IN_ORDER[table], (owner,))) if table in self._tables else []
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[LogFile]:
+    """Open a file to read it, as it is at this moment; what writes it meanwhile is not seen."""
+    if not os.path.exists(path):
+        raise UsageError("the file cannot be read: there is none")
+    address = Path(path).absolute().as_uri() + "?mode=ro"
+    try:
+        connection = sqlite3.connect(address, uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise UsageError(f"the database cannot be opened: {error}") from None
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = _text
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        except sqlite3.Error as error:
+            raise UsageError(f"the database cannot be read: {error}") from None
+        yield LogFile(connection)
+    finally:
+        connection.close()
+
+
+def _text(data: bytes) -> str:
+    # A byte that is no UTF-8 is a lone surrogate, and can be told from every character.
+    return data.decode("utf-8", "surrogateescape")
+
+
+def value_of(text: Any, place: str) -> Any:
+    """Return the value of a JSON column, ``None`` where it is empty."""
+    if text is None or text == "":
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise UsageError(f"{place}: not JSON") from None

@@ -1,0 +1,114 @@
+"""JSON and JSON lines, read piece by piece: each value with its line, each fault with its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_store.errors import UsageError
+from reasoning_store.importers import documents
+from reasoning_store.importers.documents import entries
+
+texts = st.text(st.characters(exclude_categories=[]), max_size=8) | st.sampled_from(
+    ['"', "\\", '\\"', "[{", "]}", ",\n", "\0", "\ud83d", "\u2028"]
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def given_values(source: Any) -> list[Any]:
+    return [entry.value for entry in entries(source)]
+
+
+@given(st.lists(values, max_size=4), st.sampled_from([None, 0, 2]), st.integers(1, 9))
+def test_an_array_is_its_elements_however_the_file_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, found: list[Any], indent: int | None, block: int
+) -> None:
+    """An element is never cut by a bracket or a quotation mark inside of a text."""
+    path = tmp_path_factory.mktemp("cut") / "array.json"
+    path.write_text(json.dumps(found, indent=indent), "utf-8")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "_BLOCK", block)
+        assert given_values(path) == found
+
+
+@given(st.lists(st.dictionaries(texts, values, max_size=2), max_size=4))
+def test_json_lines_are_their_values(found: list[Any]) -> None:
+    """A value a line, whatever stands in it; U+2028 ends no line."""
+    lines = [json.dumps(item, ensure_ascii=False) for item in found]
+
+    assert given_values(lines) == found
+    assert given_values(line + "\r\n" for line in lines) == found
+
+
+def test_a_file_is_read_like_its_lines(tmp_path: Path) -> None:
+    """A path in place of lines; a mark at its beginning is no text of it."""
+    path = tmp_path / "long.json"
+    long = ["x" * 70_000, '\\"]', {"a": [1, "\u00e9" * 40_000]}]
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(long, indent=1, ensure_ascii=False).encode())
+
+    assert given_values(path) == long
+    assert given_values(str(path)) == long
+
+
+def test_one_object_over_many_lines_is_one_value() -> None:
+    """What was written for people to read is read, and stands on its first line."""
+    lines = ["", *json.dumps({"messages": [{"role": "user"}]}, indent=2).split("\n")]
+    (entry,) = entries(lines)
+
+    assert (entry.line, entry.value) == (2, {"messages": [{"role": "user"}]})
+
+
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    """A value is given before the line behind it is read, in both forms."""
+
+    def forever(first: str, line: str) -> Iterator[str]:
+        yield first
+        while True:
+            yield line
+
+    assert next(entries(forever("", '{"a": 1}'))).value == {"a": 1}
+    assert next(entries(forever("[", '{"a": 1},'))).value == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (['{"a": 1}', "", '{"a": '], 3),
+        (['{"a": 1}', "{'a': 1}"], 2),
+        (['{"a": 1', '{"a": 1}'], 1),
+        (["{", '"a": 1,', "", "]"], 4),
+        (["[", '{"a": 1},', "{]"], 3),
+        (["[", "1,", "]"], 3),
+        (["[", "1"], 3),
+        (["[1}"], 1),
+        (["[]", "x"], 2),
+        (["[1]", "]"], 2),
+        (['{"a": 1}', b'{"a": "\xff"}'], 2),
+        (['{"a": 1}', '{"a": "\n"}'], 2),
+        (['{"a": 1}', "[" * 151 + "]" * 151], 2),
+        (['{"a": 1}', "9" * 5_000], 2),
+    ],
+)
+def test_what_is_not_json_is_refused_by_its_line(lines: list[str | bytes], line: int) -> None:
+    """The error names the line, says what helps, and repeats nothing of what stands there."""
+    with pytest.raises(UsageError, match=rf"^line {line}: ") as refused:
+        list(entries(lines))
+
+    assert refused.value.hint is not None
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+    """One error of ours, not the system's."""
+    with pytest.raises(UsageError, match="cannot be read"):
+        list(entries(tmp_path / "none.json"))

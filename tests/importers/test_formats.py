@@ -1,0 +1,91 @@
+"""Which format a file is in, told by its first bytes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.errors import UsageError
+from reasoning_store.importers import formats
+
+from . import dirty, llm_logs
+
+
+@pytest.mark.parametrize(
+    ("value", "format"),
+    [
+        (dirty.CHAT, "openai"),
+        (dirty.ITEMS, "openai"),
+        (dirty.MESSAGES, "anthropic"),
+        ([{"role": "user", "content": "Hello"}], "openai"),
+        ({"system": "Be brief.", "messages": [{"role": "user", "content": "Hello"}]}, "anthropic"),
+        ([{"role": "assistant", "content": [{"type": "thinking", "thinking": ""}]}], "anthropic"),
+        (
+            [{"role": "assistant", "content": [{"type": "thinking", "thinking": [{"text": ""}]}]}],
+            "openai",
+        ),
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_history_says_whose_it_is(value: object, format: str, indent: int | None) -> None:
+    """By the names that one protocol has and the other has not."""
+    assert formats.detect(json.dumps(value, indent=indent).encode()) == format
+
+
+def test_what_a_message_says_is_no_mark() -> None:
+    """JSON quoted in a text does not decide."""
+    quoted = json.dumps({"type": "tool_use", "tool_use_id": 1})
+    history = [{"role": "user", "content": quoted}, {"role": "tool", "content": ""}]
+
+    assert formats.detect(json.dumps(history).encode()) == "openai"
+
+
+def test_a_file_is_known_by_its_path(tmp_path: Path) -> None:
+    """JSON lines, a logs database, and lines of our own."""
+    lines = tmp_path / "chat.jsonl"
+    lines.write_text("\n".join(dirty.lines(dirty.CHAT)))
+    own = tmp_path / "own.jsonl"
+    with rs.Store("sqlite://") as store:
+        own.write_text("".join(f"{line}\n" for line in store.export_lines()))
+
+    assert formats.detect(lines) == "openai"
+    assert formats.detect(own) == "lines"
+    assert formats.detect(llm_logs.thread(tmp_path / "logs.db")) == "llm"
+
+
+def test_another_database_is_no_history(tmp_path: Path) -> None:
+    """An SQLite file is llm's only where it has llm's tables."""
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as file:
+        file.execute("CREATE TABLE conversations (id TEXT)")
+    file.close()
+
+    with pytest.raises(UsageError, match="not a logs database of llm"):
+        formats.detect(path)
+
+
+@pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[1, 2]", b"\xff\xfe{", b"%PDF-1.7"])
+def test_what_is_no_history_is_refused(head: bytes) -> None:
+    """The error lists what can be imported."""
+    with pytest.raises(UsageError, match="no history") as refused:
+        formats.detect(head)
+
+    assert "openai" in (refused.value.hint or "")
+
+
+def test_a_format_that_nobody_reads_is_refused() -> None:
+    """The formats there are stand in the hint; our own lines have their own way in."""
+    with pytest.raises(UsageError, match="no importer for 'slack'") as refused:
+        formats.conversations([], format="slack")
+    assert refused.value.hint == "one of: openai, anthropic, llm"
+
+    with pytest.raises(UsageError, match="do not say what format"):
+        formats.conversations([])
+
+    with pytest.raises(UsageError) as own:
+        formats.conversations([], format="lines")
+    assert "import_lines" in (own.value.hint or "")

@@ -1,0 +1,326 @@
+"""OpenAI's histories: each thought kept, each leaked tag out, nobody else's text touched."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_store.blocks import (
+    MediaBlock,
+    Message,
+    RawBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.errors import UsageError
+from reasoning_store.importers import openai
+from reasoning_store.importers.values import Conversation
+
+from . import dirty
+
+
+def read(*values: Any, **options: Any) -> list[Conversation]:
+    return list(openai.conversations(dirty.lines(values), **options))
+
+
+def messages(*values: Any, **options: Any) -> list[Message]:
+    (one,) = read(*values, **options)
+    return [item.message for item in one.items]
+
+
+def test_a_dirty_chat_is_counted_to_the_last_delimiter() -> None:
+    """Reasoning in, reasoning stored, texts unchanged and cleaned, as counted by hand."""
+    (one,) = read(*dirty.CHAT)
+
+    assert dirty.counts(one.report, dirty.CHAT_COUNTS) == dirty.CHAT_COUNTS
+    assert [(item.place, item.reason) for item in one.report.skipped] == [
+        ("line 8", "its role is none of the format's"),
+        ("line 9", "it says nothing"),
+    ]
+
+
+def test_a_chat_keeps_its_reasoning_with_its_seals() -> None:
+    """Tags, fields and entries become blocks; entries stay in order, with their seals."""
+    thoughts = [block for message in messages(*dirty.CHAT) for block in message.thinking]
+
+    assert [(block.thought, block.source_field) for block in thoughts] == [
+        ("7 x 13", "think_tags"),
+        ("It is 7 x 13.", "reasoning"),
+        ("97 has no", "reasoning_details"),
+        ("", "reasoning_details"),
+        ("I was cut off", "think_tags"),
+    ]
+    signed, sealed, cut = thoughts[2:]
+    assert signed.signature == dirty.SIGNATURE
+    assert (sealed.encrypted, sealed.provider_metadata) == (
+        dirty.CIPHER,
+        {"detail": {"type": "reasoning.encrypted", "id": "rs_1", "index": 1}},
+    )
+    assert cut.interrupted
+
+
+def test_what_is_said_is_free_of_leaks_and_otherwise_the_same() -> None:
+    """Only the delimiters are gone from what the model said."""
+    replies = [message for message in messages(*dirty.CHAT) if message.role == "assistant"]
+
+    assert [message.text for message in replies] == [
+        "Let me check.",
+        "No. 91 = 7 x 13.",
+        "Yes.",
+        "",
+    ]
+
+
+def test_calls_and_answers_stay_together_as_they_came() -> None:
+    """Arguments go back as the string they were; an answer has its tool's name."""
+    found = messages(*dirty.CHAT)
+
+    assert found[2].tool_calls == (
+        ToolCallBlock(id="call_1", name="factor", parameters={"n": 91}, arguments='{"n":  91}'),
+    )
+    assert found[3].role == "tool"
+    assert found[3].blocks == (
+        ToolResponseBlock(call_id="call_1", tool_name="factor", result="<think>7, 13</think>"),
+    )
+
+
+def test_what_nobody_reads_is_kept() -> None:
+    """Unknown fields go to the metadata, unknown parts stay in their place."""
+    found = messages(*dirty.CHAT)
+
+    assert found[0].metadata == {"source": {"role": "developer"}}
+    assert found[1].metadata == {"source": {"name": "ada"}}
+    assert (found[4].metadata or {})["source"] == {"mood": "sure"}
+    assert found[6].blocks[-1] == RawBlock(data={"type": "hologram", "data": 1})
+
+
+@given(st.text(st.characters(exclude_categories=[]), min_size=1))
+def test_a_users_and_a_tools_text_is_never_touched(text: str) -> None:
+    """Tags, NUL, half of a pair: what others said is theirs."""
+    said = text + "</think><think>"
+    one, two, three = messages(
+        {"role": "system", "content": said},
+        {"role": "user", "content": said},
+        {"role": "tool", "tool_call_id": "c", "content": said},
+    )
+
+    assert (one.text, two.text) == (said, said)
+    assert three.blocks == (ToolResponseBlock(call_id="c", result=said),)
+
+
+@given(st.text(st.characters(exclude_characters="<", exclude_categories=[]), min_size=1))
+def test_a_reply_without_tags_is_the_same_text(text: str) -> None:
+    """Nothing is trimmed, added or lost where nothing leaked."""
+    (one,) = read({"role": "assistant", "content": text})
+
+    assert [item.message.text for item in one.items] == [text]
+    assert (one.report.texts_unchanged, one.report.texts_cleaned) == (1, 0)
+
+
+def test_tags_can_be_left_where_they_are() -> None:
+    """A history that speaks of tags is read with tags="never"."""
+    reply = {"role": "assistant", "content": "Write <think> and </think>."}
+
+    assert messages(reply, tags="never")[0].text == "Write <think> and </think>."
+    assert messages(reply)[0].text == "Write ."
+
+
+def test_a_thought_beside_native_reasoning_is_kept_where_it_is_no_copy() -> None:
+    """A history keeps each thought; what only repeats another is stored once."""
+    reply = {
+        "role": "assistant",
+        "reasoning_content": "First.",
+        "content": "<think>First.</think><think>Second.</think>Done.",
+    }
+    (one,) = read(reply)
+
+    assert [block.thought for block in one.items[0].message.thinking] == ["First.", "Second."]
+    assert (one.report.reasoning_in, one.report.copies) == (3, 1)
+
+
+def test_items_of_responses_become_messages() -> None:
+    """Reasoning and what it led to are one message, with ids and ciphertext."""
+    (one,) = read(dirty.ITEMS)
+    found = [item.message for item in one.items]
+
+    assert dirty.counts(one.report, dirty.ITEM_COUNTS) == dirty.ITEM_COUNTS
+    assert one.id == "resp-log-7"
+    assert [message.role for message in found] == [
+        *("system", "user", "assistant", "tool", "assistant", "user", "assistant"),
+    ]
+    assert found[1].text == "<think>Is 91 prime?"
+    assert found[2].thinking == (
+        ThinkingBlock(
+            thought="Try 7.",
+            source_field="reasoning.summary",
+            encrypted=dirty.CIPHER,
+            provider_metadata={
+                "item_id": "rs_1",
+                "item_type": "reasoning",
+                "summary": ["Try 7."],
+            },
+        ),
+    )
+    assert found[2].tool_calls[0].provider_metadata == {"item_id": "fc_1"}
+    assert found[3].blocks == (
+        ToolResponseBlock(call_id="call_1", tool_name="factor", result="7 13</think>"),
+    )
+    assert (found[4].text, found[4].blocks[-1]) == (
+        "No.",
+        RawBlock(data={"type": "mystery", "id": "m_1"}),
+    )
+    assert found[6].text == "Welcome."
+
+
+def test_media_come_with_their_bytes_or_their_address() -> None:
+    """What cannot be read as a medium stays as it came."""
+    broken = {"type": "image_url", "image_url": {"url": "data:image/png;base64,%"}}
+    (found,) = messages(
+        {
+            "role": "user",
+            "content": [
+                {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+                {
+                    "type": "file",
+                    "file": {"filename": "a.pdf", "file_data": "data:a/b;base64,AAAA"},
+                },
+                {"type": "file", "file": {"file_id": "file-1"}},
+                broken,
+            ],
+        }
+    )
+
+    assert found.blocks == (
+        MediaBlock(kind="image", mime_type="image/*", url="https://example.org/a.png"),
+        MediaBlock(kind="image", mime_type="image/png", data=b"\x89PNG"),
+        MediaBlock(kind="audio", mime_type="audio/mpeg", data=b"\0\0\0"),
+        MediaBlock(kind="file", mime_type="a/b", name="a.pdf", data=b"\0\0\0"),
+        RawBlock(data={"type": "file", "file": {"file_id": "file-1"}}),
+        RawBlock(data=broken),
+    )
+
+
+def test_calls_without_ids_are_told_apart_and_answered() -> None:
+    """function_call had no id: each call gets one, and its answer the same."""
+    call = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
+    answer = {"role": "function", "name": "f", "content": "1"}
+    found = messages(call, answer, call, answer)
+    called = [block.id for message in found for block in message.tool_calls]
+    answered = [
+        block.call_id
+        for message in found
+        for block in message.blocks
+        if isinstance(block, ToolResponseBlock)
+    ]
+
+    assert called == answered
+    assert len(set(called)) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "ids"),
+    [
+        (dirty.lines(dirty.CHAT), 1),
+        (dirty.lines([dirty.CHAT]), 1),
+        (dirty.lines([{"messages": dirty.CHAT}]), 1),
+        (dirty.lines([{"messages": dirty.CHAT}] * 2), 2),
+        (dirty.lines([dirty.CHAT] * 2), 2),
+        ([json.dumps([{"messages": dirty.CHAT}] * 2)], 2),
+        ([json.dumps({"messages": dirty.CHAT}, indent=2)], 1),
+    ],
+)
+def test_the_same_history_is_found_in_every_form(source: list[str], ids: int) -> None:
+    """A list, an object, a line each, one after the other: the same messages."""
+    alone = messages(*dirty.CHAT)
+    found = list(openai.conversations(source))
+
+    assert [[item.message for item in one.items] for one in found] == [alone] * ids
+    assert len({one.id for one in found}) == ids
+
+
+def test_lines_that_name_a_conversation_belong_to_it() -> None:
+    """Also where another's stand between; the places go on."""
+    found = read(
+        {"session_id": "a", "role": "user", "content": "1"},
+        {"session_id": "b", "role": "user", "content": "2"},
+        {"session_id": "a", "role": "assistant", "content": "3"},
+    )
+
+    assert [(one.id, one.first, len(one.items)) for one in found] == [
+        ("a", 1, 1),
+        ("b", 1, 1),
+        ("a", 2, 1),
+    ]
+
+
+def test_a_key_stands_for_all_before_it() -> None:
+    """The same beginning has the same keys; another beginning has no key in common."""
+    longer = read(*dirty.CHAT, {"role": "user", "content": "More."})[0]
+    shorter = read(*dirty.CHAT)[0]
+    other = read({"role": "user", "content": "Other."}, *dirty.CHAT)[0]
+    keys = [item.key for item in shorter.items]
+
+    assert [item.key for item in longer.items][: len(keys)] == keys
+    assert not set(keys) & {item.key for item in other.items}
+    assert len(set(keys)) == len(keys)
+
+
+def test_titles_times_and_models_come_along() -> None:
+    """What a file says of a conversation and of a message is kept."""
+    (one,) = read(
+        {
+            "id": 7,
+            "title": "Primes",
+            "created": 1_700_000_000,
+            "model": "deepseek-chat",
+            "messages": [
+                {"role": "user", "content": "Hi", "timestamp": "2026-01-02T03:04:05Z"},
+                {"role": "assistant", "content": "Hi", "timestamp": 1_700_000_000_000},
+                {"role": "user", "content": "?", "timestamp": "yesterday"},
+            ],
+        }
+    )
+
+    assert (one.id, one.title) == ("7", "Primes")
+    assert [item.created_at and item.created_at.isoformat() for item in one.items] == [
+        "2026-01-02T03:04:05+00:00",
+        "2023-11-14T22:13:20+00:00",
+        None,
+    ]
+    assert one.items[1].message.origin is not None
+    assert one.items[1].message.origin.model == "deepseek-chat"
+
+
+def test_who_answered_can_be_said() -> None:
+    """Opaque reasoning belongs to whoever is named."""
+    (found,) = messages(
+        {"role": "assistant", "content": "Hi"}, provider="moonshotai", model="kimi-k2-thinking"
+    )
+
+    assert found.origin is not None
+    assert (found.origin.provider, found.origin.model) == ("moonshot", "kimi-k2-thinking")
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ([{"role": "user", "content": "a"}, {"role": "user", "content": 7}], "line 2: content"),
+        ([{"role": "user", "content": "a"}, 7], "line 2: neither"),
+        ([{"messages": ["a"]}], r"line 1: messages\[0\] is not an object"),
+        (
+            [{"messages": [{"role": "user", "content": {}}]}],
+            r"line 1: messages\[0\]: content",
+        ),
+    ],
+)
+def test_a_message_of_no_form_is_refused_by_its_line(values: list[Any], place: str) -> None:
+    """The place is named, and nothing that stands there."""
+    with pytest.raises(UsageError, match=f"^{place}"):
+        read(*values)
