@@ -370,7 +370,7 @@ class Sending:
         to = _target_of(last.sent)
         settings = ReasoningSettings.model_validate(last.sent["settings"])
         policy = Policy(settings, dict.fromkeys(KEYS, "call"))
-        sent_at = ledger.get(self._row.key, self._branch, last.position).created_at
+        sent_at = last.created_at
         changed = row.erased_at is not None and row.erased_at >= sent_at
         for made in ledger.compactions(self._row.key, self._branch, every=True):
             changed = changed or made.created_at >= sent_at or (made.undone_at or 0) >= sent_at

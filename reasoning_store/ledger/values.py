@@ -256,6 +256,7 @@ class SentRow:
     position: int
     branch: int
     sent: dict[str, Any]
+    created_at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -19,23 +20,23 @@ from reasoning_store.ledger.carried import origin_of, own_thinking
 from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import SummaryRange, UsageRows, ViewRow
-from reasoning_store.ledger.tables import bodies
+from reasoning_store.ledger.tables import bodies, messages
 from reasoning_store.ledger.values import BranchRow, Segment, SentRow, State, StoredRow
 
-_b = bodies.c
-_SENT = Sql(
-    select(_b.sent).where(
-        _b.session_key == bindparam("key"),
-        _b.branch == bindparam("branch"),
-        _b.position == bindparam("position"),
-    )
+_b, _m = bodies.c, messages.c
+_REPLIES = select(_b.position, _b.sent, _m.created_at).where(
+    _b.session_key == bindparam("key"),
+    _b.branch == bindparam("branch"),
+    _m.session_key == _b.session_key,
+    _m.branch == _b.branch,
+    _m.position == _b.position,
 )
+_SENT = Sql(_REPLIES.where(_b.position == bindparam("position")))
 
 _SENT_FROM = Sql(
-    select(_b.position, _b.sent)
-    .where(_b.session_key == bindparam("key"), _b.branch == bindparam("branch"))
-    .where(_b.position.between(bindparam("first"), bindparam("last")), _b.sent.is_not(None))
-    .order_by(_b.position)
+    _REPLIES.where(
+        _b.position.between(bindparam("first"), bindparam("last")), _b.sent.is_not(None)
+    ).order_by(_b.position)
 )
 
 
@@ -169,19 +170,24 @@ def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> 
         return None
     number = branches.place(found, position).branch
     row = _SENT.row(connection, {"key": key, "branch": number, "position": position})
-    if row is None or row[0] is None:
+    if row is None or row[1] is None:
         raise CorruptRow(f"message {position} does not say what was sent")
-    return SentRow(position=position, branch=number, sent=parsed(row[0]))
+    return _sent(number, row)
 
 
 def sent_from(connection: Connection, key: int, branch: int, first: int) -> list[SentRow]:
     """Return the recorded replies from a position on, with their requests."""
     found, _ = branches.get(connection, key, branch)
     return [
-        SentRow(position=position, branch=part.branch, sent=parsed(sent))
+        _sent(part.branch, row)
         for part in branches.between(found, first, found.state.position)
-        for position, sent in _SENT_FROM.rows(
+        for row in _SENT_FROM.rows(
             connection,
             {"key": key, "branch": part.branch, "first": part.first, "last": part.last},
         )
     ]
+
+
+def _sent(branch: int, row: Sequence[Any]) -> SentRow:
+    position, sent, created_at = row
+    return SentRow(position=position, branch=branch, sent=parsed(sent), created_at=created_at)

@@ -84,7 +84,9 @@ class ReadingVerbs(Opened):
 
     def sent_from(self, session_key: int, branch: int, first: int) -> list[SentRow]:
         """Return the requests of the recorded replies from a position on."""
-        return self._read(lambda connection: views.sent_from(connection, session_key, branch, first))
+        return self._read(
+            lambda connection: views.sent_from(connection, session_key, branch, first)
+        )
 
     def recount(self, session_key: int, branch: int) -> list[Recounted]:
         """Return each row's carried state beside the one recomputed from the rows.
