@@ -14,6 +14,7 @@ from reasoning_store.blocks import (
     Message,
     Origin,
     RawBlock,
+    Role,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -52,9 +53,8 @@ thinking = st.builds(
     interrupted=st.booleans(),
     provider_metadata=metadata,
 )
-blocks: st.SearchStrategy[Block] = st.one_of(
+visible_blocks: st.SearchStrategy[Block] = st.one_of(
     texts,
-    thinking,
     st.builds(
         ToolCallBlock,
         id=any_text,
@@ -79,6 +79,7 @@ blocks: st.SearchStrategy[Block] = st.one_of(
     ),
     st.builds(RawBlock, data=json_values),
 )
+blocks: st.SearchStrategy[Block] = st.one_of(visible_blocks, thinking)
 origins = st.none() | st.builds(
     Origin,
     provider=st.sampled_from([None, "anthropic", "deepseek"]),
@@ -91,23 +92,31 @@ numbers = st.none() | st.integers(0, 2**70)
 usages = st.none() | st.builds(
     Usage, input=numbers, output=numbers, reasoning=numbers, cached=numbers, raw=json_values
 )
-messages = st.builds(
-    Message,
-    role=st.sampled_from(["user", "assistant", "tool", "system"]),
-    blocks=st.lists(blocks, max_size=5).map(tuple),
-    status=st.sampled_from(["complete", "interrupted"]),
-    origin=origins,
-    usage=usages,
-    finish_reason=maybe_text,
-    metadata=metadata,
-)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    """Any message that can be appended: only a model's has thinking."""
+    role: Role = draw(st.sampled_from(["user", "assistant", "tool", "system"]))
+    some = draw(st.lists(blocks if role == "assistant" else visible_blocks, max_size=5))
+    return Message(
+        role=role,
+        blocks=tuple(some),
+        status=draw(st.sampled_from(["complete", "interrupted"])),
+        origin=draw(origins),
+        usage=draw(usages),
+        finish_reason=draw(maybe_text),
+        metadata=draw(metadata),
+    )
+
+
 tokens = st.integers(0, 1000)
 
 
 @st.composite
 def entries(draw: st.DrawFn) -> Entry:
     """Any message, with any counts that fit it."""
-    message = draw(messages)
+    message = draw(messages())
     counts = Counts(
         visible=draw(tokens),
         thinking=tuple(draw(tokens) for _ in message.thinking),

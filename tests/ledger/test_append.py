@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasoning_store.blocks import Counts, Message, Origin, assistant, user
+import reasoning_store as rs
+from reasoning_store.blocks import (
+    Counts,
+    Message,
+    Origin,
+    ThinkingBlock,
+    assistant,
+    system,
+    tool,
+    user,
+)
 from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
@@ -250,3 +261,48 @@ def test_what_was_sent_is_kept_with_the_reply(ledger: Ledger) -> None:
     assert ledger.last_sent(session.key, 1, at=1) is None
     with pytest.raises(NotFound):
         ledger.last_sent(session.key, 1, at=8)
+
+
+REFUSED = [
+    (user(ThinkingBlock(thought="hm"), "x"), "only a model thinks", "rs.assistant"),
+    (tool(ThinkingBlock(thought="", signature="s")), "only a model thinks", "rs.assistant"),
+    (system("x", ThinkingBlock(encrypted="e")), "only a model thinks", "rs.assistant"),
+    (assistant("x", status="streaming"), "still streaming", "record"),
+    (assistant(status="erased"), "erased", "erase"),
+]
+
+
+@pytest.mark.parametrize(("message", "said_", "hint"), REFUSED)
+def test_what_no_conversation_holds_is_refused(
+    ledger: Ledger, message: Message, said_: str, hint: str
+) -> None:
+    """Thinking of anyone but a model, a reply that has not ended, what only erasing makes."""
+    session = new_session(ledger)
+    counts = Counts(thinking=(0,) * len(message.thinking))
+
+    with pytest.raises(UsageError, match=said_) as caught:
+        ledger.append(session.key, 1, [said(), Entry(message, counts)], idempotency_key="k")
+
+    assert hint in (caught.value.hint or "")
+    assert ledger.head(session.key, 1).position == 0
+    assert ledger.append(session.key, 1, [said()], idempotency_key="k")[0].is_new
+
+
+@pytest.mark.parametrize(("message", "said_", "hint"), REFUSED)
+def test_the_faces_refuse_it_too(url: str, message: Message, said_: str, hint: str) -> None:
+    """Both of them, alone and in a batch; nothing is written."""
+
+    async def asynchronous() -> None:
+        async with rs.AsyncStore(url) as store:
+            session = await store.session("s")
+            with pytest.raises(UsageError, match=said_):
+                await session.append(message)
+
+    with rs.Store(url) as store:
+        session = store.session("s", create=True)
+        for batch in (message, [rs.user("x"), message]):
+            with pytest.raises(UsageError, match=said_) as caught:
+                session.append(batch)
+            assert hint in (caught.value.hint or "")
+        asyncio.run(asynchronous())
+        assert session.history() == []

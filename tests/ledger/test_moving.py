@@ -451,7 +451,18 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
     (lines_with({**SAID, "batch": 2}), 3, "repeat, batch"),
     (lines_with({**SAID, "counts": {"thinking": [1]}}), 3, "one number for each thinking"),
     (lines_with({**SAID, "message": {"role": "secret"}}), 3, "role"),
-    (lines_with({**SAID, "message": {"role": "user", "status": "streaming"}}), 3, "draft"),
+    (lines_with({**SAID, "message": {"role": "user", "status": "streaming"}}), 3, "streaming"),
+    (
+        lines_with(
+            {
+                **SAID,
+                "message": {"role": "user", "blocks": [{"type": "thinking", "thought": "secret"}]},
+                "counts": {"thinking": [1]},
+            }
+        ),
+        3,
+        "only a model thinks",
+    ),
     (
         lines_with(
             {

@@ -13,6 +13,7 @@ from reasoning_store.blocks import (
     Block,
     Counts,
     Message,
+    Role,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -153,21 +154,25 @@ def test_a_window_by_tokens_shrinks_to_keep_pairs_together(ledger: Ledger) -> No
 
 
 ids = st.sampled_from(["a", "b", "c"])
-blocks: st.SearchStrategy[Block] = st.one_of(
+visible: st.SearchStrategy[Block] = st.one_of(
     st.builds(TextBlock, text=st.just("x")),
-    st.builds(ThinkingBlock, thought=st.just("t")),
-    st.builds(ThinkingBlock, thought=st.just("t"), signature=st.just("s")),
     st.builds(ToolCallBlock, id=ids, name=st.just("f")),
     st.builds(ToolResponseBlock, call_id=ids),
+)
+blocks: st.SearchStrategy[Block] = st.one_of(
+    visible,
+    st.builds(ThinkingBlock, thought=st.just("t")),
+    st.builds(ThinkingBlock, thought=st.just("t"), signature=st.just("s")),
 )
 
 
 @st.composite
 def tied(draw: st.DrawFn) -> Entry:
-    """A message that may call, answer and think, in any role."""
+    """A message that may call and answer in any role, and think in a model's."""
+    role: Role = draw(st.sampled_from(["user", "assistant", "assistant", "tool"]))
     message = Message(
-        role=draw(st.sampled_from(["user", "assistant", "assistant", "tool"])),
-        blocks=tuple(draw(st.lists(blocks, max_size=3))),
+        role=role,
+        blocks=tuple(draw(st.lists(blocks if role == "assistant" else visible, max_size=3))),
     )
     tokens = st.integers(0, 20)
     return Entry(

@@ -74,6 +74,8 @@ class WritingVerbs(Opened):
         """
         if not entries:
             raise UsageError("append: no message was given")
+        if any([entry.message.status == "erased" for entry in entries]):
+            raise UsageError("an erased message is not appended", hint="erase(position)")
         if after is not None:
             after = min(max(after, -1), _MOST)
         key_text = None if idempotency_key is None else columns.repeat(idempotency_key)
@@ -174,10 +176,20 @@ class WritingVerbs(Opened):
         return None if start is None else start + len(ended)
 
     def _prepared(self, entry: Entry, created_at: int, *, id: str | None = None) -> Prepared:
-        if len(entry.counts.thinking) != len(entry.message.thinking):
+        message, thinking = entry.message, entry.message.thinking
+        if thinking and message.role != "assistant":
+            # What is carried, and what may go back, is a model's own thinking.
+            raise UsageError(
+                f"only a model thinks: a message of the role {message.role} has a thinking block",
+                hint="append it as rs.assistant(...), or make the block text",
+            )
+        if message.status == "streaming":
+            raise UsageError(
+                "a message that is still streaming is not appended",
+                hint="record(stream) keeps what has arrived of it, and appends it at its end",
+            )
+        if len(entry.counts.thinking) != len(thinking):
             raise UsageError("counts: one number for each thinking block")
-        if entry.message.status == "streaming":
-            raise UsageError("a message that is still streaming is a draft, and is not appended")
         counted = (entry.counts.visible, *entry.counts.thinking)
         if not all(0 <= tokens < _MOST_TOKENS for tokens in counted):
             raise UsageError("counts: a number of tokens is out of range")
