@@ -76,13 +76,51 @@ OWN_API = {
 """The providers whose usual protocol is not Chat Completions."""
 
 ADDRESSES = {
-    "https://api.deepseek.com/v1": "deepseek",
-    "https://dashscope-intl.aliyuncs.com/compatible-mode/v1": "alibaba",
+    "https://api.openai.com/v1": "openai",
+    "https://eu.api.openai.com/v1": "openai",
     "https://my-resource.openai.azure.com/openai/v1": "azure",
-    "https://bedrock-runtime.eu-west-1.amazonaws.com": "aws",
+    "https://my-resource.services.ai.azure.com/openai/v1": "azure",
+    "https://my-resource.cognitiveservices.azure.com/openai/v1": "azure",
+    "https://api.anthropic.com": "anthropic",
+    "https://generativelanguage.googleapis.com/v1beta": "google",
+    "https://aiplatform.googleapis.com/v1": "vertex",
     "https://europe-west4-aiplatform.googleapis.com/v1": "vertex",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com": "aws",
+    "https://bedrock-runtime-fips.us-east-1.amazonaws.com": "aws",
+    "https://api.cohere.com/v2": "cohere",
+    "https://api.cohere.ai/v2": "cohere",
+    "https://api.mistral.ai/v1": "mistral",
+    "https://ollama.com/api": "ollama",
+    "https://api.deepseek.com/v1": "deepseek",
+    "https://api.moonshot.ai/v1": "moonshot",
+    "https://api.moonshot.cn/v1": "moonshot",
+    "https://api.kimi.com/coding/v1": "moonshot",
+    "https://dashscope.aliyuncs.com/compatible-mode/v1": "alibaba",
+    "https://dashscope-intl.aliyuncs.com/compatible-mode/v1": "alibaba",
+    "https://api.z.ai/api/paas/v4": "zai",
+    "https://open.bigmodel.cn/api/paas/v4": "zai",
+    "https://api.minimax.io/v1": "minimax",
+    "https://api.minimaxi.com/v1": "minimax",
+    "https://api.minimax.chat/v1": "minimax",
     "https://openrouter.ai/api/v1": "openrouter",
+    "https://api.groq.com/openai/v1": "groq",
+    "https://api.cerebras.ai/v1": "cerebras",
+    "https://api.x.ai/v1": "xai",
+    "https://eu-west-1.api.x.ai/v1": "xai",
+    "https://api.together.xyz/v1": "together",
+    "https://api.together.ai/v1": "together",
+    "https://api.fireworks.ai/inference/v1": "fireworks",
+    "https://api.githubcopilot.com": "github-copilot",
     "https://api.business.githubcopilot.com": "github-copilot",
+    "https://ai-gateway.vercel.sh/v1": "vercel",
+    "https://api.cloudflare.com/client/v4/accounts/a/ai/v1": "cloudflare",
+    "https://gateway.ai.cloudflare.com/v1/a/g/compat": "cloudflare",
+    "https://my-account.snowflakecomputing.com/api/v2/cortex/v1": "snowflake",
+    "https://api.novita.ai/v3/openai": "novita",
+    "https://tokenhub.tencentmaas.com/v1": "tencent",
+    "https://tokenhub-intl.tencentcloudmaas.com/v1": "tencent",
+    "https://user:word@api.deepseek.com/v1": "deepseek",
+    "https://api.deepseek.com.example.org/v1": None,
     "https://example.org/v1": None,
 }
 
@@ -137,13 +175,22 @@ NAMED = {
 }
 """Providers that chunks of these protocols name."""
 
-KEPT_IN_TEXT = (
-    "anthropic.messages",
-    "bedrock.converse",
-    "gemini.generate_content",
-    "openai.responses",
-)
-"""The protocols whose text holds no delimiters: what looks like one was said."""
+KEPT_IN_TEXT: dict[str, tuple[tuple[str | None, str | None], ...]] = {
+    "anthropic.messages": ((None, None), ("anthropic", None)),
+    "bedrock.converse": (
+        (None, None),
+        ("aws", None),
+        ("aws", "us.anthropic.claude-opus-5-v1:0"),
+        ("aws", "us.deepseek.r1-v1:0"),
+        ("aws", "openai.gpt-oss-120b-1:0"),
+    ),
+    "gemini.generate_content": ((None, None), ("google", None), ("vertex", None)),
+    "openai.responses": (
+        (None, None),
+        *((host, None) for host in "azure mistral openai openrouter vllm xai".split()),
+    ),
+}
+"""The protocols whose text holds no delimiters, at these hosts: what looks like one was said."""
 
 DELIMITED = {
     "cohere/command-a-reasoning-08-2025": "<|START_THINKING|>{}<|END_THINKING|>",
@@ -220,8 +267,14 @@ def output(provider: str | None, api: str, event: dict[str, Any]) -> int | None:
     return next((chunk.usage.output for chunk in shown if isinstance(chunk, UsageChunk)), None)
 
 
-def snapshots(provider: str) -> str:
-    normalizer = StreamNormalizer(provider, api="openai.chat")
+def padded(provider: str, model: str | None) -> str:
+    """The line ends of a template that brings its own are no part of the thought."""
+    text = "<think>\nThink.\n</think>\nSay."
+    return normalize_response(text, provider=provider, model=model).thinking[0].thought
+
+
+def snapshots(provider: str, model: str | None) -> str:
+    normalizer = StreamNormalizer(provider, model, "openai.chat")
     for text in ("Think of", "Think of it."):
         normalizer.feed({"choices": [{"delta": {"reasoning_content": text}}]})
     return normalizer.finish().thinking[0].thought
@@ -263,11 +316,10 @@ def expectations() -> Iterator[Expectation]:
         for provider in providers.split():
             named = partial(names_its_provider, provider, api)
             yield Expectation(f"{api} chunks name {provider}", named, True)
-    for host in (None, "anthropic", "aws", "google", "vertex"):
-        for api in KEPT_IN_TEXT:
-            if host is None or OWN_API[host] == api:
-                keeps = partial(visible, host, None, api, "<think>x</think>y")
-                yield Expectation(f"text of {host} {api}", keeps, "<think>x</think>y")
+    for api, places in KEPT_IN_TEXT.items():
+        for host, model in places:
+            keeps = partial(visible, host, model, api, "<think>x</think>y")
+            yield Expectation(f"text of {host} {model} {api}", keeps, "<think>x</think>y")
     for model, form in DELIMITED.items():
         for host in ("vllm", None):
             shows = partial(visible, host, model, None, form.format("secret") + "shown")
@@ -278,11 +330,16 @@ def expectations() -> Iterator[Expectation]:
     for host in ("google", "vertex", None):
         counts = partial(output, host, "gemini.generate_content", GEMINI_USAGE)
         yield Expectation(f"output of {host} by Gemini's own api", counts, 30)
-    yield Expectation("snapshots", partial(snapshots, "minimax"), "Think of it.")
+    for model in (None, "MiniMax-M3", "MiniMax-M3.1"):
+        grown, trimmed = partial(snapshots, "minimax", model), partial(padded, "minimax", model)
+        yield Expectation(f"snapshots of {model}", grown, "Think of it.")
+        yield Expectation(f"line ends of {model}", trimmed, "Think.")
     for provider, model, field, seal in (
         ("alibaba", "qwen4-max", "reasoning_content", "encrypted_content"),
         ("xai", None, "reasoning_content", "encrypted_content"),
         ("github-copilot", None, "reasoning_text", "reasoning_opaque"),
+        ("github-copilot", "claude-opus-5", "reasoning_text", "reasoning_opaque"),
+        ("github-copilot", "gemini-3-pro", "reasoning_text", "reasoning_opaque"),
     ):
         whose = partial(sealed, provider, model, field, seal)
         yield Expectation(f"seal of {provider} {model}", whose, ["Think."])
