@@ -14,14 +14,15 @@ promises for every input (seed 002):
    in ``late``, and not shown.
 
 A unit that the protocol numbers is open until the protocol ends it; one that it does not
-number is ended by the next piece of another kind (EC-003). This module knows channels. It
-must not know a provider's field names, what a message is, or any policy.
+number is ended by the next piece of another kind (EC-003). ``units`` keeps the lifecycles;
+here is decided what counts. This module knows channels. It must not know a provider's field
+names, what a message is, or any policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reasoning_store.blocks import Metadata
@@ -29,12 +30,12 @@ from reasoning_store.chunks import (
     BlockChunk,
     Chunk,
     FinishChunk,
-    Phase,
     ReasoningChunk,
     TextChunk,
     ToolCallChunk,
 )
 from reasoning_store.ingress.tags import Run, TagFilter
+from reasoning_store.ingress.units import Unit, Units
 
 TAG_SOURCE = "think_tags"
 """``sourceField`` of a thought that was taken out of the text."""
@@ -43,41 +44,28 @@ _TAGGED: Mapping[str, Any] = {"sourceField": TAG_SOURCE}
 _SPEAKS = ("signature", "encrypted", "redacted")
 
 
-@dataclass(slots=True)
-class _Unit:
-    """An open reasoning block: its place, and what it said so far."""
-
-    number: int
-    metadata: Mapping[str, Any]
-    said: list[str] = field(default_factory=list)
-    key: int | None = None
-    ended: bool = False
-
-
 class Channels:
     """The state of one choice between an adapter and the accumulator."""
 
     __slots__ = (
         "_alias",
-        "_blocks",
         "_call_at",
         "_calls",
         "_choice",
-        "_ended",
         "_extracted",
         "_filter",
         "_finished",
         "_held",
         "_last_alias",
+        "_last_copy",
         "_last_text",
-        "_loose",
         "_merge",
+        "_mirrored",
         "_mirrors",
         "_native",
-        "_provider",
         "_stripped",
-        "_suppressed",
         "_tagged",
+        "_tagged_copies",
         "_text",
         "_text_key",
         "_texts",
@@ -94,29 +82,27 @@ class Channels:
         merge: bool = False,
         choice: int = 0,
     ) -> None:
-        self._provider = provider
+        self._units = Units(provider, choice)
         self._mirrors = mirrors
         self._filter = tag_filter
         self._merge = merge
         self._choice = choice
-        self._blocks = 0
         self._native = False
         self._alias: str | None = None
-        self._last_alias: _Unit | None = None
-        self._loose: _Unit | None = None
+        self._last_alias: Unit | None = None
         self._held: list[tuple[int | None, int]] = []
-        self._units: dict[int, _Unit] = {}
-        self._ended: dict[int, int] = {}
         self._text: int | None = None
         self._last_text: int | None = None
         self._text_key: int | None = None
         self._texts: dict[int, int] = {}
         self._calls: list[_Call] = []
         self._call_at: dict[int, _Call] = {}
-        self._tagged: _Unit | None = None
+        self._tagged: Unit | None = None
         self._stripped = 0
         self._extracted = 0
-        self._suppressed: set[str] = set()
+        self._mirrored: set[str | None] = set()
+        self._tagged_copies = 0
+        self._last_copy: tuple[int, int] | None = None
         self._finished = False
         self.late: list[Chunk] = []
         """What belongs to the message and is no longer shown; the owner takes it away."""
@@ -124,7 +110,7 @@ class Channels:
     @property
     def suppressed(self) -> int:
         """How many copies of a thought were not stored a second time."""
-        return len(self._suppressed)
+        return len(self._mirrored) + self._tagged_copies
 
     @property
     def stripped(self) -> int:
@@ -167,9 +153,9 @@ class Channels:
             self._mirror(source, chunk, out)
             return
         key = chunk.content_index
-        unit = self._units.get(key) if key is not None else self._loose
+        unit = self._units.find(key)
         if unit is not None and key is None and unit.metadata.get("sourceField") != source:
-            self._end(unit, out)
+            self._units.end(unit, out)
             unit = None
         if chunk.phase == "end":
             self._protocol_end(unit, chunk, out)
@@ -177,9 +163,10 @@ class Channels:
         if not chunk.text and chunk.phase == "delta":
             if not _says(metadata):
                 return
-            if unit is None and key is not None and key in self._ended:
+            ended = self._units.ended(key)
+            if unit is None and ended is not None:
                 # A seal that comes after its block's end is that block's still.
-                self.late.append(self._piece("delta", self._ended[key], "", metadata))
+                self.late.append(self._units.piece("delta", ended, "", metadata))
                 return
         if chunk.text or _says(metadata):
             self._native = True
@@ -190,7 +177,7 @@ class Channels:
         if source in self._mirrors:
             self._last_alias = unit
         if chunk.text or _says(metadata):
-            self._delta(unit, chunk.text, metadata, out)
+            self._units.grow(unit, chunk.text, metadata, out)
 
     def _speaks_first(self, source: str | None, chunk: ReasoningChunk) -> bool:
         """Whether this field is the one that counts; the first with text locks the others out."""
@@ -206,14 +193,15 @@ class Channels:
     def _mirror(self, source: str | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
         """Take from a copy only what the first field did not carry, e.g. the signature."""
         if chunk.text:
-            self._suppressed.add(f"field:{source}")
+            self._mirrored.add(source)
         unit = self._last_alias
         if not _says(chunk.metadata) or unit is None:
             return
         extra = {name: item for name, item in chunk.metadata.items() if name != "sourceField"}
-        (self.late if unit.ended else out).append(self._piece("delta", unit.number, "", extra))
+        piece = self._units.piece("delta", unit.number, "", extra)
+        (self.late if unit.ended else out).append(piece)
 
-    def _protocol_end(self, unit: _Unit | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
+    def _protocol_end(self, unit: Unit | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
         if unit is None:
             if not chunk.text and not _says(chunk.metadata):
                 return
@@ -224,50 +212,19 @@ class Channels:
             said = "".join(unit.said)
             rest = chunk.text[len(said) :] if chunk.text.startswith(said) else ""
             if rest or _says(chunk.metadata):
-                self._delta(unit, rest, chunk.metadata, out)
+                self._units.grow(unit, rest, chunk.metadata, out)
         if chunk.metadata.get("sourceField") in self._mirrors:
             self._last_alias = unit
-        self._end(unit, out)
+        self._units.end(unit, out)
 
-    def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> _Unit:
+    def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> Unit:
         if key is None:
-            self._end_loose(out)
+            self._units.end_loose(out)
         self._text = None
-        unit = _Unit(self._number(), metadata, key=key)
+        unit = self._units.begin(metadata, out, key=key)
         if key is None:
-            self._loose = unit
-        else:
-            self._units[key] = unit
-        out.append(self._piece("start", unit.number, "", _still(metadata)))
+            self._units.loose = unit
         return unit
-
-    def _delta(self, unit: _Unit, text: str, metadata: Mapping[str, Any], out: list[Chunk]) -> None:
-        if text:
-            unit.said.append(text)
-        if metadata.get("sourceField") != unit.metadata.get("sourceField"):
-            unit.metadata = metadata  # the first field to speak was not the one it began with
-        out.append(self._piece("delta", unit.number, text, metadata))
-
-    def _end(self, unit: _Unit, out: list[Chunk], *, interrupted: bool = False) -> None:
-        unit.ended = True
-        if unit is self._loose:
-            self._loose = None
-        elif unit is self._tagged:
-            self._tagged = None
-        elif unit.key is not None and self._units.get(unit.key) is unit:
-            del self._units[unit.key]
-            self._ended[unit.key] = unit.number
-        out.append(
-            self._piece("end", unit.number, "", _still(unit.metadata), complete=not interrupted)
-        )
-
-    def _end_loose(self, out: list[Chunk]) -> None:
-        if self._loose is not None:
-            self._end(self._loose, out)
-
-    def _open(self) -> list[_Unit]:
-        loose = [unit for unit in (self._loose, self._tagged) if unit is not None]
-        return sorted([*self._units.values(), *loose], key=lambda unit: unit.number)
 
     # Text
 
@@ -323,30 +280,35 @@ class Channels:
     def _run(self, run: Run, key: int | None, out: list[Chunk]) -> None:
         kind, text, block, phase = run
         if phase != "delta":
-            if phase == "end" and self._tagged is not None:
-                self._end(self._tagged, out)
+            if phase == "end":
+                self._end_tagged(out)
             return
         if kind == "visible":
             self._show(text, key, None, out)
         elif self._native and not self._merge:
             # Seed 000: the native field is authoritative; the tagged copy is not added.
-            self._suppressed.add(f"tag:{self._stripped}:{block}")
+            if (place := (self._stripped, block)) != self._last_copy:
+                self._last_copy = place
+                self._tagged_copies += 1
         else:
             if self._tagged is None:
-                self._end_loose(out)
+                self._units.end_loose(out)
                 self._text = None
                 self._texts.clear()
-                self._tagged = _Unit(self._number(), _TAGGED)
-                out.append(self._piece("start", self._tagged.number, "", _TAGGED))
-            out.append(self._piece("delta", self._tagged.number, text, _TAGGED))
+                self._tagged = self._units.begin(_TAGGED, out)
+            out.append(self._units.piece("delta", self._tagged.number, text, _TAGGED))
+
+    def _end_tagged(self, out: list[Chunk], *, interrupted: bool = False) -> None:
+        if self._tagged is not None:
+            self._units.end(self._tagged, out, interrupted=interrupted)
+            self._tagged = None
 
     def _place(self, key: int | None, out: list[Chunk]) -> int:
         """Return the block that visible text of this key goes to, begun here if need be."""
-        if self._loose is not None:
-            self._end(self._loose, out)
+        self._units.end_loose(out)
         place = self._text if key is None else self._texts.get(key)
         if place is None:
-            place = self._number()
+            place = self._units.number()
             if key is not None:
                 self._texts[key] = place
         self._text = self._last_text = place
@@ -355,9 +317,8 @@ class Channels:
     def _drain(self, tag_filter: TagFilter, out: list[Chunk]) -> None:
         """End one text: what was held goes out, and the filter is as new for the next."""
         self._take(tag_filter.finish(), self._text_key, out)
-        if self._tagged is not None:
-            # An unclosed block is never visible and never lost.
-            self._end(self._tagged, out, interrupted=tag_filter.interrupted)
+        # An unclosed block is never visible and never lost.
+        self._end_tagged(out, interrupted=tag_filter.interrupted)
         self._stripped += tag_filter.stripped
         self._extracted += tag_filter.extracted
         tag_filter.reset()
@@ -368,9 +329,9 @@ class Channels:
         call = self._call_at.get(chunk.index)
         # Some hosts number every call of a message alike; then the ids tell them apart.
         if call is None or (chunk.id and call.id and chunk.id != call.id):
-            self._end_loose(out)
+            self._units.end_loose(out)
             self._text = None
-            call = _Call(number=self._number(), index=len(self._calls), id=chunk.id)
+            call = _Call(number=self._units.number(), index=len(self._calls), id=chunk.id)
             self._calls.append(call)
             self._call_at[chunk.index] = call
         call.id = call.id or chunk.id
@@ -378,9 +339,9 @@ class Channels:
         out.append(replace(chunk, index=call.index, content_index=call.number))
 
     def _whole(self, chunk: BlockChunk, out: list[Chunk]) -> None:
-        self._end_loose(out)
+        self._units.end_loose(out)
         self._text = None
-        out.append(replace(chunk, content_index=self._number()))
+        out.append(replace(chunk, content_index=self._units.number()))
 
     def _finish(self, chunk: FinishChunk, out: list[Chunk]) -> None:
         self._end_all(out, interrupted=False)
@@ -394,8 +355,8 @@ class Channels:
     def _end_all(self, out: list[Chunk], *, interrupted: bool) -> None:
         if self._filter is not None:
             self._drain(self._filter, out)
-        for unit in self._open():
-            self._end(unit, out, interrupted=interrupted)
+        for unit in self._units.opened():
+            self._units.end(unit, out, interrupted=interrupted)
         for call in self._calls:
             if not call.complete and not interrupted:
                 call.complete = True
@@ -409,30 +370,6 @@ class Channels:
                     )
                 )
 
-    def _number(self) -> int:
-        number = self._blocks
-        self._blocks += 1
-        return number
-
-    def _piece(
-        self,
-        phase: Phase,
-        number: int,
-        text: str,
-        metadata: Mapping[str, Any],
-        *,
-        complete: bool = False,
-    ) -> ReasoningChunk:
-        return ReasoningChunk(
-            provider=self._provider,
-            phase=phase,
-            text=text,
-            content_index=number,
-            is_complete=complete,
-            metadata=metadata,
-            choice=self._choice,
-        )
-
 
 @dataclass(slots=True)
 class _Call:
@@ -445,11 +382,6 @@ class _Call:
 def _says(metadata: Mapping[str, Any]) -> bool:
     """Whether metadata alone makes a block real: EC-002 as DESIGN 4.4 means it."""
     return len(metadata) > 1 and any(metadata.get(name) for name in (*_SPEAKS, "providerMetadata"))
-
-
-def _still(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is known of a block from its start to its end."""
-    return {name: metadata[name] for name in ("sourceField", "group") if name in metadata}
 
 
 _STEPS: dict[type, Callable[[Channels, Any, list[Chunk]], None]] = {
