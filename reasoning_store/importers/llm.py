@@ -35,11 +35,13 @@ def conversations(
     model: str | None = None,
     base_url: str | None = None,
     tags: Tags = "always",
+    name: str | None = None,
 ) -> Iterator[Conversation]:
     """Return the conversations of a logs database, the oldest first.
 
     ``provider``, ``model`` and ``base_url`` say who answered, where they are to stand for
-    what the database says.
+    what the database says. ``name`` is taken as by the other readers, and not needed: every
+    conversation has an id here.
     """
     if not isinstance(source, str | os.PathLike):
         raise UsageError("a logs database is read from its file", hint="give its path")

@@ -42,7 +42,8 @@ class _Form:
 
 def reply(parts: Sequence[Part], who: Who, model: str | None) -> Message:
     """Return what a model said, through ingress."""
-    name = next((name for part in parts for name in _about(part) if name in _FORMS), None)
+    marks = (name for part in parts for name in _about(part) if name in _FORMS and _of(part, name))
+    name = next(marks, None)
     spoken = [part for part in parts if not part.get("server_executed")]
     if name is None:
         return _neutral(spoken, who, model)

@@ -101,8 +101,10 @@ class Logs:
 
     def __init__(self, path: Path, *, threads: bool = True) -> None:
         self.path = path
+        is_new = not path.exists()
         self._file = sqlite3.connect(path, isolation_level=None)
-        self._file.executescript(OLD + NEW if threads else OLD)
+        if is_new:
+            self._file.executescript(OLD + NEW if threads else OLD)
 
     def add(self, table: str, **row: Any) -> None:
         names = ", ".join(f'"{name}"' for name in row)
@@ -161,7 +163,7 @@ def responses(path: Path, rows: Sequence[int] = (1, 2), *, threads: bool = True)
     logs.add("attachments", id="a1", type="image/png", content=b"\x89PNG")
     logs.add("prompt_fragments", response_id="r1", fragment_id=1, order=0)
     logs.add("prompt_attachments", response_id="r1", attachment_id="a1", order=0)
-    every = {
+    every: dict[int, dict[str, Any]] = {
         1: {
             "prompt": "<think>Is 91 prime?",
             "system": "Be brief.",

@@ -1,0 +1,231 @@
+"""Imports into a store: written once, grown at the end, and a dry run that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.errors import UsageError
+from reasoning_store.importers import anthropic, formats, llm, openai
+from reasoning_store.importing import Imported, import_conversations
+
+from . import dirty, llm_logs
+
+MORE = {"role": "user", "content": "And 101?"}
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[rs.Store]:
+    with rs.Store(url) as opened:
+        yield opened
+
+
+def chat(*more: Any) -> list[str]:
+    return dirty.lines([*dirty.CHAT, *more])
+
+
+def said(store: Any, id: str) -> list[rs.Message]:
+    return [item.message for item in store.session(id).history()]
+
+
+def numbers(imported: Imported) -> list[tuple[str, int, int, bool]]:
+    return [(one.id, one.new, one.known, one.refused is None) for one in imported.conversations]
+
+
+def sources(folder: Path) -> dict[str, Any]:
+    """Return each dirty history as it is given to its importer."""
+    return {
+        "openai": lambda: openai.conversations(chat()),
+        "items": lambda: openai.conversations(dirty.lines([dirty.ITEMS])),
+        "anthropic": lambda: anthropic.conversations(dirty.lines([dirty.MESSAGES])),
+        "old": lambda: llm.conversations(folder / "old.db"),
+        "new": lambda: llm.conversations(folder / "new.db"),
+    }
+
+
+@pytest.mark.parametrize("name", ["openai", "items", "anthropic", "old", "new"])
+def test_a_history_is_stored_whole_and_once(store: rs.Store, name: str, tmp_path: Path) -> None:
+    """Every message comes back as it was read; the second import writes nothing."""
+    llm_logs.responses(tmp_path / "old.db")
+    llm_logs.thread(tmp_path / "new.db")
+    read = sources(tmp_path)[name]
+    (expected,) = read()
+
+    dry = import_conversations(store, read(), dry_run=True)
+    assert store.sessions().items == []
+    first = import_conversations(store, read())
+    again = import_conversations(store, read())
+
+    assert said(store, expected.id) == [item.message for item in expected.items]
+    assert numbers(first) == [(expected.id, len(expected.items), 0, True)]
+    assert numbers(again) == [(expected.id, 0, len(expected.items), True)]
+    assert numbers(dry) == numbers(first)
+    assert dry.report == first.report == expected.report
+    thoughts = sum(len(message.thinking) for message in said(store, expected.id))
+    assert thoughts == first.report.reasoning_stored
+
+
+def test_a_grown_file_adds_what_is_new(store: rs.Store) -> None:
+    """Only the new end is written; a dry run says how much it is."""
+    import_conversations(store, openai.conversations(chat()))
+    dry = import_conversations(store, openai.conversations(chat(MORE, MORE)), dry_run=True)
+    grown = import_conversations(store, openai.conversations(chat(MORE, MORE)))
+    (one,) = grown.conversations
+
+    assert (one.new, one.known) == (2, 8)
+    assert numbers(dry) == numbers(grown)
+    assert [message.text for message in said(store, one.id)[8:]] == ["And 101?"] * 2
+
+
+def test_an_import_that_was_cut_off_goes_on(store: rs.Store) -> None:
+    """A session that holds a beginning gets the rest, and nothing twice."""
+    (whole,) = openai.conversations(chat())
+    session = store.session(whole.id, create=True)
+    for item in whole.items[:3]:
+        session.append(item.message, idempotency_key=item.key)
+
+    (one,) = import_conversations(store, openai.conversations(chat())).conversations
+
+    assert (one.new, one.known) == (5, 3)
+    assert len(said(store, one.id)) == 8
+
+
+def test_a_log_that_repeats_a_conversation_adds_what_each_line_adds(store: rs.Store) -> None:
+    """A request log has the whole conversation on every line; a dry run counts it alike."""
+    log = dirty.lines(
+        {"session_id": "s", "messages": dirty.CHAT[:length]} for length in (2, 3, 5, 5, 2)
+    )
+    expected = [("s", 2, 0, True), ("s", 1, 2, True), ("s", 2, 3, True), ("s", 0, 5, True)]
+    expected.append(("s", 0, 2, True))
+
+    dry = import_conversations(store, openai.conversations(log), dry_run=True)
+    assert numbers(dry) == expected
+    assert numbers(import_conversations(store, openai.conversations(log))) == expected
+    assert len(said(store, "s")) == 5
+
+
+def test_lines_of_two_conversations_are_told_apart(store: rs.Store) -> None:
+    """Each line goes to the conversation it names, in its order."""
+    log = dirty.lines(
+        {"session_id": name, "role": "user", "content": text}
+        for name, text in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4")]
+    )
+    dry = import_conversations(store, openai.conversations(log), dry_run=True)
+    imported = import_conversations(store, openai.conversations(log))
+
+    assert numbers(dry) == numbers(imported)
+    assert [message.text for message in said(store, "a")] == ["1", "3"]
+    assert [message.text for message in said(store, "b")] == ["2", "4"]
+    assert import_conversations(store, openai.conversations(log)).new == 0
+
+
+def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
+    store: rs.Store,
+) -> None:
+    """What is said here is not mixed with what is said there."""
+
+    def log(length: int) -> list[str]:
+        return dirty.lines({"id": id, "messages": dirty.CHAT[:length]} for id in ("a", "b"))
+
+    import_conversations(store, openai.conversations(log(2)))
+    store.session("a").append(rs.user("Something else"))
+    dry = import_conversations(store, openai.conversations(log(3)), dry_run=True)
+    imported = import_conversations(store, openai.conversations(log(3)))
+
+    assert numbers(imported) == [("a", 0, 2, False), ("b", 1, 2, True)] == numbers(dry)
+    assert [one.id for one in imported.refused] == ["a"]
+    assert "stands in the session behind its message 2" in (imported.refused[0].refused or "")
+    assert len(said(store, "a")) == 3
+    assert imported.report.messages == 3
+
+
+def test_a_source_that_was_changed_is_refused(store: rs.Store) -> None:
+    """A message that says something else now is not written behind the others."""
+    history = {"id": "a", "messages": dirty.CHAT[:3]}
+    import_conversations(store, openai.conversations(dirty.lines([history])))
+    history["messages"] = [dirty.CHAT[0], MORE, dirty.CHAT[2]]
+    imported = import_conversations(store, openai.conversations(dirty.lines([history])))
+
+    assert numbers(imported) == [("a", 0, 1, False)]
+    assert len(said(store, "a")) == 3
+
+
+def test_a_session_of_ones_own_is_not_written_into(store: rs.Store) -> None:
+    """An id that is taken by something else is refused."""
+    store.session("a", create=True).append(rs.user("Mine"))
+    history = {"id": "a", "messages": dirty.CHAT[:3]}
+    imported = import_conversations(store, openai.conversations(dirty.lines([history])))
+
+    assert numbers(imported) == [("a", 0, 0, False)]
+    assert [message.text for message in said(store, "a")] == ["Mine"]
+
+
+def test_nothing_of_a_conversation_with_a_malformed_line_is_written(store: rs.Store) -> None:
+    """The error has the line's number; what was read before is there, and is known later."""
+    good = {"id": "a", "messages": dirty.CHAT[:3]}
+    bad = {"id": "b", "messages": [*dirty.CHAT[:3], "no message"]}
+
+    with pytest.raises(UsageError, match=r"^line 2: messages\[3\]"):
+        import_conversations(store, openai.conversations(dirty.lines([good, bad])))
+    with pytest.raises(UsageError, match=r"^line 11: not JSON"):
+        import_conversations(store, openai.conversations([*chat(), '{"role": "user"']))
+
+    assert [session.id for session in store.sessions().items] == ["a"]
+    mended = {"id": "b", "messages": dirty.CHAT[:3]}
+    later = import_conversations(store, openai.conversations(dirty.lines([good, mended])))
+    assert numbers(later) == [("a", 0, 3, True), ("b", 3, 0, True)]
+
+
+def test_what_was_erased_does_not_come_back(store: rs.Store) -> None:
+    """A message, or its reasoning, that was erased after an import stays erased."""
+    (one,) = import_conversations(store, openai.conversations(chat())).conversations
+    session = store.session(one.id)
+    session.erase(position=3)
+    session.erase(position=5, only="reasoning")
+    before = said(store, one.id)
+    again = import_conversations(store, openai.conversations(chat(MORE)))
+
+    assert (again.new, again.known) == (1, 8)
+    assert said(store, one.id)[:8] == before
+
+
+def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
+    """A message keeps the time at which it was said."""
+    at = "2026-01-02T03:04:05+00:00"
+    history = {"id": "a", "title": "Primes", "messages": [{**MORE, "timestamp": at}]}
+    import_conversations(store, openai.conversations(dirty.lines([history])))
+    (session,) = store.sessions().items
+
+    assert session.title == "Primes"
+    assert session.history()[0].created_at == datetime.fromisoformat(at)
+
+
+def test_an_import_belongs_to_its_owner_and_is_masked() -> None:
+    """It goes the way of every write."""
+    masker = rs.SecretMasker(values=["correct-horse-battery"])
+    secret = {"role": "user", "content": "It is correct-horse-battery."}
+    history = dirty.lines([{"id": "a", "messages": [secret]}])
+    with rs.Store("sqlite://", masker=masker) as store:
+        ada = store.for_owner("ada")
+        for new in (1, 0):
+            assert import_conversations(ada, openai.conversations(history)).new == new
+
+        assert store.sessions().items == []
+        assert "correct-horse" not in ada.session("a").history()[0].message.text
+
+
+def test_a_file_is_imported_by_its_path(tmp_path: Path) -> None:
+    """The format is found, and files of one name in two folders are two conversations."""
+    paths = [tmp_path / name / "chat.jsonl" for name in ("one", "two")]
+    for path, history in zip(paths, ([MORE], dirty.CHAT), strict=True):
+        path.parent.mkdir()
+        path.write_text("\n".join(dirty.lines(history)))
+    with rs.Store("sqlite://") as store:
+        for path, length in zip(paths, (1, 8), strict=True):
+            assert import_conversations(store, formats.conversations(path)).new == length
+        assert len(store.sessions().items) == 2
