@@ -1,0 +1,240 @@
+"""Text: any string comes back code point for code point, wherever it was put, and at any length.
+
+NUL stands in no text column of PostgreSQL, and a lone surrogate in none of either engine;
+JSON has one escape for a pair of surrogates and for two that merely stand side by side.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import reasoning_store as rs
+from reasoning_store.blocks import (
+    Counts,
+    MediaBlock,
+    Origin,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+    assistant,
+    tool,
+    user,
+)
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Entry
+
+from .histories import any_text, new_session, said
+
+ROOT = Path(__file__).parents[2]
+NAMED = {
+    "nothing": "",
+    "a NUL": "\0",
+    "NULs between": "a\0b\0",
+    "a high surrogate": "\ud83d",
+    "a low surrogate": "\ude00",
+    "surrogates the wrong way round": "\ude00\ud83d",
+    "surrogates that merely stand side by side": "\ud83d\ude00",
+    "the same beside the pair that they are not": "\U0001f600\ud83d\ude00\U0001f600",
+    "a noncharacter between surrogates": "\ud83d\ufdd0\ude00",
+    "more of them": "\ufdd0\ufdd0\ud83d\ude00\ufdd0",
+    "everything at once": "\0\ud83d\ude00\ufdd0 \U0001f600\\u0000\"'",
+    "what looks like an escape": "\\u0000 \\ud83d \\x00 \\",
+    "what looks like JSON": 'null "x" [1] {"text": "\\n"}',
+    "quotes": "\"'`''\"\"",
+    "spaces around": "  \t text \n ",
+    "line ends of every kind": "\r\n \r \n \x0b \x0c \x85 \u2028 \u2029",
+    "a byte order mark": "\ufeffx\ufeff",
+    "letters that look composed and are not": "\u00e9 e\u0301 \ufb01 \u212b",
+    "writing in both directions": "\u202eabc\u202c \u05d0\u05d1",
+    "characters that steer a terminal": "\x1b[31m\x07\x7f\x9b",
+    "noncharacters": "\uffff \U0010ffff \ufdd0",
+    "what SQL might take for its own": "'; DROP TABLE messages; -- %s :name ? $1",
+}
+
+
+def everywhere(text: str) -> list[Entry]:
+    """Messages that hold a text in every field that there is."""
+    more = {text: [text, {text: text}]}
+    origin = Origin(provider=text, api=text, model=text, response_id=text)
+    thinking = (
+        ThinkingBlock(thought=text, source_field=text, provider_metadata=more),
+        ThinkingBlock(thought=text, signature=text, encrypted=text),
+    )
+    reply = assistant(
+        *thinking,
+        TextBlock(text=text),
+        TextBlock(text=text, provider_metadata=more),
+        ToolCallBlock(id=text, name=text, parameters=more, arguments=text, provider_metadata=more),
+        origin=origin,
+        usage=Usage(output=1, raw=more),
+        finish_reason=text,
+        metadata=more,
+    )
+    return [
+        Entry(user(TextBlock(text=text), metadata=more), Counts(visible=1)),
+        Entry(reply, Counts(visible=1, thinking=(1, 1)), {text: text}),
+        Entry(tool(ToolResponseBlock(call_id=text, tool_name=text, result=more))),
+        Entry(tool(ToolResponseBlock(call_id=text, tool_name=text, result=text))),
+        Entry(
+            user(
+                MediaBlock(kind="file", mime_type=text, name=text, url=text),
+                MediaBlock(kind="image", mime_type=text, ref=text, data=b"\0\xff"),
+                RawBlock(data=more),
+            )
+        ),
+    ]
+
+
+def check_messages(ledger: Ledger, url: str, text: str) -> None:
+    session = new_session(ledger)
+    given_ = everywhere(text)
+    ledger.append(session.key, 1, given_)
+
+    with Ledger.open(url) as elsewhere:
+        read = elsewhere.history(session.key, 1)
+        sent = elsewhere.last_sent(session.key, 1)
+
+        assert [row.message for row in read] == [entry.message for entry in given_]
+        assert sent is not None
+        assert sent.sent == {text: text}
+        light = elsewhere.history(session.key, 1, thinking=False)
+        assert light[1].shapes[0].source_field == text
+
+
+@pytest.mark.parametrize("text", NAMED.values(), ids=NAMED)
+def test_every_field_of_a_message_returns_it(ledger: Ledger, url: str, text: str) -> None:
+    """Texts, thoughts, seals, tools' names and ids, arguments, results, media, metadata."""
+    check_messages(ledger, url, text)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(text=any_text)
+def test_every_field_of_a_message_returns_any_text(ledger: Ledger, url: str, text: str) -> None:
+    """Whatever Hypothesis can think of."""
+    check_messages(ledger, url, text)
+
+
+def check_session(ledger: Ledger, url: str, text: str) -> None:
+    more = {text: [text, {text: text}]}
+    number = new_session(ledger).id
+    owner = f"{text}/{number}"
+    session = ledger.create_session(owner, text, encoding=text, title=text, metadata=more)
+    ledger.set_settings(session.key, more)
+    ledger.set_profile(owner, text, more)
+    ledger.use_profile(session.key, text)
+    ledger.remember_crossing(session.key, text)
+    first = ledger.append(session.key, 1, [said(text)], idempotency_key=text)
+    ledger.append(session.key, 1, [said(text)])
+    summary = Entry(user(text or "x"), Counts(visible=1))
+    ledger.compact(session.key, 1, 1, 1, summary)
+    ledger.begin_draft(session.key, 1, metadata=more, sent=more, idempotency_key=f"draft {text}")
+
+    with Ledger.open(url) as elsewhere:
+        found = elsewhere.get_session(owner, text)
+        assert (found.owner, found.id, found.title, found.encoding) == (owner, text, text, text)
+        assert (found.metadata, found.settings) == (more, more)
+        assert (found.profile, found.profile_settings) == (text, more)
+        assert [page.id for page in elsewhere.sessions(owner).items] == [text]
+        assert elsewhere.budget(session.key).crossed == (text,)
+        (again,) = elsewhere.by_idempotency_key(session.key, text) or []
+        assert again.id == first[0].id
+        draft = elsewhere.draft(session.key, 1)
+        assert draft is not None
+        assert (draft.metadata, draft.sent) == (more, more)
+        (compaction,) = elsewhere.compactions(session.key, 1)
+        assert compaction.message == summary.message
+
+
+@pytest.mark.parametrize("text", NAMED.values(), ids=NAMED)
+def test_every_name_of_a_session_returns_it(ledger: Ledger, url: str, text: str) -> None:
+    """Owner, id, title, metadata, settings, profiles, idempotency keys, summaries, drafts."""
+    check_session(ledger, url, text)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(text=any_text)
+def test_every_name_of_a_session_returns_any_text(ledger: Ledger, url: str, text: str) -> None:
+    """Whatever Hypothesis can think of."""
+    check_session(ledger, url, text)
+
+
+@pytest.mark.parametrize("text", NAMED.values(), ids=NAMED)
+def test_a_reply_that_streamed_it_is_stored_as_it_came(url: str, text: str) -> None:
+    """Through the promised faces: a draft's parts, the counted message, the key."""
+    arguments = json.dumps({"x": text}, ensure_ascii=False)
+    call = {"index": 0, "id": "c", "function": {"name": f"f{text}", "arguments": arguments}}
+    stream: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": {"reasoning_content": f"thought {text}"}}]},
+        {"choices": [{"index": 0, "delta": {"content": f"said {text}", "tool_calls": [call]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    ]
+    with rs.Store(url) as store:
+        session = store.for_owner(text).session(text, create=True, title=text, metadata={text: 1})
+        session.append(rs.user(text), idempotency_key=f"asked {text}")
+        with session.record(stream, model=f"m{text}", idempotency_key=f"answer {text}") as reply:
+            list(reply)
+    with rs.Store(url) as store:
+        session = store.for_owner(text).session(text)
+        asked, answered = (row.message for row in session.history())
+
+    assert (session.title, session.metadata) == (text, {text: 1})
+    assert asked.text == text
+    assert answered.text == f"said {text}"
+    assert [block.thought for block in answered.thinking] == [f"thought {text}"]
+    assert answered.tool_calls[0].name == f"f{text}"
+    assert answered.tool_calls[0].parameters == {"x": text}
+    assert answered.tool_calls[0].arguments == arguments
+    assert answered.origin is not None
+    assert answered.origin.model == f"m{text}"
+
+
+def test_texts_that_only_look_alike_are_different_names(ledger: Ledger) -> None:
+    """No engine composes, folds or cuts what a session is found by."""
+    alike = ["a", "a\0", "a\0b", "A", "\u00e9", "e\u0301", "\ud83d\ude00", "\U0001f600", "a ", " a"]
+
+    made = [ledger.create_session("u", name, encoding="e").key for name in alike]
+
+    assert len(set(made)) == len(alike)
+    assert [ledger.get_session("u", name).key for name in alike] == made
+
+
+MOST = {"sqlite": 6, "postgresql+psycopg": 8}
+"""Bytes that a character of a thought may take while it is recorded, at the peak."""
+
+
+def record_long(url: str, characters: int) -> None:
+    """Record a thought in a process of its own, and look at what that took."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.ledger.long_thought", url, str(characters)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["length"] == characters
+    assert found["same"]
+    assert found["bytes a character"] < MOST[url.partition(":")[0]]
+
+
+def test_ten_megabytes_of_reasoning_stream_in_and_come_back(url: str) -> None:
+    """ERR-003: no length is cut; memory grows with the thought and no faster."""
+    record_long(url, 10_000_000)
+
+
+@pytest.mark.long
+def test_a_hundred_megabytes_of_reasoning_stream_in_and_come_back(url: str) -> None:
+    """The same at ten times the length."""
+    record_long(url, 100_000_000)
