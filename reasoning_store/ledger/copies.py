@@ -72,8 +72,14 @@ def write(source: Any, target: Path, module: Any, *, replace: bool) -> Contents:
             os.fsync(written.fileno())
         _name(fresh, target, replace=replace)
     finally:
-        fresh.unlink(missing_ok=True)
+        remove(fresh)
     return copied_from
+
+
+def remove(fresh: Path) -> None:
+    """Remove a file that was being made, where it still has that name, and what is beside it."""
+    for end in _BESIDE:
+        fresh.with_name(f"{fresh.name}{end}").unlink(missing_ok=True)
 
 
 def _check(copied: Any, copied_from: Contents) -> None:

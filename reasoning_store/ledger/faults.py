@@ -82,6 +82,15 @@ _POSTGRES: dict[str, Fault] = {
     "3D": (UsageError, "there is no such database"),
     "XX": _CORRUPT,
 }
+_BY_TEXT = {
+    "database or disk is full": "SQLITE_FULL",
+    "disk I/O error": "SQLITE_IOERR",
+    "database is locked": "SQLITE_BUSY",
+    "attempt to write a readonly database": "SQLITE_READONLY",
+    "database disk image is malformed": "SQLITE_CORRUPT",
+    "unable to open database file": "SQLITE_CANTOPEN",
+}
+"""The library's own words: the drivers give no name to what stops a backup."""
 _RETRIED = ("40001", "40P01")
 _LOST = ("", "080", "57P")
 
@@ -89,7 +98,8 @@ _LOST = ("", "080", "57P")
 def code(error: BaseException) -> str:
     """Return the driver's own name of an error: SQLite's, or the SQLSTATE."""
     origin: Any = error.orig if isinstance(error, DBAPIError) else error
-    name = getattr(origin, "sqlite_errorname", None) or getattr(origin, "sqlstate", None) or ""
+    name = getattr(origin, "sqlite_errorname", None) or getattr(origin, "sqlstate", None)
+    name = name or _BY_TEXT.get(str(origin), "")
     if name == "SQLITE_CONSTRAINT":
         # pysqlite3 does not tell which; the message begins with it.
         kind = str(origin).partition(" constraint failed")[0].replace(" ", "")

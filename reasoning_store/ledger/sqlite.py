@@ -33,9 +33,10 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from reasoning_store.errors import SchemaError, UsageError
+from reasoning_store.errors import SchemaError, StoreFull, UsageError
 from reasoning_store.ledger import copies, faults
 from reasoning_store.ledger.lane import Lane
 from reasoning_store.ledger.sql import driver
@@ -185,7 +186,12 @@ class SqliteDatabase:
         self._pages += _PAGES_A_COMMIT
         if self._pages >= _CHECKPOINT_PAGES:
             self._pages = 0
-            self.checkpoint(connection)
+            try:
+                self.checkpoint(connection)
+            except (DBAPIError, self.module.Error):
+                # The disk refused, or another process was writing for long. What was to be
+                # written is committed; the WAL is copied another time.
+                return
 
     def checkpoint(self, connection: Connection) -> None:
         """Copy the WAL into the file while the write lock keeps everyone from resetting it."""
@@ -209,8 +215,11 @@ class SqliteDatabase:
             try:
                 # It holds the write lock while it copies, unless another process held that
                 # for all of the time it waits: no commit of ours can get in between.
-                if raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                (blocked, _, _) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if blocked:
                     left.append(f"{self.path}-wal")
+            except self.module.OperationalError:  # the disk refused
+                left = [self.path, f"{self.path}-wal"]
             finally:
                 raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
         return (*left, *self.copies())
@@ -314,10 +323,12 @@ def create(path: Path, build: Callable[[Path], None]) -> None:
     fresh = Path(name)
     try:
         build(fresh)
+        if Path(f"{name}-wal").exists():
+            # What was built stands in it still: closing could not copy it, and does not say so.
+            raise StoreFull("the disk refused the write")
         put(fresh, path)
     finally:
-        for left in (fresh, Path(f"{name}-wal"), Path(f"{name}-shm")):
-            left.unlink(missing_ok=True)
+        copies.remove(fresh)
 
 
 def make_ours(fresh: Path, module: Any) -> None:

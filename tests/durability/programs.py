@@ -1,0 +1,171 @@
+"""What runs in the processes that are killed. Each tells through its pipe where it is."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+import reasoning_store as rs
+from reasoning_store import recorder
+from reasoning_store.ledger import sqlite
+
+from .disk import Disk, watched
+from .processes import Connection, stay
+
+Pipe = Connection
+_STEPS = {"BEGIN": "begin", "SELECT": "sent", "COMMIT": "commit"}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+rs.effective_tokens([rs.user("the vocabulary is unpacked once, before anybody is forked")])
+
+
+def turn(number: int) -> list[rs.Message]:
+    """A turn that is no small thing to write: several pages, a thought, an origin."""
+    thought = f"thought {number} " + LETTERS * (20 + number % 7 * 60)
+    return [
+        rs.user(f"question {number}"),
+        rs.assistant(
+            rs.ThinkingBlock(thought=thought, source_field="reasoning_content"),
+            rs.TextBlock(text=f"answer {number}"),
+            origin=rs.Origin(provider="p", model=f"m{number % 3}"),
+        ),
+    ]
+
+
+def key(number: int) -> str:
+    return f"turn {number}"
+
+
+def on_every_statement(said: Callable[[str], None]) -> None:
+    """Be told of each statement that a driver is given, on either engine, before it runs."""
+
+    @event.listens_for(Pool, "connect")
+    def _trace(raw: Any, _: object) -> None:
+        if not isinstance(raw, psycopg.Connection):
+            raw.set_trace_callback(said)
+
+    plain = psycopg.Cursor.execute
+
+    def execute(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        said(str(query))
+        return plain(self, query, *args, **kwargs)
+
+    psycopg.Cursor.execute = execute  # type: ignore[method-assign]
+
+
+def append_turns(tell: Pipe, url: str, session_id: str, first: int, stop_at: int | None) -> None:
+    """Append turns for ever, from ``first`` on.
+
+    It tells of each: that it is ``asked`` for, that its transaction is to ``begin``, that it
+    is ``inside`` at each statement, that its ``commit`` begins, and that it is ``stored``;
+    on PostgreSQL, where it is one statement, that this is ``sent``. Inside, at the statement
+    ``stop_at``, counted over all of them, it stays.
+    """
+    number = first - 1
+    left = -1 if stop_at is None else stop_at
+    appending = False
+
+    def said(statement: str) -> None:
+        nonlocal left
+        word = statement.split(maxsplit=1)[0]
+        if not appending:
+            return
+        if word in ("BEGIN", "COMMIT", "SELECT"):
+            tell.send((_STEPS[word], number))
+            return
+        tell.send(("inside", number))
+        if left == 0:
+            tell.send(("stopped", number))
+            stay()
+        left -= 1
+
+    on_every_statement(said)
+    with rs.Store(url) as store:
+        session = store.session(session_id, create=True)
+        while True:
+            number += 1
+            tell.send(("asked", number))
+            appending = True
+            stored = session.append(turn(number), idempotency_key=key(number))
+            appending = False
+            tell.send(("stored", number, [item.position for item in stored]))
+
+
+def record_replies(tell: Pipe, url: str, session_id: str, seed: int) -> None:
+    """Record replies for ever, each of many words; tell when one is ``stored``."""
+    recorder.PART_SECONDS, recorder.LEASE = 0.01, 0.5
+    chance = random.Random(seed)
+
+    def stream(number: int) -> Iterator[dict[str, Any]]:
+        words = [f"<think>thought {number} ", LETTERS, "</th", "ink>"]
+        words += [f"{word} " for word in range(chance.randint(5, 60))]
+        for word in words:
+            yield {"choices": [{"index": 0, "delta": {"content": word}}]}
+            time.sleep(0.004)
+
+    with rs.Store(url) as store:
+        session = store.session(session_id, create=True)
+        for number in range(1_000_000):
+            tell.send(("begun", number))
+            with session.record(stream(number), model="m") as reply:
+                for _ in reply:
+                    pass
+            assert reply.stored is not None
+            tell.send(("stored", reply.stored.position, reply.stored.message.text))
+
+
+def append_beside_checkpoints(tell: Pipe, path: str, session_id: str, turns: int) -> None:
+    """Append as with a vulnerable library; tell how often it checkpointed, and when unlocked.
+
+    ``copied`` is how many pages it wrote to the file itself, ``bare`` how many of them while
+    it did not hold the write lock; ``longest`` is how long the WAL has been.
+    """
+    sqlite.vulnerable = lambda version: True
+    sqlite._CHECKPOINT_PAGES = 60
+    longest = 0
+    with (
+        watched(sqlite.library(), Disk(remembers=True)) as disk,
+        rs.Store(f"sqlite:///{path}") as store,
+    ):
+        session = store.session(session_id, create=True)
+        for number in range(1, turns + 1):
+            session.append(turn(number), idempotency_key=f"{session_id} {number}")
+            longest = max(longest, Path(f"{path}-wal").stat().st_size)
+        # Not what closing does: that it does alone, holding the whole file.
+        done = list(disk.operations)
+    held, copied, bare = False, 0, 0
+    for operation in done:
+        if operation.kind in ("lock", "unlock") and operation.at == _WRITE_LOCK:
+            held = operation.kind == "lock"
+        if operation.kind == "write" and operation.path == path:
+            copied += 1
+            bare += not held
+    tell.send(("done", copied, bare, longest))
+
+
+_WRITE_LOCK = 0
+"""Of a WAL's locks, the one that every writer holds (SQLite's file format, 2.3.2)."""
+
+
+def append_with_pythons_own_library(
+    tell: Pipe, url: str, session_id: str, turns: int, checkpoint_pages: int
+) -> None:
+    """Append turns, the library being the one that Python brings."""
+    sys.modules["pysqlite3.dbapi2"] = None  # type: ignore[assignment]
+    sqlite.vulnerable = lambda version: True
+    sqlite._CHECKPOINT_PAGES = checkpoint_pages
+    # Nothing is cut off here: without waiting for the disk there are more chances to lose.
+    sqlite._PRAGMAS += ("synchronous=OFF",)  # type: ignore[assignment]
+    assert sqlite.library().__name__ == "sqlite3.dbapi2"
+    with rs.Store(url) as store:
+        session = store.session(session_id, create=True)
+        for number in range(1, turns + 1):
+            session.append(turn(number), idempotency_key=f"{session_id} {number}")
+    tell.send(("done",))

@@ -1,0 +1,52 @@
+"""SQLite before 3.51.3: whoever checkpoints holds the write lock, so that nobody is hurt.
+
+Such a library loses pages when a checkpoint runs while another connection's commit starts
+the WAL anew. While the write lock is held there is no such commit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import reasoning_store as rs
+
+from . import programs
+from .processes import crowd
+from .test_kill import check_whole
+
+
+def test_pages_are_copied_only_by_who_holds_the_write_lock(sqlite_path: Path) -> None:
+    """Two processes write and checkpoint; what they ask of the disk and its locks is watched."""
+    turns = 60
+    each = [(str(sqlite_path), name, turns) for name in ("a", "b")]
+    with crowd(programs.append_beside_checkpoints, each) as children:
+        told = [child.finish()[-1] for child in children]
+
+    for _, copied, bare, longest in told:
+        assert copied > 50
+        assert bare == 0
+        assert longest < 8_000_000
+    check_whole(f"sqlite:///{sqlite_path}")
+    with rs.Store(f"sqlite:///{sqlite_path}") as store:
+        assert [len(store.session(name).history()) for name in ("a", "b")] == [2 * turns] * 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("round_", range(3))
+def test_writers_and_checkpointers_of_pythons_own_library_lose_nothing(
+    sqlite_path: Path, round_: int
+) -> None:
+    """Three processes write, three more checkpoint after each turn; the file stays sound."""
+    turns, url = 1200, f"sqlite:///{sqlite_path}"
+    each = [(url, f"s{n}", turns, 1 if n % 2 else 300) for n in range(6)]
+    with crowd(programs.append_with_pythons_own_library, each) as children:
+        for child in children:
+            child.finish()
+
+    check_whole(url)
+    with rs.Store(url) as store:
+        for n in range(6):
+            there = [item.message for item in store.session(f"s{n}").history()]
+            assert there == [m for number in range(1, turns + 1) for m in programs.turn(number)]

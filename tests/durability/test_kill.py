@@ -1,0 +1,164 @@
+"""kill -9: what was acknowledged is there, what was not is there whole or not at all.
+
+The process that kills reads the acknowledgements through a pipe; so whatever it has read
+was told before the kill. Where the child said last that it is inside a transaction, the
+kill fell between BEGIN and COMMIT.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+import reasoning_store as rs
+from reasoning_store.ledger import sqlite
+from reasoning_store.ledger.ledger import Ledger
+
+from . import programs
+from .processes import Child, running
+
+_UNDECIDED = ("commit", "sent")
+"""What a writer said last before a kill that may have come too late."""
+
+
+def check_whole(url: str) -> None:
+    """The database is sound, and all that is stored is as it was written."""
+    if url.startswith("sqlite"):
+        raw = sqlite.library().connect(url.removeprefix("sqlite:///"))
+        with closing(raw):
+            assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with Ledger.open(url) as ledger:
+        assert ledger.verify().problems == ()
+
+
+@dataclass
+class Tally:
+    """What was acknowledged so far, and where the kills fell."""
+
+    stored: dict[int, list[int]] = field(default_factory=dict)
+    fell: dict[str, int] = field(default_factory=dict)
+    where: str = ""
+    """The last kill's."""
+
+    def take(self, child: Child) -> None:
+        for word, number, *positions in child.heard:
+            if word == "stored":
+                self.stored[number] = positions[0]
+        self.where = child.heard[-1][0].replace("stopped", "inside")
+        self.fell[self.where] = self.fell.get(self.where, 0) + 1
+
+    def check(self, url: str) -> int:
+        """Compare with what is there, and return the number of the next turn."""
+        check_whole(url)
+        with rs.Store(url) as store:
+            there = store.session("s", create=True).history()
+        assert [item.position for item in there] == list(range(1, len(there) + 1))
+        # Whole turns, in their order, each once; at most the one more that was committing.
+        turns = len(there) // 2
+        assert [item.message for item in there] == [
+            message for number in range(1, turns + 1) for message in programs.turn(number)
+        ]
+        assert turns - len(self.stored) in ((0, 1) if self.where in _UNDECIDED else (0,))
+        for number, positions in self.stored.items():
+            assert positions == [2 * number - 1, 2 * number]
+        return len(self.stored) + 1
+
+
+def kill_in_a_loop(url: str, *, at_random: int, inside: int) -> Tally:
+    """Kill an appending process again and again, and check after each time."""
+    chance, tally, first = random.Random(20_261_118), Tally(), 1
+    for round_ in range(at_random + inside):
+        stop_at = chance.randint(0, 40) if round_ < inside else None
+        with running(programs.append_turns, url, "s", first, stop_at) as child:
+            if stop_at is None:
+                child.hear_until("stored", chance.randint(1, 12))
+                time.sleep(chance.uniform(0, 0.004))
+            else:
+                child.hear_until("stopped")
+            child.kill()
+        tally.take(child)
+        # Not acknowledged, so not to be counted on; asked for again, it is there once.
+        first = tally.check(url)
+    return tally
+
+
+@contextmanager
+def branches_held(url: str) -> Iterator[None]:
+    """Hold what every append has to take, once somebody waits for it on the server."""
+    engine = create_engine(url)
+    with engine.connect() as holder, engine.connect() as watcher:
+        holder.exec_driver_sql("LOCK TABLE branches IN EXCLUSIVE MODE")
+        while not watcher.exec_driver_sql(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+            " AND wait_event_type = 'Lock' AND query LIKE '%%append_messages%%'"
+        ).all():
+            watcher.rollback()
+            time.sleep(0.01)
+        yield
+        holder.rollback()
+    # The server goes on with the statement; let it end.
+    with engine.connect() as watcher:
+        while watcher.exec_driver_sql(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+            " AND state = 'active' AND query LIKE '%%append_messages(%%'"
+            " AND pid <> pg_backend_pid()"
+        ).all():
+            watcher.rollback()
+            time.sleep(0.01)
+    engine.dispose()
+
+
+def test_a_killed_writer_loses_nothing_that_was_acknowledged(url: str) -> None:
+    """On both engines, at random moments."""
+    tally = kill_in_a_loop(url, at_random=6, inside=0)
+
+    assert sum(tally.fell.values()) == 6
+    assert len(tally.stored) >= 6
+
+
+def test_a_writer_killed_between_begin_and_commit_leaves_nothing_of_the_turn(
+    sqlite_path: Path,
+) -> None:
+    """It stays at one statement of its transaction until it is killed there."""
+    tally = kill_in_a_loop(f"sqlite:///{sqlite_path}", at_random=0, inside=6)
+
+    assert tally.fell == {"inside": 6}
+
+
+def test_a_statement_of_a_killed_client_ends_whole_or_not_at_all(postgres_url: str) -> None:
+    """The client dies while its one statement waits on the server, inside its transaction."""
+    tally = Tally()
+    with running(programs.append_turns, postgres_url, "s", 1, None) as child:
+        child.hear_until("stored")
+        with branches_held(postgres_url):
+            child.kill()
+    tally.take(child)
+
+    assert tally.where == "sent"
+    tally.check(postgres_url)
+
+
+@pytest.mark.long
+def test_a_hundred_kills_on_sqlite_lose_nothing(sqlite_path: Path) -> None:
+    """A third of them while the writer stands between BEGIN and COMMIT, the rest at random."""
+    tally = kill_in_a_loop(f"sqlite:///{sqlite_path}", at_random=70, inside=30)
+
+    assert sum(tally.fell.values()) == 100
+    assert tally.fell["inside"] >= 30
+    print(tally.fell, len(tally.stored))
+
+
+@pytest.mark.long
+def test_sixty_kills_of_a_servers_client_lose_nothing(postgres_url: str) -> None:
+    """At random moments, so that a statement under way ends whole or not at all."""
+    tally = kill_in_a_loop(postgres_url, at_random=60, inside=0)
+
+    assert sum(tally.fell.values()) == 60
+    print(tally.fell, len(tally.stored))
