@@ -5,8 +5,12 @@ Whole, streamed, and as the bytes of an event stream cut anywhere.
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +19,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.chunks import UnknownChunk
+from reasoning_store.wire import contracts
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 from tests.wire.cases import Case, bound, expected, expected_usage, params, reports_usage, usage_of
 
@@ -156,6 +162,71 @@ def test_bad_events_never_raise_and_never_change_the_good_ones(
     assert bound(message) == expected(case)
     counted = (message.metadata or {}).get("unknownChunks", 0)
     assert counted == len(strays)
+
+
+ODD: list[Any] = [None, True, -1, 2**70, math.nan, "", "x", "\ud800", [], {}, [[]], {"x": 1}, b"x"]
+"""Values that stand where another kind of value belongs."""
+
+
+def spoiled(event: Any, cutter: random.Random) -> Any:
+    """Return an event in which one value, however deep, is gone or of another kind."""
+    event = copy.deepcopy(event)
+    holder, key = cutter.choice(list(places(event)))
+    if isinstance(holder, dict) and cutter.random() < 0.2:
+        del holder[key]
+    else:
+        holder[key] = copy.deepcopy(cutter.choice(ODD))
+    return event
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from places(value[key])
+
+
+AT_ONCE = [
+    item
+    for item in params("stream")
+    if not contracts.resolve(item.values[0].provider, None, item.values[0].api).cumulative
+]
+"""The cases in which no good piece waits for the next one to explain it."""
+
+
+def read_with(case: Case, place: int, stray: Any) -> tuple[rs.Message, list[rs.Chunk]]:
+    """Return the message of a stream with a stray event in it, and what was made of that event."""
+    normalizer = case.normalizer()
+    made: list[rs.Chunk] = []
+    for number, event in enumerate([*case.variant["stream"], None]):
+        if number == place:
+            made = normalizer._adapter.parse_chunk(stray)
+            normalizer._take(made)
+        if event is not None:
+            normalizer.feed(event)
+    return normalizer.finish(), made
+
+
+@pytest.mark.parametrize("case", AT_ONCE)
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_spoiled_event_that_nobody_understands_is_as_if_it_had_not_been(
+    case: Case, seed: int
+) -> None:
+    """One wrong value in an event of the protocol's own: counted, and no trace of it is left.
+
+    An event that still says something is another matter: the good in it counts.
+    """
+    cutter = random.Random(seed)
+    events = case.variant["stream"]
+    stray = spoiled(cutter.choice(events), cutter)
+    message, made = read_with(case, cutter.randrange(len(events) + 1), stray)
+    if not made or any(not isinstance(chunk, UnknownChunk) for chunk in made):
+        return
+
+    alone = streamed(case)
+    assert (message.metadata or {})["unknownChunks"] == 1
+    assert replace(message, metadata=None) == replace(alone, metadata=None)
 
 
 @pytest.mark.parametrize("case", params("stream"))
