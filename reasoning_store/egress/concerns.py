@@ -43,8 +43,6 @@ def is_mended(contract: Contract) -> bool:
 class Concerns:
     """The warnings of one selection, each code once."""
 
-    __slots__ = ("_asked_with", "_by_code", "_floor", "_prefix", "_to", "_unmet", "demanding")
-
     def __init__(self, settings: ReasoningSettings, to: Target, asked_with: str | None) -> None:
         self._to = to
         self._floor = settings.floor
@@ -57,6 +55,8 @@ class Concerns:
             contract.floor != "none" or contract.empty_field != "none" or contract.bound is not None
         )
         """Whether there is anything to note: most hosts demand nothing."""
+        self.minds_all = self._prefix is not None
+        """Whether what others than the model say is to be noted, too."""
         _check_name(to, self._by_code)
 
     def fork(self) -> Concerns:
@@ -71,8 +71,10 @@ class Concerns:
         if self._prefix is not None:
             self._prefix.note(item, place, rules, self._asked_with)
         contract = self._to.contract
-        is_reply = item.message.role == "assistant"
         wanted = demanded(contract.floor, place)
+        if not wanted and self._floor != "off":
+            return
+        is_reply = item.message.role == "assistant"
         if contract.call_seal is not None:
             if wanted and is_reply and place.call and not self._is_sealed(item.message):
                 self._lost(off=self._floor == "off", why="a tool call has lost its seal")

@@ -12,14 +12,13 @@ the last. This module knows no block, no provider and no token.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reasoning_store.settings import Strip
 from reasoning_store.wire.contracts import Floor
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a message with thinking stands in a view."""
 
     last: bool

@@ -143,6 +143,8 @@ class Repairs:
         ):
             return True  # anything on it may be its maker's own
         for block in message.blocks:
+            if type(block) is TextBlock and not block.provider_metadata and block.text.isascii():
+                continue  # as nearly all are
             if isinstance(block, RawBlock) or encodable.needs_mending(block):
                 return True
         return False
@@ -248,14 +250,13 @@ def _says_something(message: Message, blocks: Sequence[Block]) -> bool:
     """Whether there is anything to send; an empty text of a user's is the user's own."""
     if message.role != "assistant":
         return bool(blocks)
-    return any(
-        bool(block.text or block.provider_metadata)
-        if isinstance(block, TextBlock)
-        else bool(block.thought or block.opaque)
-        if isinstance(block, ThinkingBlock)
-        else True
-        for block in blocks
-    )
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            if block.text or block.provider_metadata:
+                return True
+        elif not isinstance(block, ThinkingBlock) or block.thought or block.opaque:
+            return True
+    return False
 
 
 class _Origins:

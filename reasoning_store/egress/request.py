@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import PrivateAttr
@@ -98,16 +98,37 @@ def build_next(
     system: Any = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
     extra: Mapping[str, Any] | None = None,
-    previous: Request | None = None,
+    previous: Remembered | None = None,
 ) -> tuple[Request, Remembered]:
     """Return the same request as ``build``, and what the next one can go on from.
 
     ``before`` is what came with an earlier request of the conversation, or ``None``. A view
     that is another, by what was appended, edited, compacted or erased, is found out.
+    ``previous`` is what an earlier request with the same system and tools was made of.
     """
     given = _Given.of(to, system, tools, extra, counter)
     now = building.remember(Key.of(to, policy.settings, given.digest), view, before)
-    return _request(now.made[-1], policy, to, given, previous, copies=True), now
+    request = _request(now.made[-1], policy, to, given, None, copies=True)
+    if previous is not None:
+        request = replace(request, cache_break=_reach(now, previous, given))
+    return request, now
+
+
+def _reach(now: Remembered, previous: Remembered, given: _Given) -> int:
+    """Return the cache break between what two requests were made of, before it is copied."""
+    if now.key.to != previous.key.to:
+        return 0
+    one, other = (
+        _rendered(
+            made.made[-1]
+            .page.finish(
+                model=None, system=given.system, tools=given.tools, asked=Asked(), copies=False
+            )
+            .body
+        )
+        for made in (now, previous)
+    )
+    return _first_difference(one, other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +309,16 @@ def _cache_break(
         return None
     if (to, asked_with) != (previous.target, previous.digest):
         return 0  # another model's cache, or another head: nothing of it is the same
-    now, before = _rendered(body), _rendered(previous.body)
-    shorter = min(len(now), len(before))
-    return next((n for n in range(shorter) if now[n] != before[n]), shorter)
+    return _first_difference(_rendered(body), _rendered(previous.body))
+
+
+def _first_difference(now: Sequence[Any], before: Sequence[Any]) -> int:
+    # What one of them went on from is in both the very same object.
+    pairs = enumerate(zip(now, before, strict=False))
+    return next(
+        (n for n, (one, other) in pairs if one is not other and one != other),
+        min(len(now), len(before)),
+    )
 
 
 def _rendered(body: Mapping[str, Any]) -> Sequence[Any]:

@@ -16,11 +16,11 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
-from reasoning_store.blocks import Counts, Message, ThinkingBlock, ToolCallBlock
+from reasoning_store.blocks import Counts, Message, ThinkingBlock, ToolCallBlock, ToolResponseBlock
 from reasoning_store.egress.admission import (
     Obstacles,
     obstacle,
@@ -41,7 +41,6 @@ from reasoning_store.egress.verdicts import (
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import contracts
-from reasoning_store.wire.contracts import Contract
 
 __all__ = [
     "REASONS",
@@ -113,6 +112,9 @@ class Selecting:
         self._obstacles = Obstacles(to)
         self._concerns = Concerns(settings, to, asked_with)
         self._owes = settings.floor == "provider" and self._concerns.demanding
+        # There are few kinds of places and of hindrances, however long the conversation.
+        self._rulings: dict[tuple[Rule | None, Place], tuple[bool, Rule]] = {}
+        self._owed: dict[Place, bool] = {}
         self.verdicts: list[Verdict] = []
         self.open_reasoning = False
         """Whether a message of the open turn carries reasoning."""
@@ -132,42 +134,66 @@ class Selecting:
         self, view: Sequence[Viewed], places: Sequence[Place]
     ) -> tuple[list[Message], list[bool]]:
         """Return what is left of the next messages, and of which the provider demands some."""
-        concerns, contract = self._concerns, self._to.contract
+        concerns = self._concerns
         messages: list[Message] = []
         owed: list[bool] = []
         for item, place in zip(view, places, strict=True):
             message = item.message
             rules: Sequence[Rule] = ()
             if item.counts.thinking:
-                found = _verdicts(item, self._settings, place, self._to, self._obstacles)
+                found = self._verdicts(item, place)
                 self.verdicts += found
                 rules = [verdict.rule for verdict in found]
-                gone = {verdict.block for verdict in found if not verdict.kept}
+                gone = [verdict.block for verdict in found if not verdict.kept]
                 self.open_reasoning |= place.open and len(gone) < len(found)
                 if gone:
                     message = _left(message, gone)
-            if concerns.demanding:
+            is_reply = message.role == "assistant"
+            if concerns.demanding and (is_reply or rules or concerns.minds_all):
                 concerns.note(item, place, rules)
             if message.blocks:  # a message with nothing left to say is dropped
                 messages.append(message)
-                owes = self._owes and message.role == "assistant"
-                owed.append(owes and _is_owed(contract, place))
+                owed.append(self._owes and is_reply and self._is_owed(place))
         return messages, owed
 
+    def _verdicts(self, item: Viewed, place: Place) -> list[Verdict]:
+        """Decide about the thinking blocks of one message."""
+        message = item.message
+        why = None if message.role == "assistant" else _NOT_A_REPLY
+        if message.status == "streaming":
+            why = _UNFINISHED
+        tokens = iter(item.counts.thinking)
+        found = []
+        for number, block in enumerate(message.blocks):
+            if isinstance(block, ThinkingBlock):
+                hindrance: Rule | None = (
+                    "no_place" if why else self._obstacles.of(block, message.origin)
+                )
+                ruling = self._rulings.get((hindrance, place))
+                if ruling is None:
+                    ruling = decide(hindrance, self._settings, place, self._to)
+                    self._rulings[hindrance, place] = ruling
+                kept, rule = ruling
+                reason = why or REASONS[rule]
+                found.append(Verdict(item.name, number, kept, rule, next(tokens), reason))
+        return found
 
-def _is_owed(contract: Contract, place: Place) -> bool:
-    """Whether something has to stand in a message, in whose turn it may be long since.
+    def _is_owed(self, place: Place) -> bool:
+        """Whether something has to stand in a message, in whose turn it may be long since.
 
-    A placeholder is not taken back when its turn ends: what was sent stays as it was sent.
-    """
-    return (
-        demanded(contract.floor, place)
-        or demanded(contract.empty_field, place)
-        or (contract.dummy_seal is not None and place.call)
-    )
+        A placeholder is not taken back when its turn ends: what was sent stays as it was sent.
+        """
+        if place not in self._owed:
+            contract = self._to.contract
+            self._owed[place] = (
+                demanded(contract.floor, place)
+                or demanded(contract.empty_field, place)
+                or (contract.dummy_seal is not None and place.call)
+            )
+        return self._owed[place]
 
 
-def _left(message: Message, gone: Set[int]) -> Message:
+def _left(message: Message, gone: Sequence[int]) -> Message:
     """Return a message without some blocks. ``replace`` would cost as much as the rest."""
     return Message(
         role=message.role,
@@ -178,25 +204,6 @@ def _left(message: Message, gone: Set[int]) -> Message:
         finish_reason=message.finish_reason,
         metadata=message.metadata,
     )
-
-
-def _verdicts(
-    item: Viewed, settings: ReasoningSettings, place: Place, to: Target, obstacles: Obstacles
-) -> list[Verdict]:
-    """Decide about the thinking blocks of one message."""
-    message = item.message
-    why = None if message.role == "assistant" else _NOT_A_REPLY
-    if message.status == "streaming":
-        why = _UNFINISHED
-    tokens = iter(item.counts.thinking)
-    found = []
-    for number, block in enumerate(message.blocks):
-        if isinstance(block, ThinkingBlock):
-            hindrance: Rule | None = "no_place" if why else obstacles.of(block, message.origin)
-            kept, rule = decide(hindrance, settings, place, to)
-            reason = why or REASONS[rule]
-            found.append(Verdict(item.name, number, kept, rule, next(tokens), reason))
-    return found
 
 
 def places(view: Sequence[Viewed]) -> list[Place]:
@@ -221,7 +228,7 @@ class Course:
         start, last, open_call = self.start, self.last, self.open_call
         for number, item in enumerate(more, self.length):
             message = item.message
-            if message.role == "user" and not item.summary and message.starts_turn:
+            if message.role == "user" and not item.summary and _asks(message):
                 start, open_call = number, False
             if item.counts.thinking:
                 last = number
@@ -250,6 +257,14 @@ _PLACES = {
     for call in _FLAGS
     for open_call in _FLAGS
 }
+
+
+_ANSWERS = frozenset({ToolResponseBlock})
+
+
+def _asks(message: Message) -> bool:
+    """Whether a user's message is one that starts a turn (``Message.starts_turn``)."""
+    return not _ANSWERS.issuperset(map(type, message.blocks))
 
 
 def decide(

@@ -145,7 +145,7 @@ def _tool(tool: Mapping[str, Any]) -> Part:
 
 
 def _beside(block: Block) -> Part:
-    return without(block.provider_metadata or {}, _OURS)
+    return without(block.provider_metadata, _OURS) if block.provider_metadata else {}
 
 
 def _text(block: TextBlock, contract: Contract) -> Part:

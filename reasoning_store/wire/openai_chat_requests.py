@@ -87,6 +87,10 @@ class ChatPage(Page):
 
     def _message(self, outgoing: Outgoing) -> None:
         message = outgoing.message
+        text = _only_text(message)
+        if text is not None and not outgoing.owed:
+            self._put({"role": _ROLES[message.role], "content": text})
+            return
         if message.role == "assistant":
             self._put(reply(outgoing, self.contract, self.left_out))
             return
@@ -95,8 +99,7 @@ class ChatPage(Page):
                 self._put(_answer(block))
         content = said(message, self._media, self.left_out)
         if content is not None:
-            role = "user" if message.role == "tool" else message.role
-            self._put({"role": role, "content": content})
+            self._put({"role": _ROLES[message.role], "content": content})
 
     def _put(self, message: dict[str, Any]) -> None:
         blank = self.contract.blank
@@ -110,6 +113,18 @@ class ChatPage(Page):
             last = messages[-1]
             if last["role"] == "assistant" and not last.get("tool_calls"):
                 messages[-1] = {**last, self.contract.continued_by: True}
+
+
+_ROLES: Final = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}
+
+
+def _only_text(message: Message) -> str | None:
+    """Return the text of a message that is nothing but one, as most are."""
+    if len(message.blocks) == 1:
+        block = message.blocks[0]
+        if isinstance(block, TextBlock) and not block.provider_metadata:
+            return block.text
+    return None
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from reasoning_store.wire.asking import OpenTurn
 from reasoning_store.wire.base import Asked, Outgoing, Written
@@ -59,6 +59,7 @@ class Page:
 
     def fork(self) -> Self:
         """Return the same, to go on with apart from this one."""
+        self._look()
         other = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, list | dict | set | OpenTurn):
@@ -69,12 +70,16 @@ class Page:
         """Return what was written, as objects of one's own where ``copies`` asks for them."""
         if not copies:
             return list(self.rendered)
-        for item in self.rendered[len(self._flat) :]:
-            self._flat.append(not any(type(value) in (dict, list) for value in item.values()))
+        self._look()
         return [
-            item.copy() if flat else {name: copied(value) for name, value in item.items()}
+            item.copy() if flat else copied(item)
             for item, flat in zip(self.rendered, self._flat, strict=True)
         ]
+
+    def _look(self) -> None:
+        """Find out once what each message consists of."""
+        new = self.rendered[len(self._flat) :]
+        self._flat += [_CONTAINERS.isdisjoint(map(type, item.values())) for item in new]
 
 
 class RequestWriter(Protocol):
@@ -108,11 +113,18 @@ def write(
     return page.finish(model=model, system=system, tools=tools, asked=asked, copies=False)
 
 
+_CONTAINERS: Final = frozenset({dict, list})
+
+
 def copied(value: Any) -> Any:
     """Return JSON as objects of one's own."""
-    kind = type(value)
-    if kind is dict:
-        return {name: copied(item) for name, item in value.items()}
-    if kind is list:
-        return [copied(item) for item in value]
-    return value
+    if type(value) is list:
+        return [copied(item) if type(item) in _CONTAINERS else item for item in value]
+    if type(value) is not dict:
+        return value
+    out = value.copy()
+    if not _CONTAINERS.isdisjoint(map(type, value.values())):
+        for name, item in value.items():
+            if type(item) in _CONTAINERS:
+                out[name] = copied(item)
+    return out

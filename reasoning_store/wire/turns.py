@@ -146,9 +146,9 @@ _OPENED = Outgoing(message=Message(role="user", blocks=(TextBlock(text=OPENING),
 
 def _apart(item: Outgoing) -> tuple[list[ToolResponseBlock], Outgoing]:
     blocks = item.message.blocks
-    answers = [block for block in blocks if isinstance(block, ToolResponseBlock)]
-    if not answers:
+    if ToolResponseBlock not in map(type, blocks):
         return [], item
+    answers = [block for block in blocks if isinstance(block, ToolResponseBlock)]
     rest = tuple(block for block in blocks if not isinstance(block, ToolResponseBlock))
     return answers, Outgoing(replace(item.message, blocks=rest), item.owed)
 
