@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 from reasoning_store import layers
 from reasoning_store.blocks import Message, Origin, user
 from reasoning_store.egress import budget as _budget
+from reasoning_store.egress import building
 from reasoning_store.egress import compression as _compression
 from reasoning_store.egress import request as _request
 from reasoning_store.egress.budget import Budget
+from reasoning_store.egress.building import Remembered
 from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
 from reasoning_store.egress.cuts import Course, InForce, Range, closed_tokens
 from reasoning_store.egress.policy import Place
@@ -82,18 +84,28 @@ class Sending:
         policy = layers.policy(self._workings, row, settings)
         last = self._last_sent()
         to = self._target(provider, model, api, base_url, last)
-        build = partial(
-            _request.build,
-            counter=self._workings.counter(self._row.encoding),
+        counter = self._workings.counter(self._row.encoding)
+        digest = _request.digest(system, tools)
+        first = self._first_kept(policy.settings, to, None)
+        before = self._sent_before(row, last, digest) if last is not None else None
+        view = self._workings.views.of(row, self._branch, thinking_from=first)
+        key = building.Key.of(to, policy.settings, digest)
+        usable = (made for made in (view.made, before) if made is not None and made.key == key)
+        request, made = _request.build_next(
+            self._asked(view.items, policy, to),
+            policy,
+            to,
+            counter,
+            before=next(usable, None),
             system=system,
             tools=tools,
+            extra=extra,
+            previous=before,
         )
-        first = self._first_kept(policy.settings, to, None)
-        previous = None
-        if last is not None and "digest" in last.sent:
-            previous = self._sent_before(row, last, build)
-        items = self._workings.views.of(row, self._branch, thinking_from=first)
-        return build(self._asked(items, policy, to), policy, to, extra=extra, previous=previous)
+        self._workings.views.remember(row, self._branch, view, made, before)
+        if before is None and last is not None and "digest" in last.sent:
+            request = replace(request, cache_break=0)  # the head was another
+        return request
 
     def usage(
         self,
@@ -139,9 +151,9 @@ class Sending:
         policy = layers.policy(self._workings, row, settings)
         to = self._target(provider, model, api, base_url)
         # It renders nothing: what was thought need not be read.
-        items = self._workings.views.of(row, self._branch, thinking_from=_NOWHERE)
+        view = self._workings.views.of(row, self._branch, thinking_from=_NOWHERE)
         return what_if(
-            self._asked(items, policy, to),
+            self._asked(view.items, policy, to),
             policy,
             to,
             self._workings.counter(self._row.encoding),
@@ -359,28 +371,34 @@ class Sending:
             for item in items
         ]
 
-    def _sent_before(
-        self, row: SessionRow, last: SentRow, build: Callable[..., Request]
-    ) -> Request | None:
-        """Return the request that the last recorded reply answered, built again.
+    def _sent_before(self, row: SessionRow, last: SentRow, digest: str) -> Remembered | None:
+        """Return what the request was made of that the last recorded reply answered.
 
-        Rows never change, so it can be, but for what was erased since.
+        Rows never change, so it can be made again, but for what was erased since. None where
+        system and tools are not what they were, or nothing is known of the request.
         """
+        if last.sent.get("digest") != digest:
+            return None
         ledger = self._workings.ledger
         to = _target_of(last.sent)
         settings = ReasoningSettings.model_validate(last.sent["settings"])
-        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
-        sent_at = last.created_at
-        changed = row.erased_at is not None and row.erased_at >= sent_at
+        changed = row.erased_at is not None and row.erased_at >= last.created_at
         for made in ledger.compactions(self._row.key, self._branch, every=True):
-            changed = changed or made.created_at >= sent_at or (made.undone_at or 0) >= sent_at
-        before: Sequence[Viewed] = ()
-        if not changed:
-            first = self._first_kept(settings, to, last.position - 1)
-            items = self._workings.views.of(row, self._branch, thinking_from=first)
-            before = [item for item in items if item.name < last.position]
-        made_then = build(self._asked(before, policy, to), policy, to)
-        return replace(made_then, digest=last.sent["digest"])
+            undone = made.undone_at or 0
+            changed = changed or made.created_at >= last.created_at or undone >= last.created_at
+        key = building.Key.of(to, settings, digest)
+        if changed:
+            return building.remember(key, (), None)
+        first = self._first_kept(settings, to, last.position - 1)
+        view = self._workings.views.of(row, self._branch, thinking_from=first)
+        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
+        items = [item for item in view.items if item.name < last.position]
+        fits = (
+            made
+            for made in (view.sent, view.made)
+            if made is not None and made.key == key and len(made.view) <= len(items)
+        )
+        return building.remember(key, self._asked(items, policy, to), next(fits, None))
 
     def _since(self, carried: UsageRows) -> int | None:
         """Return what the request counted when a summary was last put into it."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from reasoning_store.blocks import Block, MediaBlock, Message, ThinkingBlock
+from reasoning_store.egress.building import Remembered
 from reasoning_store.egress.select import Viewed
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow, ViewRow
@@ -43,6 +44,10 @@ class View:
     thinking_from: int
     in_force: tuple[int, ...]
     weight: int
+    made: Remembered | None = None
+    """What the last request was made of, for the next to go on from."""
+    sent: Remembered | None = None
+    """What the last one that was answered was made of."""
 
 
 class Views:
@@ -55,7 +60,7 @@ class Views:
         self._views: OrderedDict[tuple[int, int], View] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, row: SessionRow, branch: int, *, thinking_from: int = 1) -> Sequence[Viewed]:
+    def of(self, row: SessionRow, branch: int, *, thinking_from: int = 1) -> View:
         """Return what stands in the view of a branch now; ``row`` was just read.
 
         The thinking of messages before ``thinking_from`` may be missing.
@@ -74,7 +79,16 @@ class Views:
             found = self._ledger.view(*at, thinking_from=thinking_from)
             view = _extended(View(known, (), 0, thinking_from, (), 0), found)
         self._keep(at, view)
-        return view.items
+        return view
+
+    def remember(
+        self, row: SessionRow, branch: int, view: View, made: Remembered, sent: Remembered | None
+    ) -> None:
+        """Keep what requests were made of with their view."""
+        # That is the conversation once more, as a request has it; the two share what is alike.
+        twice = view.weight if view.made is None else 0
+        view = replace(view, made=made, sent=sent, weight=view.weight + twice)
+        self._keep((row.key, branch), view)
 
     def forget(self, key: int) -> None:
         """Let go of a session that was erased in."""

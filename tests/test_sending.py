@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from tests.egress.targets import TARGETS, Target
 
-DEEPSEEK = {"provider": "deepseek", "model": "deepseek-chat"}
+DEEPSEEK: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
 STRIP_ALL = {"reasoning.stripFromContext": "all"}
 KEEP_ALL = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}
 POLICIES = [

@@ -11,8 +11,9 @@ import reasoning_store as rs
 from reasoning_store.ledger import reading
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.viewing import Views
+from reasoning_store.wire.pages import Page
 
-HOST = {"model": "some-model"}
+HOST: dict[str, Any] = {"model": "some-model"}
 KEEP = {"reasoning.includeInContext": True}
 
 
@@ -60,6 +61,43 @@ def test_the_next_request_reads_only_what_came_since(
 
     assert read == [(10, True), (1, True)]
     assert second == first[:-1] + ", " + str({"role": "user", "content": "and now?"}) + "]"
+
+
+@pytest.mark.parametrize("settings", [None, KEEP], ids=["withheld", "kept"])
+def test_the_next_request_writes_no_closed_turn_again(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Also when the one before was sent and answered, which is what ``cache_break`` asks."""
+    written: list[int] = []
+    original = Page.add
+
+    def add(page: Page, messages: Any) -> None:
+        messages = list(messages)
+        written.append(len(messages))
+        original(page, messages)
+
+    request = session.build_request(settings=settings, **HOST)
+    delta = {"choices": [{"index": 0, "delta": {"content": "Yes."}}]}
+    with session.record([delta], request=request) as reply:
+        for _ in reply:
+            pass
+    session.append(rs.user("and now?"))
+    monkeypatch.setattr(Page, "add", add)
+
+    after = session.build_request(settings=settings, **HOST)
+
+    assert sum(written) == 4, "what came, and the turn that was open"
+    assert after.cache_break == len(request.body["messages"])
+    assert after.body["messages"][:-2] == request.body["messages"]
+
+
+def test_what_was_handed_out_is_the_callers(session: rs.Session) -> None:
+    """Whatever is done to a body, the next is what it would be."""
+    first = session.build_request(settings=KEEP, **HOST).body["messages"]
+    for message in first:
+        message.clear()
+
+    assert "thought 0" in sent(session, settings=KEEP)
 
 
 def test_thinking_that_cannot_go_is_not_read(
@@ -155,5 +193,5 @@ def test_what_is_kept_is_bounded(url: str) -> None:
         assert [at for at, _ in views._views] == [chat._row.key for chat in sessions[-2:]]
 
         sessions[0].append(rs.user("word " * 5_000))
-        assert len(views.of(sessions[0]._row, 1)) == 3
+        assert len(views.of(sessions[0]._row, 1).items) == 3
         assert [at for at, _ in views._views] == [chat._row.key for chat in sessions[-2:]]

@@ -180,7 +180,7 @@ def _request(
     policy: Policy,
     to: Target,
     given: _Given,
-    previous: Request | None,
+    previous: Request | Remembered | None,
     *,
     copies: bool,
 ) -> Request:
@@ -217,7 +217,7 @@ def _request(
         settings=RequestSettings.of(policy),
         target=to,
         digest=given.digest,
-        cache_break=_cache_break(body, to, given.digest, previous),
+        cache_break=_cache_break(body, made, to, given.digest, previous),
     )
 
 
@@ -302,23 +302,32 @@ _LISTS = ("messages", "input", "contents")
 
 
 def _cache_break(
-    body: Mapping[str, Any], to: Target, asked_with: str, previous: Request | None
+    body: Mapping[str, Any],
+    made: Made,
+    to: Target,
+    asked_with: str,
+    previous: Request | Remembered | None,
 ) -> int | None:
     """Return how far a provider's prompt cache can reach back: what is rendered alike."""
     if previous is None:
         return None
+    if isinstance(previous, Remembered):
+        if to != previous.key.to:
+            return 0
+        now = made.page.messages(copies=False)
+        head = len(_rendered(body)) - len(now)  # what system became of the same list
+        return head + _alike(now, previous.made[-1].page.messages(copies=False))
     if (to, asked_with) != (previous.target, previous.digest):
         return 0  # another model's cache, or another head: nothing of it is the same
-    return _first_difference(_rendered(body), _rendered(previous.body))
+    return _alike(_rendered(body), _rendered(previous.body))
 
 
-def _first_difference(now: Sequence[Any], before: Sequence[Any]) -> int:
-    # What one of them went on from is in both the very same object.
-    pairs = enumerate(zip(now, before, strict=False))
-    return next(
-        (n for n, (one, other) in pairs if one is not other and one != other),
-        min(len(now), len(before)),
-    )
+def _alike(now: Sequence[Any], before: Sequence[Any]) -> int:
+    """Return how many of the first messages are the same."""
+    shorter = min(len(now), len(before))
+    if now[:shorter] == before[:shorter]:
+        return shorter
+    return next(n for n in range(shorter) if now[n] != before[n])
 
 
 def _rendered(body: Mapping[str, Any]) -> Sequence[Any]:
