@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import PrivateAttr
@@ -108,27 +108,7 @@ def build_next(
     """
     given = _Given.of(to, system, tools, extra, counter)
     now = building.remember(Key.of(to, policy.settings, given.digest), view, before)
-    request = _request(now.made[-1], policy, to, given, None, copies=True)
-    if previous is not None:
-        request = replace(request, cache_break=_reach(now, previous, given))
-    return request, now
-
-
-def _reach(now: Remembered, previous: Remembered, given: _Given) -> int:
-    """Return the cache break between what two requests were made of, before it is copied."""
-    if now.key.to != previous.key.to:
-        return 0
-    one, other = (
-        _rendered(
-            made.made[-1]
-            .page.finish(
-                model=None, system=given.system, tools=given.tools, asked=Asked(), copies=False
-            )
-            .body
-        )
-        for made in (now, previous)
-    )
-    return _first_difference(one, other)
+    return _request(now.made[-1], policy, to, given, previous, copies=True), now
 
 
 @dataclass(frozen=True, slots=True)
