@@ -101,18 +101,28 @@ def connect(
     return _embedded(file_of(made), busy_timeout, connections, driver)
 
 
-def _server(url: URL, busy_timeout: float, connections: int) -> Database:
+def server(url: URL, busy_timeout: float, connections: int) -> PostgresDatabase:
+    """Reach a server that is fit for a store; the schema on it may be of any age."""
     database = PostgresDatabase(url, busy_timeout=busy_timeout, pool_size=connections)
     try:
-        try:
-            database.write(database.check_server)
-        except DBAPIError as error:
-            if not faults.lost(error):
-                raise
-            raise UsageError(
-                "no connection: the server is not there, or refuses the role or the database",
-                hint="check the host, the role, the password and the name in the URL",
-            ) from None
+        database.write(database.check_server)
+    except DBAPIError as error:
+        database.close()
+        if not faults.lost(error):
+            raise
+        raise UsageError(
+            "no connection: the server is not there, or refuses the role or the database",
+            hint="check the host, the role, the password and the name in the URL",
+        ) from None
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _server(url: URL, busy_timeout: float, connections: int) -> Database:
+    database = server(url, busy_timeout, connections)
+    try:
         if database.read(migrate.age) is not migrate.Age.CURRENT:
             raise SchemaError(
                 "the schema of this database is older than this version of reasoning-store",
@@ -134,7 +144,7 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
     made = parse(url)
     database: Database
     if made.drivername == DRIVER:
-        database = PostgresDatabase(made, busy_timeout=30.0, pool_size=1)
+        database = server(made, 30.0, 1)
     else:
         path = file_of(made)
         if path is not None and not sqlite.look(path, sqlite.library()):
