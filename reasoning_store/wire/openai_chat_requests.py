@@ -77,13 +77,21 @@ class ChatPage(Page):
         if model is not None:
             body["model"] = model
         body["messages"] = [*system_messages(system), *self.messages(copies=copies)]
-        self._mark_last(body["messages"])
         if tools:
             body["tools"] = [function_tool(tool) for tool in tools]
         unsaid = asking.ask(asked, self.contract, body, self.turn)
         if self.contract.keep_at is not None and self.turn.thought_before:
             reasoning_parameters.say_keep(self.contract, body)
         return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
+
+    def messages(self, *, copies: bool) -> list[dict[str, Any]]:
+        out = super().messages(copies=copies)
+        mark = self.contract.continued_by
+        if mark is not None and out:
+            last = out[-1]
+            if last["role"] == "assistant" and not last.get("tool_calls"):
+                out[-1] = {**last, mark: True}
+        return out
 
     def _message(self, outgoing: Outgoing) -> None:
         message = outgoing.message
@@ -106,13 +114,6 @@ class ChatPage(Page):
         if blank is not None and message.get("content") == "" and not message.get("tool_calls"):
             message["content"] = blank
         self.rendered.append(message)
-
-    def _mark_last(self, messages: list[dict[str, Any]]) -> None:
-        """Mark the model's own message where the host wants a mark on it as the last."""
-        if self.contract.continued_by is not None and messages:
-            last = messages[-1]
-            if last["role"] == "assistant" and not last.get("tool_calls"):
-                messages[-1] = {**last, self.contract.continued_by: True}
 
 
 _ROLES: Final = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}

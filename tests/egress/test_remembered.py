@@ -164,6 +164,28 @@ def test_it_is_the_request_that_is_made_from_scratch(target: Target, made: list[
         spoil(found.body)
 
 
+@each_target
+@hypothesis_settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(made=moves)
+def test_its_cache_breaks_where_it_does_from_request_to_request(
+    target: Target, made: list[Move]
+) -> None:
+    """What an earlier request was made of says as much as that request."""
+    earlier: tuple[rs.Request, Remembered] | None = None
+    for view, chosen, _ in steps(target, made):
+        settings = {**target.asks, **chosen}
+        now = following(view, target, settings, earlier[1] if earlier else None, system="Be brief.")
+        if earlier is not None:
+            request, remembered = earlier
+            again, _ = following(
+                view, target, settings, None, system="Be brief.", previous=remembered
+            )
+            of_request = fresh(view, target, settings, system="Be brief.", previous=request)
+
+            assert again.cache_break == of_request.cache_break
+        earlier = now
+
+
 @pytest.mark.parametrize("target", [CHAT, CLAUDE], ids=str)
 def test_a_remembered_request_can_be_gone_on_from_twice(target: Target) -> None:
     """It is a value: two branches from one conversation do not meet again."""
