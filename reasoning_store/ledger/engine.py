@@ -40,6 +40,10 @@ class Database(Protocol):
         self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
     ) -> T: ...
 
+    def change_schema(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work``, which may rebuild tables, in one transaction."""
+        ...
+
     def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
         """Let what was deleted leave the files; return those that may still hold it."""
         ...
@@ -152,7 +156,7 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
         name = None if path is None else str(path)
         database = SqliteDatabase(name, busy_timeout=30.0, readers=1, module=None)
     try:
-        database.write(claimed)
+        database.change_schema(claimed)
     finally:
         database.close()
 
@@ -176,7 +180,7 @@ def _embedded(
     def build(at: Path) -> None:
         fresh = opened(at)
         try:
-            fresh.write(migrate.upgrade)
+            fresh.change_schema(migrate.upgrade)
         finally:
             fresh.close()
 
@@ -187,7 +191,7 @@ def _embedded(
         if database.read(migrate.age) is migrate.Age.OLDER:
             if path is not None:
                 migrate.keep_copy(path, database)
-            database.write(migrate.upgrade)
+            database.change_schema(migrate.upgrade)
     except BaseException:
         database.close()
         raise

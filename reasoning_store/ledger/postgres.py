@@ -120,6 +120,10 @@ class PostgresDatabase:
         run = _in_statement if single else _in_transaction
         return _retried(lambda: run(self._engine, work), again_when_lost=again_when_lost)
 
+    def change_schema(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` in one transaction, as any other write."""
+        return self.write(work)
+
     def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
         """Do nothing: the server clears dead rows itself (docs/howto/backup-and-erase.md)."""
         return ()

@@ -174,6 +174,21 @@ class SqliteDatabase:
                 self._checkpoint_when_due(connection)
             return result
 
+    def change_schema(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work``, which may rebuild tables, in one transaction.
+
+        To rebuild a table is to drop it. With foreign keys on, that deletes every row that
+        refers to it, in all tables; and inside a transaction they cannot be turned off.
+        """
+        with self.lane.held():
+            connection = self._held()
+            raw = driver(connection)
+            raw.execute("PRAGMA foreign_keys=OFF")
+            try:
+                return _transaction(connection, lambda it: _without_strays(it, work))
+            finally:
+                raw.execute("PRAGMA foreign_keys=ON")
+
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot; ``single`` says that it is one statement."""
         if self._reader is None:
@@ -267,6 +282,19 @@ def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
         if raw.in_transaction:
             raw.rollback()
         raise
+    return result
+
+
+def _without_strays(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """Do what foreign keys would: refuse to leave rows that refer to nothing."""
+
+    def strays() -> int:
+        return len(driver(connection).execute("PRAGMA foreign_key_check").fetchall())
+
+    before = strays()
+    result = work(connection)
+    if strays() > before:
+        raise SchemaError("the change of the schema would leave rows that belong to nothing")
     return result
 
 

@@ -11,6 +11,8 @@ write that breaks has written half of its bytes, as a disk that is full does.
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,6 +81,8 @@ class Operation(NamedTuple):
 class Disk:
     """What is done to the files of SQLite, and when it breaks."""
 
+    kills: bool = False
+    """Whether the process dies where the disk would break."""
     full: bool = False
     """Whether it breaks as a full disk does, or with an input/output error."""
     remembers: bool = False
@@ -102,6 +106,8 @@ class Disk:
             return False
         self._left -= 1
         breaks = self._left <= 0 if self._for_good else self._left == 0
+        if breaks and self.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
         self.broke |= breaks
         return breaks
 

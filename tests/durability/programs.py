@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
 import reasoning_store as rs
 from reasoning_store import recorder
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import engine, migrate, sqlite
 
 from .disk import Disk, watched
 from .processes import Connection, stay
@@ -169,3 +171,41 @@ def append_with_pythons_own_library(
         for number in range(1, turns + 1):
             session.append(turn(number), idempotency_key=f"{session_id} {number}")
     tell.send(("done",))
+
+
+def upgrade_and_die(
+    tell: Pipe, url: str, scripts: str, revisions: tuple[str, ...], last: int
+) -> None:
+    """Upgrade a database, and die before the statement after ``last``, or before its commit.
+
+    Where there are not so many, it tells how many there were.
+    """
+    ran = 0
+
+    def said(statement: str) -> None:
+        nonlocal ran
+        if ran == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        ran += 1
+
+    on_every_statement(said)
+    event.listen(Engine, "commit", lambda _: said("COMMIT"))
+    _migrate_by(scripts, revisions)
+    engine.upgrade(url)
+    tell.send(("done", ran))
+
+
+def upgrade_and_die_at_the_disk(
+    tell: Pipe, url: str, scripts: str, revisions: tuple[str, ...], last: int
+) -> None:
+    """The same, before it asks the disk for more than ``last`` things."""
+    _migrate_by(scripts, revisions)
+    with watched(sqlite.library(), Disk(kills=True)) as disk:
+        disk.break_at(last + 1, for_good=True)
+        engine.upgrade(url)
+    tell.send(("done",))
+
+
+def _migrate_by(scripts: str, revisions: tuple[str, ...]) -> None:
+    migrate.scripts = lambda: Path(scripts)
+    migrate.REVISIONS = revisions  # type: ignore[assignment]
