@@ -11,13 +11,23 @@ Glue, no rule of its own: what a format means is the business of ``importers``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from reasoning_store import codec
 from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.importers.values import Conversation, Report
+from reasoning_store.ledger import columns, lines
+from reasoning_store.ledger.lines import (
+    EndLine,
+    HeaderLine,
+    MessageLine,
+    SessionEndLine,
+    SessionLine,
+)
 from reasoning_store.session import Session
 from reasoning_store.store import Owner
+from reasoning_store.stored import microseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +42,7 @@ class ImportedConversation:
     known: int
     """Messages that were there already."""
     refused: str | None
-    """Why nothing of it was written, where that is so."""
+    """Why it could not be written, where that is so."""
     report: Report
 
 
@@ -92,7 +102,7 @@ def _one(
     known = _known(session, one, written)
     head = written.head if written is not None else _head(session)
     after = one.first - 1 + known
-    refused = _obstacle(head, after) if known < len(one.items) else None
+    refused = _obstacle(session, head, after) if known < len(one.items) else None
     new = len(one.items) - known if refused is None else 0
     if new and pretended is not None:
         keys = pretended.setdefault(one.id, _Pretended(head)).keys
@@ -101,8 +111,9 @@ def _one(
     elif new:
         try:
             _write(owner, one, known)
-        except Conflict as conflict:
-            refused, new = str(conflict), 0
+        except Conflict:
+            refused = "something else was written into the session meanwhile"
+            new = _known(_session(owner, one.id), one, None) - known
     return ImportedConversation(
         id=one.id, title=one.title, new=new, known=known, refused=refused, report=one.report
     )
@@ -144,17 +155,43 @@ def _known(session: Session | None, one: Conversation, written: _Pretended | Non
     return low
 
 
-def _obstacle(head: int, after: int) -> str | None:
-    if head == after:
-        return None
+def _obstacle(session: Session | None, head: int, after: int) -> str | None:
     if head > after:
         return f"something else stands in the session behind its message {after}"
-    return f"the session ends at {head}, before its message {after}"
+    if head < after:
+        return f"the session ends at {head}, before its message {after}"
+    if session is None:
+        return None
+    # An append would end it; what is being said here goes on (DESIGN 5, drafts).
+    draft = session._workings.ledger.draft(session._row.key, session._branch)
+    return None if draft is None else "a reply is being recorded in the session"
 
 
 def _write(owner: Owner, one: Conversation, known: int) -> None:
     session = owner.session(one.id, create=True, title=one.title)
+    if not known and one.first == 1:
+        owner.import_lines(_lines(session, one))
+        return
     for place, item in enumerate(one.items[known:], one.first + known):
         session.append(
             item.message, idempotency_key=item.key, after=place - 1, created_at=item.created_at
         )
+
+
+def _lines(session: Session, one: Conversation) -> Iterator[str]:
+    """A whole conversation as the lines of an export: a few hundred messages are one step."""
+    yield lines.written(HeaderLine(version=lines.VERSION))
+    yield lines.written(
+        SessionLine(owner=session.owner, id=session.id, encoding=session._row.encoding)
+    )
+    for item in one.items:
+        yield lines.written(
+            MessageLine(
+                message=codec.message_to_json(item.message),
+                created_at=None if item.created_at is None else microseconds(item.created_at),
+                repeat=columns.repeat(item.key),
+                batch=1,
+            )
+        )
+    yield lines.written(SessionEndLine(messages=len(one.items)))
+    yield lines.written(EndLine(sessions=1))

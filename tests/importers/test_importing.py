@@ -144,6 +144,35 @@ def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
     assert imported.report.messages == 3
 
 
+def test_a_reply_that_is_being_recorded_is_not_overtaken(store: rs.Store) -> None:
+    """What arrives here meanwhile comes first; the import says so and writes nothing."""
+    (one,) = import_conversations(store, openai.conversations(chat())).conversations
+    piece = {"choices": [{"index": 0, "delta": {"content": "x" * 70_000}}]}
+    with store.session(one.id).record(iter([piece, piece]), api="openai.chat") as reply:
+        chunks = iter(reply)
+        next(chunks)
+        (meanwhile,) = import_conversations(store, openai.conversations(chat(MORE))).conversations
+        assert len(list(chunks)) > 0
+
+    assert (meanwhile.new, meanwhile.known) == (0, 8)
+    assert meanwhile.refused == "a reply is being recorded in the session"
+    assert len(said(store, one.id)) == 9
+
+
+def test_a_long_conversation_is_written_in_few_steps_and_grows(store: rs.Store) -> None:
+    """More messages than one step holds, with their times; then one more."""
+    at = [f"2026-01-02T03:{n // 60:02}:{n % 60:02}+00:00" for n in range(600)]
+    history = [{"role": "user", "content": str(n), "timestamp": time} for n, time in enumerate(at)]
+    (one,) = import_conversations(store, openai.conversations(dirty.lines(history))).conversations
+    grown = import_conversations(store, openai.conversations(dirty.lines([*history, MORE])))
+    stored = store.session(one.id).history()
+
+    assert (one.new, grown.new, grown.known) == (600, 1, 600)
+    assert [item.message.text for item in stored] == [*map(str, range(600)), "And 101?"]
+    assert [item.created_at for item in stored[:600]] == [*map(datetime.fromisoformat, at)]
+    assert store.verify().ok
+
+
 def test_a_source_that_was_changed_is_refused(store: rs.Store) -> None:
     """A message that says something else now is not written behind the others."""
     history = {"id": "a", "messages": dirty.CHAT[:3]}
