@@ -148,9 +148,9 @@ if TYPE_CHECKING:
     from reasoning_store.layers import Profile
     from reasoning_store.ledger.values import BackedUp, Erased, Imported, ReportRow, Verified
     from reasoning_store.recorder import Recording
-    from reasoning_store.sending import Plan
     from reasoning_store.session import Session
     from reasoning_store.settings import ReasoningSettings
+    from reasoning_store.shortening import Plan
     from reasoning_store.store import Page, Store
     from reasoning_store.stored import Branch, Compaction, Stored
 
@@ -180,9 +180,9 @@ _HOMES = {
     "layers": "Profile",
     "ledger.values": "BackedUp Erased Imported ReportRow Verified",
     "recorder": "Recording",
-    "sending": "Plan",
     "session": "Session",
     "settings": "ReasoningSettings",
+    "shortening": "Plan",
     "store": "Page Store",
     "stored": "Branch Compaction Stored",
 }

@@ -22,9 +22,9 @@ from reasoning_store.hops import Hops
 from reasoning_store.layers import SessionSettings
 from reasoning_store.ledger.values import Erased
 from reasoning_store.ledger.verbs.erasing import Only
-from reasoning_store.sending import Plan
 from reasoning_store.session import Session
 from reasoning_store.settings import ReasoningSettings, Resolved
+from reasoning_store.shortening import Plan
 from reasoning_store.stored import Branch, Compaction, Stored
 
 Settings = ReasoningSettings | Mapping[str, Any] | None

@@ -20,7 +20,7 @@ from reasoning_store.layers import SessionSettings
 from reasoning_store.ledger.values import DraftRow, Erased
 from reasoning_store.ledger.verbs.erasing import Only
 from reasoning_store.recorder import Recording, Reply
-from reasoning_store.sending import Sending
+from reasoning_store.shortening import Shortening
 from reasoning_store.stored import (
     Branch,
     Stored,
@@ -35,7 +35,7 @@ from reasoning_store.stored import (
 )
 
 
-class Session(Sending):
+class Session(Shortening):
     """One conversation. Made by ``Store.session``."""
 
     @property

@@ -18,7 +18,7 @@ PACKAGE = CHECKOUT / "reasoning_store"
 
 VALUES = {"blocks", "chunks", "errors"}
 FACES = {
-    *("store", "session", "sending", "layers", "stored", "viewing"),
+    *("store", "session", "sending", "shortening", "layers", "stored", "viewing"),
     *("recorder", "keeper"),
     *("aio", "aio_session", "aio_recorder", "hops"),
     "importing",

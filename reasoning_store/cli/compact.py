@@ -14,7 +14,7 @@ from reasoning_store.cli.tree import Branch
 from reasoning_store.errors import Conflict, UsageError
 
 if TYPE_CHECKING:
-    from reasoning_store.sending import Plan
+    from reasoning_store.shortening import Plan
     from reasoning_store.stored import Compaction
 
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)

@@ -1,0 +1,227 @@
+"""The promised face of a session that gets shorter: a decision, its summary, and back.
+
+A plan is decided over what would be sent and changes nothing; applied, it sets a setting or
+lets a summary stand for a range, and both can be taken back. No message is touched. The
+reasoning budget stands here too: what was thought, held against a limit.
+
+Glue: what to do is decided in ``egress``, what is stored is the ledger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+from reasoning_store.blocks import Message, user
+from reasoning_store.egress import budget as _budget
+from reasoning_store.egress import compression as _compression
+from reasoning_store.egress.budget import Budget
+from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
+from reasoning_store.egress.cuts import Course, InForce, Range, closed_tokens
+from reasoning_store.egress.tokens import fixed_tokens
+from reasoning_store.egress.usage import ContextUsage, usage
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger.summaries import Basis, UsageRows
+from reasoning_store.ledger.values import State
+from reasoning_store.sending import Sending, makers
+from reasoning_store.settings import Policy, ReasoningSettings, Strip
+from reasoning_store.stored import Compaction, compaction
+
+_STRICTER: tuple[Strip, ...] = ("priorTurns", "all")
+"""What a plan may strip, the gentlest first."""
+
+
+_AFTER = "reasoning-store.after"
+"""Where a summary keeps what the request counted once it was applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(CompressionPlan):
+    """A compression plan of one branch. It stays good while its range is untouched."""
+
+    branch: int
+    basis: Basis | None
+    """What the range to summarize was when this was planned."""
+
+
+class Shortening(Sending):
+    """One conversation, on one of its branches, as it gets shorter."""
+
+    def compression(
+        self,
+        *,
+        limit: int,
+        threshold: float = _compression.THRESHOLD,
+        reserve: int = 0,
+        target: float | None = None,
+        min_growth: int | None = None,
+        min_freed: int | None = None,
+        summary_tokens: int | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Plan:
+        """Return whether the next request should get shorter, and how. Changes nothing.
+
+        ``limit`` is the model's whole context, ``reserve`` what its answer needs of it;
+        from ``threshold`` of the rest on something is done. ``compact`` applies the plan.
+        """
+        ledger, key = self._workings.ledger, self._row.key
+        limits = Limits(
+            limit=limit,
+            reserve=reserve,
+            threshold=threshold,
+            target=target,
+            min_growth=min_growth,
+            min_freed=min_freed,
+            summary_tokens=summary_tokens,
+        )
+        carried = ledger.states(key, self._branch)
+        to = self._target(provider, model, api, base_url)
+        fixed = fixed_tokens(system, tools, self._workings.counter(carried.encoding))
+        states = _States(self, carried.lineage)
+
+        def counting(chosen: ReasoningSettings) -> tuple[Counting, ContextUsage]:
+            counted = usage(
+                carried, made_by, chosen, to, fixed=fixed, encoding=carried.encoding, limit=limit
+            )
+
+            def upto(position: int) -> int:
+                return closed_tokens(
+                    states[position], position, carried.last_thinking, made_by, chosen, to
+                )
+
+            return Counting(chosen.strip_from_context, counted.effective, upto), counted
+
+        made_by = makers(carried)
+        first, now = counting(self._policy(settings).settings)
+        plan = _compression.decide(
+            [first, *(counting(chosen)[0] for chosen in _stricter(self._policy(settings)))],
+            Course(
+                head=carried.lineage.position,
+                turn_start=lambda position: states[position].turn_start,
+                in_force=[InForce(one.first, one.last, one.tokens) for one in carried.in_force],
+                splits=lambda position: ledger.splits(key, self._branch, position),
+            ),
+            limits,
+            since=self._since(carried),
+            exactness=now.exactness,
+        )
+        basis = None
+        if plan.to_summarize is not None:
+            basis = ledger.basis(key, self._branch, plan.to_summarize.first, plan.to_summarize.last)
+        decided = {field.name: getattr(plan, field.name) for field in fields(plan)}
+        return Plan(**decided, branch=self._branch, basis=basis)
+
+    def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
+        """Do what a plan says: strip by a setting of this session, let a summary stand in.
+
+        ``summary`` is the text that the application made of ``plan.to_summarize``. Nothing
+        is deleted: ``undo`` and ``settings.unset`` take it back. Where the range was erased
+        in or compacted since the plan was made, it is a ``Conflict`` and nothing is done.
+        """
+        if plan.branch != self._branch:
+            raise UsageError(f"this plan is of branch {plan.branch}, not of {self._branch}")
+        if not plan.steps:
+            raise UsageError(
+                f"there is nothing to apply: the plan says {plan.action}",
+                hint=", ".join(plan.reasons),
+            )
+        if (summary is None) != (plan.to_summarize is None):
+            raise UsageError(
+                f"this plan summarizes {plan.to_summarize}, and needs summary="
+                if summary is None
+                else "this plan summarizes nothing, and takes no summary"
+            )
+        made = None
+        if plan.to_summarize is not None and summary is not None:
+            made = self._summarize(plan, plan.to_summarize, summary)
+        for step in plan.steps:
+            if step.kind == "strip":
+                change = {"reasoning.stripFromContext": step.what}
+                self._workings.ledger.change_settings(self._row.key, change)
+        return made
+
+    def _summarize(self, plan: Plan, at: Range, summary: str | Message) -> Compaction:
+        message = user(summary) if isinstance(summary, str) else summary
+        tokens = self._workings.counts(message, self._row.encoding).visible
+        # What the next plan asks for: how far the request has grown since.
+        after = plan.after - plan.summary_tokens + tokens
+        message = replace(message, metadata={**(message.metadata or {}), _AFTER: after})
+        row = self._workings.ledger.compact(
+            self._row.key,
+            self._branch,
+            at.first,
+            at.last,
+            self._workings.entry(message, self._row.encoding),
+            expected=plan.basis,
+        )
+        return compaction(row)
+
+    def compactions(self) -> list[Compaction]:
+        """Return the summaries in force on this branch, in order."""
+        rows = self._workings.ledger.compactions(self._row.key, self._branch)
+        return [compaction(row) for row in rows]
+
+    def undo(self, id: int) -> Compaction:
+        """Take a summary back: its messages go out again, and what it superseded holds again."""
+        return compaction(self._workings.ledger.undo(self._row.key, self._branch, id))
+
+    def budget(self, *, limit: int | None = None, warn_at: float = _budget.WARN_AT) -> Budget:
+        """Return what this session has thought, on all its branches, held against a limit.
+
+        ``crossed`` tells each mark once, to one of all the processes that ask.
+        """
+        ledger, key = self._workings.ledger, self._row.key
+        row = ledger.budget(key)
+        assess = partial(
+            _budget.assess,
+            reported=row.thought.reported,
+            counted=row.thought.counted,
+            unreported=row.thought.unreported,
+            limit=limit,
+            warn_at=warn_at,
+        )
+        found = assess(remembered=row.crossed)
+        new = [mark for mark in found.marks if mark not in row.crossed]
+        lost = [mark for mark in new if not ledger.remember_crossing(key, mark)]
+        return assess(remembered=[*row.crossed, *lost]) if lost else found
+
+    def _since(self, carried: UsageRows) -> int | None:
+        """Return what the request counted when a summary was last put into it."""
+        if not carried.in_force:
+            return None
+        rows = self._workings.ledger.compactions(self._row.key, self._branch)
+        latest = max(rows, key=lambda row: (row.created_at, row.number))
+        after = (latest.message.metadata or {}).get(_AFTER)
+        return after if isinstance(after, int) else None
+
+
+class _States:
+    """The states along a lineage, each read once."""
+
+    def __init__(self, session: Sending, head: State) -> None:
+        self._read = session._workings.ledger.states_at
+        self._of = (session._row.key, session._branch)
+        self._known = {head.position: head, 0: State()}
+
+    def __getitem__(self, position: int) -> State:
+        if position not in self._known:
+            self._known |= self._read(*self._of, [position])
+        return self._known[position]
+
+
+def _stricter(policy: Policy) -> Iterator[ReasoningSettings]:
+    now = policy.settings
+    if now.strip_from_context in _STRICTER:
+        choices = _STRICTER[_STRICTER.index(now.strip_from_context) + 1 :]
+    else:
+        choices = _STRICTER
+    for strip in choices:
+        yield now.model_copy(update={"strip_from_context": strip})
