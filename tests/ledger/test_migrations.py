@@ -99,9 +99,8 @@ def test_the_alembic_command_without_a_url_says_how() -> None:
     assert alembic("sqlite://", "upgrade", "head", "--sql").returncode != 0
 
 
-@pytest.fixture
-def two_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Scripts with a second revision, of one column and one row that is wrong at will."""
+def second_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let there be one revision more, of one table and one column, which fails at will."""
     scripts = tmp_path / "scripts"
     shutil.copytree(migrate.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
     (scripts / "versions" / "0002_test.py").write_text(
@@ -122,6 +121,11 @@ def two_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(migrate, "scripts", lambda: scripts)
     monkeypatch.setattr(migrate, "REVISIONS", ("0001", "0002"))
     return scripts
+
+
+@pytest.fixture
+def two_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return second_revision(tmp_path, monkeypatch)
 
 
 def test_an_older_file_is_upgraded_and_a_copy_is_kept(

@@ -1,0 +1,328 @@
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+CREATE TABLE sessions (
+	session_key BIGINT NOT NULL, 
+	owner_key BIGINT NOT NULL, 
+	owner TEXT NOT NULL, 
+	id TEXT NOT NULL, 
+	title TEXT, 
+	metadata TEXT NOT NULL, 
+	settings TEXT NOT NULL, 
+	profile TEXT, 
+	encoding TEXT NOT NULL, 
+	current_branch INTEGER NOT NULL, 
+	next_branch INTEGER NOT NULL, 
+	archived INTEGER NOT NULL, 
+	sum_reasoning BIGINT NOT NULL, 
+	sum_counted BIGINT NOT NULL, 
+	sum_unreported BIGINT NOT NULL, 
+	crossed TEXT, 
+	erased_at BIGINT, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_sessions PRIMARY KEY (session_key)
+);
+CREATE INDEX ix_sessions_latest ON sessions (owner_key, archived, updated_at, session_key);
+CREATE TABLE branches (
+	session_key BIGINT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	parent INTEGER, 
+	first BIGINT NOT NULL, 
+	segments TEXT NOT NULL, 
+	next_position BIGINT NOT NULL, 
+	sum_visible BIGINT NOT NULL, 
+	sum_portable BIGINT NOT NULL, 
+	sum_portable_calls BIGINT NOT NULL, 
+	opaque TEXT, 
+	turn_start BIGINT, 
+	turn_has_call INTEGER NOT NULL, 
+	last_thinking BIGINT, 
+	last_sent BIGINT, 
+	sum_reported BIGINT NOT NULL, 
+	sum_estimated BIGINT NOT NULL, 
+	draft TEXT, 
+	next_compaction INTEGER NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_branches PRIMARY KEY (session_key, branch), 
+	CONSTRAINT fk_branches_sessions FOREIGN KEY(session_key) REFERENCES sessions (session_key) ON DELETE CASCADE
+);
+CREATE TABLE origins (
+	session_key BIGINT NOT NULL, 
+	number BIGINT NOT NULL, 
+	origin TEXT NOT NULL, 
+	CONSTRAINT pk_origins PRIMARY KEY (session_key, number), 
+	CONSTRAINT fk_origins_sessions FOREIGN KEY(session_key) REFERENCES sessions (session_key) ON DELETE CASCADE
+);
+CREATE TABLE messages (
+	session_key BIGINT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	position BIGINT NOT NULL, 
+	id TEXT NOT NULL, 
+	role TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	origin BIGINT, 
+	visible BIGINT NOT NULL, 
+	thinking BIGINT NOT NULL, 
+	exactness INTEGER NOT NULL, 
+	has_call INTEGER NOT NULL, 
+	shape TEXT, 
+	digest BYTEA NOT NULL, 
+	sum_visible BIGINT NOT NULL, 
+	sum_portable BIGINT NOT NULL, 
+	sum_portable_calls BIGINT NOT NULL, 
+	opaque TEXT, 
+	turn_start BIGINT, 
+	turn_has_call INTEGER NOT NULL, 
+	last_thinking BIGINT, 
+	last_sent BIGINT, 
+	sum_reported BIGINT NOT NULL, 
+	sum_estimated BIGINT NOT NULL, 
+	idempotency_key TEXT, 
+	batch INTEGER, 
+	input BIGINT, 
+	output BIGINT, 
+	reasoning BIGINT, 
+	cached BIGINT, 
+	erased_at BIGINT, 
+	CONSTRAINT pk_messages PRIMARY KEY (session_key, branch, position), 
+	CONSTRAINT fk_messages_branches FOREIGN KEY(session_key, branch) REFERENCES branches (session_key, branch) ON DELETE CASCADE, 
+	CONSTRAINT fk_messages_origins FOREIGN KEY(session_key, origin) REFERENCES origins (session_key, number)
+);
+CREATE UNIQUE INDEX uq_messages_session_key_idempotency_key ON messages (session_key, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE TABLE bodies (
+	session_key BIGINT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	position BIGINT NOT NULL, 
+	text TEXT, 
+	data TEXT, 
+	sent TEXT, 
+	CONSTRAINT pk_bodies PRIMARY KEY (session_key, branch, position), 
+	CONSTRAINT fk_bodies_messages FOREIGN KEY(session_key, branch, position) REFERENCES messages (session_key, branch, position) ON DELETE CASCADE
+);
+CREATE TABLE thinking_blocks (
+	session_key BIGINT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	position BIGINT NOT NULL, 
+	ordinal INTEGER NOT NULL, 
+	tokens BIGINT NOT NULL, 
+	source_field TEXT, 
+	thought TEXT, 
+	data TEXT, 
+	CONSTRAINT pk_thinking_blocks PRIMARY KEY (session_key, branch, position, ordinal), 
+	CONSTRAINT fk_thinking_blocks_messages FOREIGN KEY(session_key, branch, position) REFERENCES messages (session_key, branch, position) ON DELETE CASCADE
+);
+CREATE TABLE drafts (
+	session_key BIGINT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	id TEXT NOT NULL, 
+	header TEXT NOT NULL, 
+	sent TEXT, 
+	idempotency_key TEXT, 
+	parts INTEGER NOT NULL, 
+	lease_until BIGINT, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_drafts PRIMARY KEY (session_key, branch), 
+	CONSTRAINT fk_drafts_branches FOREIGN KEY(session_key, branch) REFERENCES branches (session_key, branch) ON DELETE CASCADE
+);
+CREATE TABLE draft_parts (
+	session_key BIGINT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	part INTEGER NOT NULL, 
+	body TEXT NOT NULL, 
+	CONSTRAINT pk_draft_parts PRIMARY KEY (session_key, branch, part), 
+	CONSTRAINT fk_draft_parts_drafts FOREIGN KEY(session_key, branch) REFERENCES drafts (session_key, branch) ON DELETE CASCADE
+);
+CREATE TABLE compactions (
+	session_key BIGINT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	number INTEGER NOT NULL, 
+	first BIGINT NOT NULL, 
+	last BIGINT NOT NULL, 
+	summary TEXT NOT NULL, 
+	tokens BIGINT NOT NULL, 
+	exactness INTEGER NOT NULL, 
+	supersedes TEXT NOT NULL, 
+	superseded_by INTEGER, 
+	copied_from INTEGER, 
+	created_at BIGINT NOT NULL, 
+	undone_at BIGINT, 
+	CONSTRAINT pk_compactions PRIMARY KEY (session_key, branch, number), 
+	CONSTRAINT fk_compactions_branches FOREIGN KEY(session_key, branch) REFERENCES branches (session_key, branch) ON DELETE CASCADE
+);
+CREATE TABLE settings_profiles (
+	session_key BIGINT NOT NULL, 
+	name TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	settings TEXT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_settings_profiles PRIMARY KEY (session_key, name)
+);
+CREATE FUNCTION append_messages(
+    for_key bigint, for_branch int, ends_at bigint, ends_draft text, count bigint, now bigint,
+    add_reasoning bigint, add_counted bigint, add_unreported bigint,
+    heads json, texts json, thoughts json
+) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    first bigint;
+BEGIN
+    WITH old AS (
+        SELECT * FROM branches b
+        WHERE b.session_key = for_key AND b.branch = for_branch
+          AND (ends_at IS NULL OR b.next_position = ends_at + 1)
+          AND b.draft IS NOT DISTINCT FROM ends_draft
+        FOR UPDATE
+    ), made AS (
+        INSERT INTO messages (
+            session_key, branch, position, id, role, status, created_at, origin, visible,
+            thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
+            sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
+            sum_reported, sum_estimated, idempotency_key, batch, input, output, reasoning,
+            cached, erased_at
+        ) SELECT
+            for_key, for_branch, old.next_position - 1 + n.position, n.id, n.role, n.status,
+            n.created_at, n.origin, n.visible, n.thinking, n.exactness, n.has_call, n.shape,
+            n.digest,
+            old.sum_visible + n.sum_visible, old.sum_portable + n.sum_portable,
+            old.sum_portable_calls + n.sum_portable_calls,
+            CASE WHEN n.opaque IS NULL THEN old.opaque ELSE (
+                SELECT '{' || string_agg(
+                    to_json(s.name)::text || ':[' || s.own || ',' || s.calls || ']', ','
+                    ORDER BY s.name COLLATE "C") || '}'
+                FROM (
+                    SELECT u.key AS name, sum((u.value ->> 0)::bigint) AS own,
+                        sum((u.value ->> 1)::bigint) AS calls
+                    FROM (
+                        SELECT * FROM json_each(coalesce(old.opaque, '{}')::json)
+                        UNION ALL SELECT * FROM json_each(n.opaque::json)
+                    ) u GROUP BY u.key
+                ) s
+            ) END,
+            coalesce(old.next_position - 1 + n.turn_start, old.turn_start),
+            CASE WHEN n.turn_start IS NULL THEN greatest(old.turn_has_call, n.turn_has_call)
+                ELSE n.turn_has_call END,
+            coalesce(old.next_position - 1 + n.last_thinking, old.last_thinking),
+            coalesce(old.next_position - 1 + n.last_sent, old.last_sent),
+            old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
+            n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at
+        FROM old, json_populate_recordset(NULL::messages, heads) n
+        RETURNING *
+    ), in_bodies AS (
+        INSERT INTO bodies (session_key, branch, position, text, data, sent)
+        SELECT for_key, for_branch, old.next_position - 1 + n.position, n.text, n.data, n.sent
+        FROM old, json_populate_recordset(NULL::bodies, texts) n
+    ), in_thinking AS (
+        INSERT INTO thinking_blocks (
+            session_key, branch, position, ordinal, tokens, source_field, thought, data
+        ) SELECT
+            for_key, for_branch, old.next_position - 1 + n.position, n.ordinal, n.tokens,
+            n.source_field, n.thought, n.data
+        FROM old, json_populate_recordset(NULL::thinking_blocks, thoughts) n
+    ), in_branches AS (
+        UPDATE branches b SET
+            next_position = made.position + 1, sum_visible = made.sum_visible,
+            sum_portable = made.sum_portable, sum_portable_calls = made.sum_portable_calls,
+            opaque = made.opaque, turn_start = made.turn_start,
+            turn_has_call = made.turn_has_call, last_thinking = made.last_thinking,
+            last_sent = made.last_sent, sum_reported = made.sum_reported,
+            sum_estimated = made.sum_estimated, draft = NULL
+        FROM old, made
+        WHERE b.session_key = for_key AND b.branch = for_branch
+          AND made.position = old.next_position - 1 + count
+    ), in_sessions AS (
+        UPDATE sessions s SET
+            updated_at = greatest(s.updated_at, now),
+            sum_reasoning = s.sum_reasoning + add_reasoning,
+            sum_counted = s.sum_counted + add_counted,
+            sum_unreported = s.sum_unreported + add_unreported
+        WHERE s.session_key = for_key AND EXISTS (SELECT FROM old)
+    )
+    SELECT old.next_position INTO first FROM old;
+    IF first IS NOT NULL AND ends_draft IS NOT NULL THEN
+        DELETE FROM drafts d WHERE d.session_key = for_key AND d.branch = for_branch;
+    END IF;
+    RETURN first;
+END $$;
+INSERT INTO alembic_version (version_num) VALUES ('0001') RETURNING alembic_version.version_num;
+INSERT INTO sessions VALUES (3025142988006763404, 3869013068838237547, '"owner"', '"first"', '"A ''title'' \\ \u0000"', '{"k":[1,"\u0000"]}', '{"reasoning.effort":"high"}', '"careful"', '"o200k_base"', 2, 3, 0, 16, 12, 4, '["warn"]', NULL, 1767312000000000, 1767312009000000);
+INSERT INTO sessions VALUES (3675818187925129960, 5200221206380184940, '""', '"old\ud83d"', NULL, '{}', '{}', NULL, '"cl100k_base"', 1, 2, 1, 0, 0, 0, NULL, NULL, 1767312017000000, 1767312017000000);
+INSERT INTO sessions VALUES (8114676596474200780, 3869013068838237547, '"owner"', '"second"', NULL, '{}', '{}', NULL, '"o200k_base"', 1, 2, 0, 8, 6, 2, NULL, 1767312016000000, 1767312013000000, 1767312014000000);
+INSERT INTO settings_profiles VALUES (3869013068838237547, '"careful"', '"owner"', '{"reasoning.enabled":true}', 1767312001000000);
+INSERT INTO branches VALUES (3025142988006763404, 1, NULL, 1, '[]', 16, 82, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 15, 0, 14, 10, 0, 0, NULL, 4, 1767312000000000);
+INSERT INTO branches VALUES (3025142988006763404, 2, 1, 13, '[[1,1,12]]', 14, 76, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, 'id-0017', 4, 1767312008000000);
+INSERT INTO branches VALUES (3675818187925129960, 1, NULL, 1, '[]', 1, 0, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, 1, 1767312017000000);
+INSERT INTO branches VALUES (8114676596474200780, 1, NULL, 1, '[]', 8, 30, 4, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, NULL, 1, 1767312013000000);
+INSERT INTO origins VALUES (3025142988006763404, 131884830214180, '{"provider":"anthropic","api":"anthropic.messages","model":"m-1"}');
+INSERT INTO origins VALUES (3025142988006763404, 274519887476489, '{"provider":"deepseek","api":"openai.chat","model":"m-2","baseUrl":"https://x.test"}');
+INSERT INTO origins VALUES (8114676596474200780, 131884830214180, '{"provider":"anthropic","api":"anthropic.messages","model":"m-1"}');
+INSERT INTO origins VALUES (8114676596474200780, 274519887476489, '{"provider":"deepseek","api":"openai.chat","model":"m-2","baseUrl":"https://x.test"}');
+INSERT INTO compactions VALUES (3025142988006763404, 1, 1, 2, 5, '{"role":"user","blocks":[{"type":"text","text":"What came before."}]}', 6, 0, '[]', 2, NULL, 1767312004000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 1, 2, 2, 7, '{"role":"user","blocks":[{"type":"text","text":"All of it."}]}', 3, 0, '[1]', NULL, NULL, 1767312005000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 1, 3, 9, 14, '{"role":"user","blocks":[{"type":"text","text":"More."}]}', 2, 0, '[]', NULL, NULL, 1767312006000000, 1767312007000000);
+INSERT INTO compactions VALUES (3025142988006763404, 2, 1, 2, 5, '{"role":"user","blocks":[{"type":"text","text":"What came before."}]}', 6, 0, '[]', 2, 1, 1767312004000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 2, 2, 2, 7, '{"role":"user","blocks":[{"type":"text","text":"All of it."}]}', 3, 0, '[1]', NULL, 1, 1767312005000000, NULL);
+INSERT INTO drafts VALUES (3025142988006763404, 2, 'id-0017', '{"origin":{"model":"m"}}', '{"a":1}', '1c8be5bbd57bab0083b962a5ea2bf6c7', 2, 1767312042000000, 1767312010000000);
+INSERT INTO messages VALUES (3025142988006763404, 1, 1, 'id-0001', 'system', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\x5c454bb97e8f28f9314cfcdc28817503', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 'd6c94c9de06912098bcdbbeba5dc97dc', 7, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 2, 'id-0002', 'user', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\xe1378089f38bf6ceb43aaa03bf222e98', 10, 0, 0, NULL, 2, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 3, 'id-0003', 'assistant', 'complete', 1767312002000000, 131884830214180, 5, 10, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 15, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 3, 3, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 4, 'id-0004', 'tool', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\x52875a1f0adf234390604ce4574b354e', 20, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 5, 'id-0005', 'assistant', 'interrupted', 1767312002000000, 274519887476489, 5, 2, 0, 0, '[[0,2,48,"reasoning_content"]]', '\x0921a693d381e94782597e5e0b6c0afc', 25, 2, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 5, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 6, 'id-0006', 'user', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 30, 2, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 5, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 7, 'id-0007', 'assistant', 'complete', 1767312002000000, 274519887476489, 5, 4, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 35, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 8, 'id-0008', 'user', 'complete', 1767312003000000, NULL, 12, 0, 0, 0, NULL, '\x19cc14eddee2b397516aa967a63dc532', 47, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 8, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 9, 'id-0009', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\xe1378089f38bf6ceb43aaa03bf222e98', 52, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 9, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 10, 'id-0010', 'assistant', 'complete', 1767312003000000, 131884830214180, 5, 10, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 57, 6, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 10, 10, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 11, 'id-0011', 'tool', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\x52875a1f0adf234390604ce4574b354e', 62, 6, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 10, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 12, 'id-0012', 'assistant', 'interrupted', 1767312003000000, 274519887476489, 5, 2, 0, 0, '[[0,2,48,"reasoning_content"]]', '\x0921a693d381e94782597e5e0b6c0afc', 67, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 12, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 13, 'id-0013', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 72, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 14, 'id-0014', 'assistant', 'complete', 1767312003000000, 274519887476489, 5, 4, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 77, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 14, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 15, 'id-0015', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\x9842909e8377e251b9b91ad684f26beb', 82, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 15, 0, 14, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 2, 13, 'id-0016', 'user', 'complete', 1767312009000000, NULL, 9, 0, 0, 0, NULL, '\x7484b936fad450cf8c84497d98d4c316', 76, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, '4ece80bac5081ce8a90d68e2ba1ede73', 1, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 1, 'id-0018', 'system', 'complete', 1767312014000000, NULL, 5, 0, 0, 0, NULL, '\x5c454bb97e8f28f9314cfcdc28817503', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 2, 'id-0019', 'user', 'erased', 1767312014000000, NULL, 0, 0, 0, 0, NULL, '\x3e5beaf68124dabdc13c4d1bf134fa89', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 1767312015000000);
+INSERT INTO messages VALUES (8114676596474200780, 1, 3, 'id-0020', 'assistant', 'complete', 1767312014000000, 131884830214180, 5, 10, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 10, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 4, 'id-0021', 'tool', 'complete', 1767312014000000, NULL, 5, 0, 0, 0, NULL, '\x52875a1f0adf234390604ce4574b354e', 15, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 5, 'id-0022', 'assistant', 'interrupted', 1767312014000000, 274519887476489, 5, 0, 0, 0, NULL, '\xc566130349fe7a0c2ad835beeec9ec5b', 20, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 1767312016000000);
+INSERT INTO messages VALUES (8114676596474200780, 1, 6, 'id-0023', 'user', 'complete', 1767312014000000, NULL, 5, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 25, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 7, 'id-0024', 'assistant', 'complete', 1767312014000000, 274519887476489, 5, 4, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 30, 4, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 1, 'Be brief.', NULL, NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 2, 'Is 91 prime? é 😀', '{"metadata":{"from":"test\u0000"}}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 3, 'No.', '{"blocks":[null,{"type":"tool_call","id":"c","name":"f","parameters":{"x":[1,null]},"arguments":"{\"x\":1}"}],"usage":{"input":10,"output":20,"reasoning":8,"cached":1,"raw":{"x":1}},"finishReason":"tool_use","responseId":"r-1"}', '{"provider":"anthropic","model":"m-1"}');
+INSERT INTO bodies VALUES (3025142988006763404, 1, 4, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d"}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 5, NULL, '{"blocks":[{"type":"text","text":"It is ''not''.","providerMetadata":{"id":"x"}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 6, NULL, '{"blocks":[{"type":"media","kind":"image","mimeType":"image/png","data":"AP8="},{"type":"media","kind":"file","mimeType":"text/plain","url":"https://x.test/a"},{"type":"raw","data":{"new":[true]}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 7, NULL, NULL, NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 8, 'Is 91 prime?', NULL, NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 9, 'Is 91 prime? é 😀', '{"metadata":{"from":"test\u0000"}}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 10, 'No.', '{"blocks":[null,{"type":"tool_call","id":"c","name":"f","parameters":{"x":[1,null]},"arguments":"{\"x\":1}"}],"usage":{"input":10,"output":20,"reasoning":8,"cached":1,"raw":{"x":1}},"finishReason":"tool_use","responseId":"r-1"}', '{"provider":"anthropic","model":"m-1"}');
+INSERT INTO bodies VALUES (3025142988006763404, 1, 11, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d"}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 12, NULL, '{"blocks":[{"type":"text","text":"It is ''not''.","providerMetadata":{"id":"x"}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 13, NULL, '{"blocks":[{"type":"media","kind":"image","mimeType":"image/png","data":"AP8="},{"type":"media","kind":"file","mimeType":"text/plain","url":"https://x.test/a"},{"type":"raw","data":{"new":[true]}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 14, NULL, NULL, NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 15, 'again', NULL, NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 2, 13, 'otherwise', NULL, NULL);
+INSERT INTO bodies VALUES (8114676596474200780, 1, 1, 'Be brief.', NULL, NULL);
+INSERT INTO bodies VALUES (8114676596474200780, 1, 2, NULL, NULL, NULL);
+INSERT INTO bodies VALUES (8114676596474200780, 1, 3, 'No.', '{"blocks":[null,{"type":"tool_call","id":"c","name":"f","parameters":{"x":[1,null]},"arguments":"{\"x\":1}"}],"usage":{"input":10,"output":20,"reasoning":8,"cached":1,"raw":{"x":1}},"finishReason":"tool_use","responseId":"r-1"}', '{"provider":"anthropic","model":"m-1"}');
+INSERT INTO bodies VALUES (8114676596474200780, 1, 4, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d"}}]}', NULL);
+INSERT INTO bodies VALUES (8114676596474200780, 1, 5, NULL, '{"blocks":[{"type":"text","text":"It is ''not''.","providerMetadata":{"id":"x"}}]}', NULL);
+INSERT INTO bodies VALUES (8114676596474200780, 1, 6, NULL, '{"blocks":[{"type":"media","kind":"image","mimeType":"image/png","data":"AP8="},{"type":"media","kind":"file","mimeType":"text/plain","url":"https://x.test/a"},{"type":"raw","data":{"new":[true]}}]}', NULL);
+INSERT INTO bodies VALUES (8114676596474200780, 1, 7, NULL, NULL, NULL);
+INSERT INTO draft_parts VALUES (3025142988006763404, 2, 1, '{"text":"so f"}');
+INSERT INTO draft_parts VALUES (3025142988006763404, 2, 2, '{"text":"ar"}');
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 3, 0, 7, 'thinking', '7 * 13
+is 91', '{"signature":"sig"}');
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 3, 1, 3, NULL, '', '{"encrypted":"c2VjcmV0","redacted":true}');
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 5, 0, 2, 'reasoning_content', NULL, '{"thought":"a\u0000b","isHidden":true}');
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 7, 0, 4, NULL, 'only this', NULL);
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 10, 0, 7, 'thinking', '7 * 13
+is 91', '{"signature":"sig"}');
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 10, 1, 3, NULL, '', '{"encrypted":"c2VjcmV0","redacted":true}');
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 12, 0, 2, 'reasoning_content', NULL, '{"thought":"a\u0000b","isHidden":true}');
+INSERT INTO thinking_blocks VALUES (3025142988006763404, 1, 14, 0, 4, NULL, 'only this', NULL);
+INSERT INTO thinking_blocks VALUES (8114676596474200780, 1, 3, 0, 7, 'thinking', '7 * 13
+is 91', '{"signature":"sig"}');
+INSERT INTO thinking_blocks VALUES (8114676596474200780, 1, 3, 1, 3, NULL, '', '{"encrypted":"c2VjcmV0","redacted":true}');
+INSERT INTO thinking_blocks VALUES (8114676596474200780, 1, 7, 0, 4, NULL, 'only this', NULL);

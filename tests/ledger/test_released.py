@@ -1,0 +1,223 @@
+"""Every released schema, as a stored database: up to today's with its rows, and back again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from sqlalchemy import URL, Connection, MetaData, inspect, make_url, select
+
+import reasoning_store as rs
+from reasoning_store.errors import SchemaError
+from reasoning_store.ledger import engine, migrate
+from reasoning_store.ledger.ledger import Ledger
+
+from . import released
+from .histories import said
+from .test_migrations import second_revision
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def name(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def empty(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], URL]:
+    """Databases in which nothing was ever made."""
+    numbers = iter(range(100))
+
+    def make() -> URL:
+        if name == "sqlite":
+            return make_url(f"sqlite:///{tmp_path}/{next(numbers)}.db")
+        create: Callable[[], URL] = request.getfixturevalue("create_database")
+        return create()
+
+    return make
+
+
+@pytest.fixture(params=migrate.REVISIONS)
+def old(name: str, request: pytest.FixtureRequest, empty: Callable[[], URL]) -> URL:
+    """A database as a release wrote it."""
+    url = empty()
+    released.load(name, request.param, url)
+    return url
+
+
+def all_rows(url: URL) -> Rows:
+    """Every row of every table, by the names of its columns, as the database has them now."""
+    found: Rows = {}
+
+    def look(connection: Connection) -> None:
+        tables = MetaData()
+        tables.reflect(connection)
+        for table in tables.sorted_tables:
+            rows = connection.execute(select(table).order_by(*table.primary_key))
+            found[table.name] = [dict(row) for row in rows.mappings()]
+
+    engine.for_scripts(url, look)
+    return {table: rows for table, rows in found.items() if table != "alembic_version"}
+
+
+_DEFINITIONS = {
+    "sqlite": ["SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"],
+    "postgresql": [
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname",
+        "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n"
+        " ON n.oid = p.pronamespace WHERE n.nspname = 'public' ORDER BY p.proname",
+    ],
+}
+
+
+def shape(url: URL) -> list[Any]:
+    """What a schema is: columns, keys, indexes, functions."""
+    found: list[Any] = []
+
+    def look(connection: Connection) -> None:
+        seen = inspect(connection)
+        for table in sorted(seen.get_table_names()):
+            columns = [(c["name"], repr(c["type"]), c["nullable"]) for c in seen.get_columns(table)]
+            foreign = sorted(seen.get_foreign_keys(table), key=lambda key: str(key["name"]))
+            found.append([table, columns, seen.get_pk_constraint(table), foreign])
+        for statement in _DEFINITIONS[connection.dialect.name]:
+            texts = connection.exec_driver_sql(statement).scalars()
+            found.extend([" ".join(text.split()) for text in texts])
+
+    engine.for_scripts(url, look)
+    return [repr(part) for part in found]
+
+
+def kept(before: Rows, after: Rows) -> None:
+    """Every row is there, with what it had in every column that is still there."""
+    for table, rows in before.items():
+        if rows and table in after:
+            columns = rows[0].keys() & (after[table][0].keys() if after[table] else rows[0].keys())
+            assert [{c: row[c] for c in columns} for row in rows] == [
+                {c: row[c] for c in columns} for row in after[table]
+            ], table
+
+
+def test_a_released_database_is_upgraded_with_its_rows(old: URL) -> None:
+    """Nothing is lost or changed, verify finds nothing, and no difference is left to migrate."""
+    before = all_rows(old)
+
+    engine.upgrade(old)
+
+    kept(before, all_rows(old))
+    engine.for_scripts(old, lambda connection: command.check(migrate.config(connection)))
+    with Ledger.open(old) as ledger:
+        verified = ledger.verify()
+        assert verified.problems == ()
+        assert (verified.sessions, verified.messages) == (3, 23)
+        with pytest.raises(rs.Conflict):
+            ledger.append(ledger.get_session("owner", "first").key, 2, [said()])
+
+
+@pytest.mark.parametrize("revision", migrate.REVISIONS)
+def test_what_a_release_exported_is_what_its_database_exports_today(
+    name: str, revision: str, empty: Callable[[], URL]
+) -> None:
+    """Line by line; a later version may say more of each."""
+    url = empty()
+    released.load(name, revision, url)
+    engine.upgrade(url)
+
+    with Ledger.open(url) as ledger:
+        today = [json.loads(line) for line in ledger.export_lines()]
+
+    then = [json.loads(line) for line in stored_lines(revision)]
+    assert len(today) == len(then)
+    for line, wanted in zip(today, then, strict=True):
+        assert wanted.items() <= line.items()
+
+
+@pytest.mark.parametrize("revision", migrate.REVISIONS)
+def test_what_a_release_exported_is_imported_today(
+    name: str, revision: str, empty: Callable[[], URL]
+) -> None:
+    """Into an empty database of either engine."""
+    url = empty()
+    engine.upgrade(url)
+
+    with Ledger.open(url) as ledger:
+        done = ledger.import_lines(stored_lines(revision))
+        again = [json.loads(line) for line in ledger.export_lines()]
+
+    assert (done.sessions, done.messages) == (3, 23)
+    assert len(again) == len(list(stored_lines(revision)))
+
+
+def stored_lines(revision: str) -> Iterator[str]:
+    with (released.FOLDER / f"{revision}.jsonl").open(encoding="utf-8", newline="\n") as lines:
+        yield from lines
+
+
+@pytest.mark.parametrize("revision", migrate.REVISIONS)
+def test_the_scripts_still_make_what_was_released(
+    name: str, revision: str, empty: Callable[[], URL]
+) -> None:
+    """A released script never changes; before its release: python -m tests.ledger.released."""
+    stored, made = empty(), empty()
+    released.load(name, revision, stored)
+
+    def upgrade(connection: Connection) -> None:
+        command.upgrade(migrate.config(connection), revision)
+
+    engine.for_scripts(made, upgrade)
+
+    assert shape(stored) == shape(made)
+
+
+def test_the_newest_stored_database_has_rows_of_every_kind(name: str, empty: Any) -> None:
+    """In every table, with something in every column."""
+    url = empty()
+    released.load(name, migrate.REVISIONS[-1], url)
+
+    for table, rows in all_rows(url).items():
+        assert rows, table
+        assert [c for c in rows[0] if all(row[c] is None for row in rows)] == [], table
+
+
+def test_down_and_up_again_keeps_the_rows(
+    old: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a release, through a revision that adds a table and a column."""
+    engine.upgrade(old)
+    today = all_rows(old)
+    second_revision(tmp_path, monkeypatch)
+
+    engine.upgrade(old)
+    assert "more" in all_rows(old)
+    kept(today, all_rows(old))
+    engine.for_scripts(old, lambda connection: migrate.downgrade(connection, "-1"))
+    assert today == all_rows(old)
+    engine.upgrade(old)
+
+    kept(today, all_rows(old))
+    with Ledger.open(old) as ledger:
+        assert ledger.verify().ok
+
+
+def test_an_application_older_than_the_schema_refuses_and_changes_nothing(
+    old: URL, tmp_path: Path
+) -> None:
+    """It says that the database is newer, and which command helps."""
+    with pytest.MonkeyPatch.context() as patch:
+        second_revision(tmp_path, patch)
+        engine.upgrade(old)
+        before = all_rows(old)
+
+    for refused in (Ledger.open, rs.Store):
+        with pytest.raises(SchemaError, match="newer version of reasoning-store") as caught:
+            refused(old.render_as_string(hide_password=False))
+        assert caught.value.hint == "run: pip install --upgrade reasoning-store"
+    with pytest.raises(SchemaError, match="newer version"):
+        engine.upgrade(old)
+    assert before == all_rows(old)
