@@ -8,6 +8,7 @@ when they are run. This module knows how a run ends, and no command.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = call.if_interrupted
             raise
     except KeyboardInterrupt:
+        if arguments is None:
+            # Pressed again, it would only stop this from being said.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         _failed("interrupted", hint)
         return 130
 

@@ -6,6 +6,7 @@ that is thrown away. No key, no network. Plain text when nobody is at the termin
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 from collections.abc import Iterator
@@ -14,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from reasoning_store.blocks import Message, ToolResponseBlock, tool, user
 from reasoning_store.cli.call import Call
+from reasoning_store.cli.console import Console
+from reasoning_store.cli.output import answer
 from reasoning_store.cli.tree import Leaf
-from reasoning_store.codec import argument_text
+from reasoning_store.codec import argument_text, message_to_json
 from reasoning_store.session import Session
 from reasoning_store.store import Store
 
@@ -61,12 +63,28 @@ def demo(call: Call) -> None:
 
     Bundled streams are replayed into a database that is thrown away.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    out = io.StringIO() if call.json else None
+    console = Console(file=out, soft_wrap=True)
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
         Store(f"sqlite:///{Path(folder) / 'demo.db'}") as store,
     ):
-        _run(console, store.session("demo", create=True, title="The demo"))
+        session = store.session("demo", create=True, title="The demo")
+        _run(console, session)
+        if call.json:
+            answer(call, _data(session), lambda page: None)
+
+
+def _data(session: Session) -> dict[str, Any]:
+    """Return what the demo came to, for a program."""
+    usage = session.usage(limit=LIMIT)
+    return {
+        "effective": usage.effective,
+        "raw": usage.raw,
+        "limit": LIMIT,
+        "messages": [message_to_json(item.message) for item in session.history()],
+        "request": session.build_request().body,
+    }
 
 
 def _run(console: Console, session: Session) -> None:

@@ -25,7 +25,7 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.printable import json_text, one_line, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from reasoning_store.cli.console import Console
 
 SCHEMA = "reasoning-store/1"
 """The form of every JSON answer. What breaks a reader of it makes this another."""
@@ -96,7 +96,11 @@ class Page:
     """Standard output for people: lines, tables and a bar, with colour at a terminal."""
 
     def __init__(self) -> None:
-        self._console = _console() if for_a_person() else None
+        self._console: Console | None = None
+        if for_a_person():
+            from reasoning_store.cli.console import Console
+
+            self._console = Console(markup=False)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Write text as it stands, line ends too; ``style`` is for a terminal."""
@@ -139,12 +143,6 @@ class Page:
         width = 40
         full = min(width, round(width * share))
         self.line(f"[{'#' * full}{'.' * (width - full)}] {share:.0%}", style)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False)
 
 
 def _aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:

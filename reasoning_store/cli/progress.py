@@ -52,9 +52,10 @@ class Progress:
                 self._shown.stop()
 
     def _show(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
+
+        from reasoning_store.cli.console import Console
 
         columns: list[Any] = [TextColumn("{task.description}", markup=False), BarColumn()]
         if self._total is not None:

@@ -33,7 +33,7 @@ def _revision(url: str) -> str:
 def _as_it_is(url: str) -> SqliteDatabase | PostgresDatabase:
     made = engine.parse(url)
     if made.get_backend_name() != "sqlite":
-        return PostgresDatabase(made, busy_timeout=30.0, pool_size=1)
+        return engine.server(made, 30.0, 1)
     path = engine.file_of(made)
     if path is not None:
         sqlite.look(path, sqlite.library())

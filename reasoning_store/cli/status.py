@@ -14,6 +14,7 @@ _COUNTED = 1000
 
 def status(call: Call) -> None:
     """Say what there is; where there is nothing yet, say so too."""
+    call.command = "status"
     path = opening.file(call)
     if path is not None and not path.exists():
         answer(

@@ -30,7 +30,7 @@ def call_of(context: click.Context) -> Call:
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
-    if value and option.name is not None and not context.resilient_parsing:
+    if value and option.name is not None:
         setattr(call_of(context), option.name, value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -12,26 +11,8 @@ from pathlib import Path
 import pytest
 
 import reasoning_store as rs
+from tests.cli.conftest import Run
 from tests.egress.histories import TWO_TURNS
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("REASONING_STORE")}
-        home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "COLUMNS": "80"}
-        return subprocess.run(
-            [sys.executable, "-m", "reasoning_store", *arguments],
-            cwd=tmp_path,
-            env={**clean, **home, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
 
 
 @pytest.fixture

@@ -1,0 +1,82 @@
+"""What each command is tried with: a row for every command, or the tests fail.
+
+``good`` does its work, in the folder of ``conftest``; ``code`` is how it then ends. ``bad`` is
+refused with ``refused``, in one line. ``needs`` says that it works on a database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reasoning_store.cli.exits import Exit
+
+
+@dataclass(frozen=True)
+class Case:
+    good: str
+    bad: str
+    refused: Exit = Exit.USAGE
+    code: Exit = Exit.DONE
+    needs: bool = True
+    says: str = ""
+    """What the one line of the refusal holds."""
+
+
+MISSING = Exit.NOT_FOUND
+NEAR = "did you mean chat-42?"
+
+CASES: dict[str, Case] = {
+    "": Case("", "--db chat.db", needs=False, says="not a database URL"),
+    "backup": Case("backup copy.db", "backup chat.db", says="is the database itself"),
+    "compact list": Case("compact list short", "compact list chat-4", MISSING, says=NEAR),
+    "compact run": Case("compact chat-42 --limit 60", "compact chat-42", says="--limit"),
+    "compact undo": Case("compact undo short 1", "compact undo short 7", MISSING),
+    "context": Case("context chat-42", "context chat-43", MISSING, says=NEAR),
+    "current": Case("current", "current --db mysql://localhost/chat", says="not supported"),
+    "demo": Case("demo", "demo twice", needs=False, says="twice"),
+    "doctor": Case("doctor", "doctor --frobnicate", needs=False, says="--frobnicate"),
+    "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 0001"),
+    "erase": Case("erase chat-42 --only reasoning --yes", "erase chat-42", says="say --yes"),
+    "export": Case("export", "export chat-43", MISSING, says=NEAR),
+    "get": Case(
+        "get includeInContext --session chat-42",
+        "get reasoning.effrt --session chat-42",
+        says="did you mean reasoning.effort",
+    ),
+    "import": Case("import history.json", "import broken.json", says="line 1"),
+    "init": Case("init", "init --db sqlite:////proc/nowhere/chat.db", needs=False, says="mkdir"),
+    "profile delete": Case("profile delete terse", "profile delete ters", MISSING, says="'terse'"),
+    "profile list": Case("profile list", "profile list terse", says="terse"),
+    "profile show": Case("profile show terse", "profile show ters", MISSING, says="'terse'"),
+    "profile use": Case(
+        "profile use terse --session chat-42",
+        "profile use ters --session chat-42",
+        MISSING,
+        says="'terse'",
+    ),
+    "render": Case("render stream.jsonl", "render broken.json", needs=False, says="no captured"),
+    "replay": Case("replay stream.sse --split", "replay nowhere.sse", needs=False, says="nowhere"),
+    "report": Case("report --by model", "report --by colour", says="'colour' is not one of"),
+    "sessions archive": Case("sessions archive short", "sessions archive shart", MISSING),
+    "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
+    "sessions fork": Case("sessions fork chat-42 --at 5", "sessions fork chat-42 --at 99", MISSING),
+    "sessions list": Case("sessions", "sessions --limit 0", says="--limit"),
+    "sessions rename": Case("sessions rename short Oslo", "sessions rename shor Oslo", MISSING),
+    "sessions show": Case("sessions show chat-42", "sessions show chat-43", MISSING, says=NEAR),
+    "set": Case(
+        "set reasoning.includeInContext true --session chat-42",
+        "set reasoning.includeInContext perhaps --session chat-42",
+        says="one of: true, false",
+    ),
+    "show": Case("show chat-42", "show chat-43", MISSING, says=NEAR),
+    "unset": Case("unset effort --session chat-42", "unset effort", says="--session"),
+    "upgrade": Case("upgrade", "upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False),
+    "usage": Case(
+        "usage chat-42 --limit 60 --fail-over 0.5",
+        "usage chat-42 --fail-over 0.5",
+        code=Exit.OVER,
+        says="--limit",
+    ),
+    "verify": Case("verify", "verify chat-42", says="chat-42"),
+    "what-if": Case("what-if chat-42", "what-if chat-42 --as soap", says="'soap' is not one of"),
+}

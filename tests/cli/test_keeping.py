@@ -1,0 +1,233 @@
+"""The commands that look after a database: its schema, its health, its end."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, make_url
+
+import reasoning_store as rs
+from reasoning_store.cli.exits import Exit
+from tests.cli.conftest import Here
+
+
+def test_the_bare_call_says_what_there_is(here: Here) -> None:
+    """Where the database is, what is in it, and what to do next."""
+    ran = here("")
+
+    assert ran.code == Exit.DONE
+    assert str(Path("chat.db").absolute()) in ran.out
+    assert "2 sessions" in ran.out
+    assert re.search(r"chat-42 +54 +Weather", ran.out)
+    assert ran.err.startswith("what its next request would carry: ")
+
+
+def test_the_bare_call_without_a_database_says_how_to_make_one(here: Here) -> None:
+    """It is an answer and no error: the first thing that anybody sees."""
+    ran = here("--db sqlite:///new.db")
+
+    assert (ran.code, ran.out) == (
+        Exit.DONE,
+        f"There is no database yet at {Path('new.db').absolute()}.\n",
+    )
+    assert "reasoning-store init" in ran.err
+    assert not Path("new.db").exists()
+
+
+def test_init_makes_a_database_once(here: Here) -> None:
+    """A second time it stays as it is."""
+    made = here("init --db sqlite:///new.db")
+    again = here("init --db sqlite:///new.db")
+
+    assert (made.out, again.out) == ("0001\n", "0001\n")
+    assert made.err.endswith("was made\n")
+    assert again.err.endswith("is there already\n")
+    assert here("sessions --db sqlite:///new.db").code == Exit.DONE
+
+
+def test_the_users_own_database_is_where_the_system_keeps_data(here: Here, folder: Path) -> None:
+    """XDG_DATA_HOME, in a folder that only its user reads."""
+    here("init --db sqlite:///x.db")  # --db wins over the environment
+    ran = here("init --db ''")
+
+    assert ran.code == Exit.DONE
+    assert Path("x.db").exists()
+
+
+def test_a_downgrade_keeps_a_copy_and_can_be_undone(here: Here) -> None:
+    """What the older schema has no place for is in the copy, which opens as a store."""
+    ran = here("downgrade base --yes")
+    then = here("current")
+    with rs.Store("sqlite:///chat.db.before-base") as copy:
+        kept = len(copy.session("chat-42").history())
+
+    assert (ran.code, ran.out, then.out) == (Exit.DONE, "base\n", "base\n")
+    assert "chat.db.before-base" in ran.err
+    assert kept == 6
+    assert here("upgrade").out == "0001\n"
+
+
+def test_current_upgrades_nothing(here: Here) -> None:
+    """An older schema is told, not changed."""
+    here("downgrade base --yes")
+    here("current")
+
+    with sqlite3.connect("chat.db") as raw:
+        tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema")}
+    raw.close()
+    assert "sessions" not in tables
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["erase chat-42", "erase --everything", "sessions delete chat-42", "downgrade base"],
+)
+def test_what_cannot_be_taken_back_is_not_done_unasked(here: Here, line: str) -> None:
+    """With nobody to ask and no --yes, nothing happens."""
+    before = Path("chat.db").read_bytes()
+    ran = here(line)
+
+    assert ran.code == Exit.USAGE
+    assert "--yes" in ran.err
+    assert Path("chat.db").read_bytes() == before
+
+
+def test_erasing_takes_the_bytes_out_of_the_file(here: Here) -> None:
+    """The thought is in no byte of the database any more; the chat stays."""
+    here("erase chat-42 --only reasoning --yes")
+    here("erase short --yes")
+    here("profile delete terse")
+
+    left = b"".join(path.read_bytes() for path in Path().glob("chat.db*"))
+    assert b"Bergen is wetter" not in left
+    assert b"Need the weather tool" not in left
+    assert b"It is 4 C in Oslo" in left
+
+
+def test_erasing_an_owner_takes_everything_of_his(here: Here) -> None:
+    """And nothing of another's."""
+    with rs.Store("sqlite:///chat.db") as store:
+        store.for_owner("ada").session("hers", create=True).append(rs.user("Hello"))
+    ran = here("erase --everything --yes --json")
+
+    assert ran.data["sessions"] == 2
+    assert here("sessions --json").data["sessions"] == []
+    assert len(here("sessions --owner ada --json").data["sessions"]) == 1
+
+
+def test_verify_tells_where_something_was_changed(here: Here) -> None:
+    """The place, a code of its own, and not the text that stands there."""
+    with sqlite3.connect("chat.db") as raw:
+        raw.execute("UPDATE bodies SET text = replace(text, 'Oslo?', 'Rome?')")
+    raw.close()
+    ran = here("verify --json")
+
+    assert ran.code == Exit.DAMAGED
+    assert {(one["code"], one["session"]) for one in ran.data["problems"]} >= {
+        ("digest", "chat-42")
+    }
+    assert "Rome" not in ran.out
+
+
+def test_a_report_adds_up_by_what_is_asked(here: Here) -> None:
+    """By session, owner, model and day; of a time only what was in it."""
+    for by in ("session", "owner", "model", "day"):
+        (first, *_) = here(f"report --by {by} --json").data
+        assert by in first
+    assert here("report --since 2100-01-01 --json").data == []
+    assert here("report --owner nobody --json").data == []
+
+
+def test_a_backup_opens_as_a_store(here: Here) -> None:
+    """And does not replace what is there, unless told to."""
+    here("backup copy.db")
+    again = here("backup copy.db")
+    told = here("backup copy.db --overwrite --json")
+
+    assert (again.code, told.code) == (Exit.USAGE, Exit.DONE)
+    assert told.data["messages"] == 15
+    assert here("show chat-42 --db sqlite:///copy.db").out == here("show chat-42").out
+
+
+def test_the_doctor_finds_a_healthy_installation_healthy(here: Here) -> None:
+    """Version, library, vocabularies, environment, database, schema, file."""
+    ran = here("doctor --json")
+    states = {one["name"]: one["state"] for one in ran.data["findings"]}
+
+    assert ran.code == Exit.DONE
+    assert set(states) >= {
+        "reasoning-store", "python", "psycopg", "pysqlite3", "sqlite", "cl100k_base",
+        "o200k_base", "environment", "database", "schema", "file",
+    }  # fmt: skip
+    assert "failed" not in states.values()
+
+
+def test_the_doctor_names_what_is_wrong(
+    here: Here, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """A setting in the environment that is none, a file that is not ours; and goes on."""
+    monkeypatch.setenv("REASONING_STORE_EFFORT", "enormous")
+    ran = here("doctor --db sqlite:///broken.json --json")
+    failed = {one["name"] for one in ran.data["findings"] if one["state"] == "failed"}
+
+    assert ran.code == Exit.FAILED
+    assert failed == {"environment", "database"}
+    assert ran.err.startswith("2 things wrong: ")
+
+
+def test_the_doctor_knows_a_library_that_can_lose_data(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own library, where it is an old one, is told with what is done about it."""
+    monkeypatch.setitem(sys.modules, "pysqlite3.dbapi2", None)
+    ran = here("doctor --json --db sqlite:///nowhere.db")
+    (told,) = [one for one in ran.data["findings"] if one["name"] == "sqlite"]
+    old = sqlite3.sqlite_version_info < (3, 44, 6)
+
+    assert sqlite3.sqlite_version in told["detail"]
+    assert ("write lock" in told["detail"]) == old
+
+
+def test_the_doctors_answer_holds_nothing_of_a_conversation(here: Here) -> None:
+    """It is made to be pasted into a report."""
+    said = here("doctor --json").out + here("doctor").out
+
+    for word in ("Oslo", "Bergen", "weather", "chat-42", "terse"):
+        assert word not in said
+
+
+def test_the_commands_work_on_a_server(
+    here: Here, create_database: Callable[..., URL], postgres_url: str
+) -> None:
+    """PostgreSQL is made by init, told by doctor, and downgraded by command."""
+    url = make_url(create_database().render_as_string(hide_password=False))
+    new = url.render_as_string(hide_password=False)
+
+    refused = here(f"sessions --db '{new}'")
+    assert refused.code == Exit.SCHEMA
+    assert "reasoning-store upgrade" in refused.err
+    assert here(f"current --db '{new}'").out == "base\n"
+    assert here(f"init --db '{new}'").out == "0001\n"
+    assert here(f"doctor --db '{new}'").code == Exit.DONE
+    with rs.Store(new) as store:
+        store.session("chat-42", create=True).append(rs.user("Hello"))
+    assert here(f"show chat-42 --db '{new}'").out == "[1] user\n  Hello\n"
+    assert here(f"downgrade base --yes --db '{new}'").out == "base\n"
+    assert here(f"current --db '{new}'").out == "base\n"
+
+
+def test_a_server_that_is_not_there_is_one_line_without_its_password(here: Here) -> None:
+    """Neither the user nor the password of a URL is ever repeated."""
+    url = "postgresql+psycopg://ada:s3cr3t@127.0.0.1:9/chat?connect_timeout=1"
+    for line in ("sessions", "doctor", "doctor --json", "init", "current", "downgrade base --yes"):
+        ran = here(f"{line} --db '{url}'")
+
+        assert ran.code in (Exit.USAGE, Exit.FAILED)
+        assert "s3cr3t" not in ran.out + ran.err
+        assert "ada" not in ran.out + ran.err
+        assert "Traceback" not in ran.err

@@ -1,0 +1,349 @@
+"""How the program speaks: to a terminal, to a pipe, to a program; and when it is stopped."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reasoning_store as rs
+from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.printable import json_text, one_line, printable
+from tests.cli.conftest import Here, Run, clean, command
+
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\x00\r"
+
+
+@contextmanager
+def at_a_terminal(
+    folder: Path, words: Sequence[str], **environment: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[str], str]]]:
+    """Run a command whose output is a terminal; yield it and how to read up to a pattern."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        command(*words),
+        cwd=folder,
+        env={**clean(os.environ, folder), "TERM": "xterm-256color", **environment},
+        stdin=subprocess.PIPE,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    seen = ""
+
+    def until(pattern: str) -> str:
+        nonlocal seen
+        while not re.search(pattern, seen):
+            ready, _, _ = select.select([master], [], [], 60)
+            assert ready, f"never seen: {pattern!r} in {seen!r}"
+            try:
+                piece = os.read(master, 65536)
+            except OSError:  # the terminal's other end is closed
+                piece = b""
+            if not piece:
+                assert re.search(pattern, seen), f"never seen: {pattern!r} in {seen!r}"
+            seen += piece.decode("utf-8", "replace")
+        return seen
+
+    try:
+        yield process, until
+    finally:
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+def stopped(process: subprocess.Popen[str], pipe: int) -> tuple[str, str]:
+    """Press Ctrl-C once all that is in a pipe has been read; return what was said.
+
+    A signal that arrives just before a read is only seen after it: then it is pressed again.
+    """
+    unread = bytearray(4)
+    while fcntl.ioctl(pipe, termios.FIONREAD, unread) or any(unread):
+        select.select([], [], [], 0.01)
+    while True:
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.communicate(timeout=2)
+        except subprocess.TimeoutExpired:
+            assert process.poll() is None
+
+
+URL = {"REASONING_STORE_URL": "sqlite:///chat.db"}
+
+
+def test_a_terminal_gets_colour_and_a_bar(folder: Path) -> None:
+    """The number, how full it is, and what it is made of."""
+    words = ("usage", "chat-42", "--limit", "100")
+    with at_a_terminal(folder, words, **URL) as (_, until):
+        seen = until("room left")
+
+    assert "\x1b[1;32m54/100\x1b[0m" in seen
+    assert "[######################..................] 54%" in seen
+
+
+def test_no_color_is_obeyed(folder: Path) -> None:
+    """Whoever sets NO_COLOR gets tables without it."""
+    with at_a_terminal(folder, ("sessions",), NO_COLOR="1", **URL) as (_, until):
+        seen = until("Weather")
+
+    assert "chat-42" in seen
+    assert not re.search("\x1b\\[[0-9;]*3[0-9]m", seen)
+
+
+def test_a_pipe_gets_plain_text(here: Here) -> None:
+    """The same table, without an escape and without a wrapped line."""
+    ran = here("sessions")
+
+    assert "\x1b" not in ran.out
+    assert ran.out.splitlines()[0].split() == ["last", "message", "session", "title"]
+    assert len(ran.out.splitlines()) == 3
+
+
+def test_colour_can_be_had_in_a_pipe(run: Run, folder: Path) -> None:
+    """FORCE_COLOR, for a pager that shows it."""
+    ran = run("--db", f"sqlite:///{folder / 'chat.db'}", "usage", "chat-42", FORCE_COLOR="1")
+
+    assert "\x1b[1m54" in ran.stdout
+
+
+def test_data_and_messages_do_not_mix(here: Here) -> None:
+    """Standard output holds the answer, standard error what is said beside it."""
+    ran = here("backup copy.db")
+
+    assert ran.out == f"{Path('copy.db').absolute()}\n"
+    assert ran.err == "2 sessions, 15 messages: compared\n"
+
+
+@given(st.text(alphabet=st.characters(), max_size=40))
+def test_nothing_that_a_terminal_obeys_goes_out(text: str) -> None:
+    """Whatever the text is, in lines, in a cell and in JSON."""
+    assert not OBEYED.search(printable(text))
+    assert not OBEYED.search(one_line(text))
+    assert "\n" not in one_line(text)
+    assert not OBEYED.search(json_text({"key": text}))
+
+
+@given(st.text(alphabet=st.characters(), max_size=40))
+def test_written_out_in_json_a_text_is_still_that_text(text: str) -> None:
+    """What a program reads is what is stored, code point for code point."""
+    pairs = re.search("[\ud800-\udbff][\udc00-\udfff]", text)
+
+    assert pairs or json.loads(json_text({"key": text})) == {"key": text}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "show evil",
+        "show evil --json",
+        "sessions",
+        "sessions --json",
+        "sessions show evil",
+        "context evil",
+        "context evil --explain",
+        "context evil --diff includeInContext=true",
+        "export",
+        "export evil --json",
+        "report",
+        "usage evil",
+        "show evi",
+        "",
+    ],
+)
+def test_what_is_stored_is_shown_and_never_obeyed(here: Here, folder: Path, line: str) -> None:
+    """Texts, thoughts, titles, names of tools: no control reaches a terminal."""
+    with rs.Store("sqlite:///chat.db") as store:
+        session = store.session("evil", create=True, title=EVIL)
+        call = rs.ToolCallBlock(id=EVIL, name=EVIL, parameters={}, arguments=EVIL)
+        session.append([rs.user(EVIL), rs.assistant(rs.ThinkingBlock(thought=EVIL), EVIL, call)])
+
+    ran = here(line)
+
+    assert ran.out + ran.err
+    assert not OBEYED.search(ran.out)
+    assert not OBEYED.search(ran.err)
+
+
+def test_a_rendered_capture_is_shown_and_never_obeyed(here: Here) -> None:
+    """What comes over the wire is no better than what is stored."""
+    event = {"choices": [{"index": 0, "delta": {"content": EVIL}}]}
+    Path("evil.jsonl").write_text(json.dumps(event), "utf-8")
+
+    for line in ("render evil.jsonl", "replay evil.jsonl", "replay evil.jsonl --chunks"):
+        assert not OBEYED.search(here(line).out)
+
+
+def test_what_takes_long_shows_a_bar_on_a_terminal(folder: Path) -> None:
+    """Only then: it is drawn by itself while one call is under way."""
+    code = (
+        "import sys, time\n"
+        "from reasoning_store.cli.progress import Progress\n"
+        "with Progress('counting sheep', 10) as progress:\n"
+        "    progress.advance(5)\n"
+        "    sys.stdin.read()\n"
+    )
+    words = ("-c", code)
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        env={**clean(os.environ, folder), "TERM": "xterm"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+    )
+    os.close(slave)
+    seen = ""
+    while "50%" not in seen:
+        ready, _, _ = select.select([master], [], [], 60)
+        assert ready, seen
+        seen += os.read(master, 65536).decode("utf-8", "replace")
+    out, _ = process.communicate()
+    os.close(master)
+
+    assert "counting sheep" in seen
+    assert out == b""
+
+
+def test_a_bar_never_reaches_a_log(run: Run, folder: Path) -> None:
+    """Standard error that is no terminal holds messages only."""
+    ran = run("--db", f"sqlite:///{folder / 'chat.db'}", "verify")
+
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("import", "-"), "nothing was changed"),
+        (("replay", "-"), "nothing was stored"),
+        (("render", "-"), "nothing was stored"),
+        (("compact", "chat-42", "--limit", "60", "--summary-file", "-"), "nothing was changed"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_ctrl_c_ends_a_command_with_one_line_and_130(
+    folder: Path, words: tuple[str, ...], hint: str
+) -> None:
+    """Stopped while it waits for its input: nothing is half done, and it says so."""
+    before = (folder / "chat.db").read_bytes()
+    process = subprocess.Popen(
+        command(*words),
+        cwd=folder,
+        env={**clean(os.environ, folder), **URL},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    # More than a pipe holds: when it is written, the command has begun to read.
+    process.stdin.write("x" * 300_000)
+    process.stdin.flush()
+    out, err = stopped(process, process.stdin.fileno())
+
+    assert (process.returncode, out) == (Exit.INTERRUPTED, "")
+    assert err == f"error: interrupted ({hint})\n"
+    assert (folder / "chat.db").read_bytes() == before
+
+
+def test_an_interrupted_import_is_run_again(folder: Path) -> None:
+    """Of a session that had not come in whole there is nothing to see; then all of it."""
+    lines = (folder / "export.jsonl").read_text("utf-8").splitlines(keepends=True)
+    fifo = folder / "fifo"
+    os.mkfifo(fifo)
+    url = {"REASONING_STORE_URL": "sqlite:///new.db"}
+    environment = {**clean(os.environ, folder), **url}
+    subprocess.run(command("init"), cwd=folder, env=environment, check=True, capture_output=True)
+    process = subprocess.Popen(
+        command("import", "fifo", "--format", "lines"),
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with fifo.open("w") as file:
+        file.writelines(lines[:-2])
+        # More than a pipe holds, in a line that does not end: the others have been read.
+        file.write(" " * 300_000)
+        file.flush()
+        out, err = stopped(process, file.fileno())
+    listed = command("sessions", "--json")
+    then = subprocess.run(listed, cwd=folder, env=environment, capture_output=True, text=True)
+    again = command("import", "export.jsonl")
+    subprocess.run(again, cwd=folder, env=environment, check=True, capture_output=True)
+
+    assert (process.returncode, out) == (Exit.INTERRUPTED, "")
+    assert err == "error: interrupted (run it again: what came in is not written twice)\n"
+    assert json.loads(then.stdout)["data"]["sessions"] == []
+    with rs.Store(f"sqlite:///{folder / 'new.db'}") as store:
+        assert len(store.session("chat-42").history()) == 6
+
+
+def test_a_full_disk_is_one_line(folder: Path) -> None:
+    """What cannot be written is said, without a traceback."""
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            command("show", "chat-42"),
+            cwd=folder,
+            env={**clean(os.environ, folder), **URL},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    assert ran.returncode == Exit.FAILED
+    assert ran.stderr == "error: the output: No space left on device\n"
+
+
+def test_a_terminal_without_our_letters_gets_them_written_out(run: Run, folder: Path) -> None:
+    """An output that is not UTF-8 is no reason to fail, and JSON stays JSON."""
+    url = f"sqlite:///{folder / 'chat.db'}"
+    with rs.Store(url) as store:
+        store.session("chat-42").append(rs.user("\u00e6\u30c6"))
+
+    shown = run("--db", url, "show", "chat-42", PYTHONIOENCODING="ascii")
+    data = run("--db", url, "show", "chat-42", "--json", PYTHONIOENCODING="ascii")
+
+    assert "\\xe6\\u30c6" in shown.stdout
+    message = json.loads(data.stdout)["data"][-1]["message"]
+    assert message["blocks"] == [{"type": "text", "text": "\u00e6\u30c6"}]
+
+
+def test_a_shell_can_complete_commands_and_sessions(run: Run, folder: Path) -> None:
+    """Names of commands, and ids of sessions out of the database."""
+    url = f"sqlite:///{folder / 'chat.db'}"
+    ask = {"_REASONING_STORE_COMPLETE": "bash_complete", "REASONING_STORE_URL": url}
+    commands = run(COMP_WORDS="reasoning-store us", COMP_CWORD="1", **ask)
+    sessions = run(COMP_WORDS="reasoning-store show ch", COMP_CWORD="2", **ask)
+
+    assert commands.stdout.split() == ["plain,usage"]
+    assert sessions.stdout.split() == ["plain,chat-42"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how_to_complete(run: Run, shell: str) -> None:
+    """What each is given to read at its start."""
+    ran = run(_REASONING_STORE_COMPLETE=f"{shell}_source")
+
+    assert ran.returncode == 0
+    assert "_REASONING_STORE_COMPLETE" in ran.stdout

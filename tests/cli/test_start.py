@@ -1,0 +1,72 @@
+"""What a start costs, told by what it loads and by what it reads, never by a clock."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import clean
+
+HEAVY = {"alembic", "pydantic", "rich", "sqlalchemy", "tiktoken"}
+
+
+def loaded(folder: Path, *words: str) -> set[str]:
+    """Return the packages that a run has loaded at its end."""
+    code = (
+        "import sys; from reasoning_store.cli import main; code = main(sys.argv[1:]);"
+        "print(sorted(sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        env={**clean(os.environ, folder), "REASONING_STORE_URL": "sqlite:///chat.db"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = set(ast.literal_eval(ran.stderr.splitlines()[-1]))
+    return modules | {name.partition(".")[0] for name in modules}
+
+
+def test_the_version_needs_nothing_but_the_parser(folder: Path) -> None:
+    """No SQL, no vocabulary, no rich, no settings."""
+    assert not loaded(folder, "--version") & HEAVY
+
+
+def test_a_wrong_word_costs_no_more_than_the_version(folder: Path) -> None:
+    """What a command needs is loaded when it runs, not when its words are read."""
+    modules = loaded(folder, "show", "--help")
+
+    assert not modules & (HEAVY - {"pydantic"})
+    assert "reasoning_store.cli.usage" not in modules
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("usage", "chat-42", "--limit", "1000"), ("sessions",), ("show", "chat-42"), ("current",)],
+    ids=lambda words: words[0],
+)
+def test_looking_loads_no_vocabulary_no_migrations_and_no_rich(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    """Counts are read, not made again; a pipe needs no terminal's library."""
+    assert not loaded(folder, *words) & {"alembic", "rich", "tiktoken"}
+
+
+def test_usage_loads_no_command_but_its_own(folder: Path) -> None:
+    """Commands are imported when they are run."""
+    mine = {name for name in loaded(folder, "usage", "chat-42") if name.startswith("reasoning_")}
+
+    assert "reasoning_store.cli.usage" in mine
+    assert not mine & {
+        "reasoning_store.cli.context",
+        "reasoning_store.cli.demo",
+        "reasoning_store.cli.replaying",
+        "reasoning_store.importing",
+        "reasoning_store.testing",
+    }

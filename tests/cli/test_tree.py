@@ -1,0 +1,128 @@
+"""Every command of the tree: what it does, what it refuses, what it does when nobody reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from reasoning_store.cli import exits
+from reasoning_store.cli.app import app
+from reasoning_store.cli.exits import Exit
+from reasoning_store.errors import ReasoningStoreError
+from tests.cli.cases import CASES, Case
+from tests.cli.conftest import Here, clean, command
+
+
+def leaves(node: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    if not isinstance(node, click.Group):
+        yield " ".join(path)
+        return
+    if node.invoke_without_command:
+        yield " ".join(path)
+    context = click.Context(node)
+    for name in node.list_commands(context):
+        child = node.get_command(context, name)
+        assert child is not None
+        yield from leaves(child, (*path, name))
+
+
+each = pytest.mark.parametrize(
+    ("name", "case"), [pytest.param(name, case, id=name or "bare") for name, case in CASES.items()]
+)
+
+
+def test_every_command_has_its_row() -> None:
+    """A new command comes with its success, its refusal and its closed pipe."""
+    assert sorted(CASES) == sorted(leaves(app))
+
+
+@each
+def test_a_command_does_its_work(here: Here, name: str, case: Case) -> None:
+    """With the exit code that the row says, and nothing that looks like an error."""
+    ran = here(case.good)
+
+    assert ran.code == case.code, ran.err
+    assert "error:" not in ran.err
+
+
+@each
+def test_a_command_answers_a_program_in_json(here: Here, name: str, case: Case) -> None:
+    """One object of the documented form, whatever the command."""
+    ran = here(f"{case.good} --json")
+    answer = json.loads(ran.out)
+
+    assert ran.code == case.code, ran.err
+    assert list(answer) == ["schema", "command", "data"]
+    assert answer["schema"] == "reasoning-store/1"
+    assert answer["command"] == (name or "status")
+
+
+@each
+def test_a_command_refuses_in_one_line(here: Here, name: str, case: Case) -> None:
+    """What was wrong and what helps, on standard error alone."""
+    ran = here(case.bad)
+
+    assert ran.code == case.refused, ran.err
+    assert ran.out == ""
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    assert case.says in ran.err
+
+
+@each
+def test_a_command_says_so_where_there_is_no_database(here: Here, name: str, case: Case) -> None:
+    """Looking never makes one, and the line names the command that does."""
+    if not case.needs:
+        ran = here(f"{case.good} --db sqlite:///made.db")
+        assert ran.code == Exit.DONE, ran.err
+        return
+
+    ran = here(f"{case.good} --db sqlite:///nowhere.db")
+
+    assert (ran.code, ran.out) == (Exit.NOT_FOUND, "")
+    assert ran.err.count("\n") == 1
+    assert "reasoning-store init" in ran.err
+    assert not Path("nowhere.db").exists()
+
+
+@each
+def test_a_command_whose_reader_has_left_says_nothing_of_it(
+    folder: Path, name: str, case: Case
+) -> None:
+    """What it was asked for is done and its code is the same; no traceback, no error."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ran = subprocess.run(
+            command(*shlex.split(case.good)),
+            cwd=folder,
+            env={**clean(os.environ, folder), "REASONING_STORE_URL": "sqlite:///chat.db"},
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert ran.returncode == case.code
+    assert "error" not in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "Exception" not in ran.stderr
+
+
+def test_every_error_has_an_exit_code() -> None:
+    """Each branch of the error tree is in the table."""
+    assert set(exits.OF_ERROR) == set(ReasoningStoreError.__subclasses__())
+
+
+def test_every_exit_code_is_explained() -> None:
+    """And none is explained that there is not."""
+    assert set(exits.MEANING) == set(Exit)
