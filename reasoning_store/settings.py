@@ -215,7 +215,7 @@ _WORDS = {"true": True, "yes": True, "on": True, "1": True} | {
 def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
     """Make the message of ERR-001 out of what pydantic found."""
     name = _FIELDS.get(place, place)
-    if wrong.get("type") == "extra_forbidden":
+    if wrong.get("type") in ("extra_forbidden", "invalid_key"):
         near = difflib.get_close_matches(place, [*KEYS, *_FIELDS.values()], n=1)
         did_you_mean = f"did you mean {near[0]}?" if near else f"the keys are: {', '.join(KEYS)}"
         return SettingError(f"unknown setting {place!r}; {did_you_mean}", key=place)

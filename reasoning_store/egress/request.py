@@ -7,18 +7,16 @@ both come from the same selection. It must not know SQL, a clock or an environme
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import PrivateAttr
 
-from reasoning_store import codec
-from reasoning_store.blocks import Exactness
-from reasoning_store.egress import building, encodable
+from reasoning_store.egress import building
 from reasoning_store.egress.building import Key, Made, Remembered
-from reasoning_store.egress.repair import HALF_CHARACTER
+from reasoning_store.egress.given import Given
+from reasoning_store.egress.given import digest as digest
 from reasoning_store.egress.tokens import TokenCount, fixed_tokens, total
 from reasoning_store.egress.verdicts import Selection, Target, Verdict, Viewed, Warning
 from reasoning_store.errors import UsageError
@@ -83,7 +81,9 @@ def build(
 
     ``previous`` is an earlier request of the same conversation, for ``cache_break``.
     """
-    given = _Given.of(to, system, tools, extra, counter)
+    if previous is not None and not isinstance(previous, Request):
+        raise UsageError(f"previous is an earlier request, not {type(previous).__name__}")
+    given = Given.of(to, system, tools, extra, counter)
     made = building.make(Key.of(to, policy.settings, given.digest), view)
     return _request(made, policy, to, given, previous, copies=False)
 
@@ -106,60 +106,16 @@ def build_next(
     that is another, by what was appended, edited, compacted or erased, is found out.
     ``previous`` is what an earlier request with the same system and tools was made of.
     """
-    given = _Given.of(to, system, tools, extra, counter)
+    given = Given.of(to, system, tools, extra, counter)
     now = building.remember(Key.of(to, policy.settings, given.digest), view, before)
     return _request(now.made[-1], policy, to, given, previous, copies=True), now
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What goes with the conversation in one request."""
-
-    system: Any
-    tools: Sequence[Mapping[str, Any]] | None
-    extra: Mapping[str, Any]
-    digest: str
-    fixed: tuple[int, Exactness]
-    """What it counts, as it was given: a repair changes no count."""
-    encoding: str
-    warnings: tuple[Warning, ...]
-
-    @classmethod
-    def of(
-        cls,
-        to: Target,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        extra: Mapping[str, Any] | None,
-        counter: Counter,
-    ) -> _Given:
-        """Return it as it can be sent."""
-        laid_over = _mapping("extra", extra)
-        if owned := sorted(set(laid_over) & registry.writer(to.contract.api).BUILT):
-            raise UsageError(
-                f"extra cannot set {', '.join(owned)}: the request is built from the conversation",
-                hint="pass model=, system= or tools=, or change the history",
-            )
-        for tool in tools or ():
-            _mapping("a tool", tool)
-        parts = (system, tools, laid_over)
-        whole = encodable.mended(parts)
-        return cls(
-            system=whole[0],
-            tools=whole[1],
-            extra=whole[2],
-            digest=digest(system, tools),
-            fixed=fixed_tokens(system, tools, counter),
-            encoding=counter.encoding,
-            warnings=() if whole is parts else (HALF_CHARACTER,),
-        )
 
 
 def _request(
     made: Made,
     policy: Policy,
     to: Target,
-    given: _Given,
+    given: Given,
     previous: Request | Remembered | None,
     *,
     copies: bool,
@@ -216,18 +172,6 @@ def count(
         fixed_tokens(system, tools, counter),
         counter.encoding,
     )
-
-
-def digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return what tells one request's system and tools from another's."""
-    text = codec.dumps([system, list(tools or ())])
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _mapping(name: str, value: Any) -> Mapping[str, Any]:
-    if value is not None and not isinstance(value, Mapping):
-        raise UsageError(f"{name} is a mapping, not {type(value).__name__}")
-    return value or {}
 
 
 def _asked(policy: Policy, open_reasoning: bool, to: Target) -> tuple[Asked, list[Warning]]:

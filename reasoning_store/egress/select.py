@@ -28,6 +28,7 @@ from reasoning_store.egress.admission import (
     portable_obstacle,
 )
 from reasoning_store.egress.concerns import Concerns
+from reasoning_store.egress.encodable import is_encodable
 from reasoning_store.egress.policy import Place, demanded, left_by_strip
 from reasoning_store.egress.verdicts import (
     REASONS,
@@ -72,6 +73,10 @@ def target(
     for name, value in names.items():
         if value is not None and not isinstance(value, str):
             raise UsageError(f"{name} is a string, not {type(value).__name__}")
+        if value is not None and not is_encodable(value):
+            raise UsageError(f"{name} holds half of a character, which cannot be sent")
+    if base_url is not None and not contracts.is_address(base_url):
+        raise UsageError("base_url cannot be read as an address", hint="e.g. https://host/v1")
     return Target(
         contract=contracts.resolve(provider, model, api, base_url),
         provider=contracts.provider_id(provider, base_url),

@@ -162,12 +162,21 @@ def host(provider: str | None, base_url: str | None = None) -> Host | None:
     hosts = _tables().hosts
     if provider:
         return hosts.get(provider.strip().lower())
-    if base_url:
+    if base_url and is_address(base_url):
         address = (urlsplit(base_url).hostname or base_url).lower()
         for candidate in hosts.values():
             if any(fnmatchcase(address, pattern) for pattern in candidate.addresses):
                 return candidate
     return None
+
+
+def is_address(base_url: str) -> bool:
+    """Whether it can be read as an address at all."""
+    try:
+        urlsplit(base_url)
+    except ValueError:
+        return False
+    return True
 
 
 def provider_id(provider: str | None, base_url: str | None = None) -> str | None:

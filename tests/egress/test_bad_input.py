@@ -1,0 +1,104 @@
+"""Bad input gets the named error, with its place and what helps; never another request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store import codec
+from reasoning_store.errors import CorruptRow, SettingError, UsageError
+
+HI = [rs.user("Hi")]
+
+
+def build(messages: Any = HI, **given: Any) -> rs.Request:
+    return rs.build_request(messages, **given)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("reasoning.includeInContxt", True, "did you mean reasoning.includeInContext?"),
+        ("reasoning.stripfromcontext", "all", "did you mean reasoning.stripFromContext?"),
+        ("reasoning.stripFromContext", "allbutlast", "did you mean allButLast?"),
+        ("reasoning.stripFromContext", 1, "one of: all, allButLast, none, priorTurns"),
+        ("reasoning.includeInContext", "yes", "one of: true, false"),
+        ("reasoning.budgetTokens", -1, "a whole number, 0 or more"),
+        ("reasoning.budgetTokens", True, "a whole number, 0 or more"),
+        ("reasoning.effort", "ultra", "one of: none, minimal, low, medium, high, xhigh, max"),
+        ("reasoning.floor", None, "one of: provider, off"),
+        (1, 2, "unknown setting '1'"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_its_key(key: Any, value: Any, says: str) -> None:
+    """ERR-001: with what is allowed, or the key that was meant."""
+    with pytest.raises(SettingError) as refused:
+        build(settings={key: value})
+
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"messages": "Hi"}, "messages is a list of messages, not str"),
+        ({"messages": None}, "messages is a list of messages, not NoneType"),
+        ({"messages": HI[0]}, "messages is a list of messages, not Message"),
+        ({"messages": [*HI, {"role": "user"}]}, "messages[1] is not a message but dict"),
+        ({"messages": [rs.Message(role="developer")]}, "messages[0].role cannot be 'developer'"),  # type: ignore[arg-type]
+        ({"messages": [rs.Message(role="user", blocks=("Hi",))]}, "messages[0].blocks[0] is not"),  # type: ignore[arg-type]
+        ({"messages": [rs.user(rs.TextBlock(text=5))]}, "messages[0].blocks[0].text is a string"),  # type: ignore[arg-type]
+        ({"provider": 1}, "provider is a string, not int"),
+        ({"model": "a\ud83d"}, "model holds half of a character"),
+        ({"api": "openai.chatt"}, "unknown api 'openai.chatt'"),
+        ({"base_url": "http://[::1"}, "base_url cannot be read as an address"),
+        ({"system": 5}, "system is a text, a mapping or a list of them, not int"),
+        ({"system": ["Be brief.", 5]}, "system[1] is a text or a mapping, not int"),
+        ({"tools": {"name": "f"}}, "tools is a list of mappings, not dict"),
+        ({"tools": [{"name": "f"}, "g"]}, "tools[1] is a mapping, not str"),
+        ({"extra": ["stream"]}, "extra is a mapping, not list"),
+        ({"extra": {"messages": []}}, "extra cannot set messages"),
+        ({"previous": {}}, "previous is an earlier request, not dict"),
+    ],
+)  # fmt: skip
+def test_what_is_given_wrongly_is_refused_by_its_place(given: dict[str, Any], says: str) -> None:
+    """Before anything is built."""
+    with pytest.raises(UsageError) as refused:
+        build(**given)
+
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("ask", [rs.build_request, rs.effective_tokens, rs.what_if, rs.select])
+def test_every_way_to_ask_refuses_the_same(ask: Any) -> None:
+    """A count of what cannot be sent is no count."""
+    with pytest.raises(UsageError):
+        ask([rs.Message(role="developer")])  # type: ignore[arg-type]
+
+
+def test_an_unknown_provider_is_said_with_the_one_that_was_meant() -> None:
+    """It is an unknown host, to which nothing is owed: that may surprise."""
+    (warning,) = build(provider="deepseak").warnings
+
+    assert warning.code == "unknown_provider"
+    assert "did you mean deepseek?" in warning.text
+
+
+def test_a_block_of_a_newer_type_is_left_out_and_said() -> None:
+    """All that is known of it is its name."""
+    newer = codec.block_from_json({"type": "hologram", "light": "canary"})
+    found = build([rs.user("See:", newer)])
+
+    assert [warning.code for warning in found.warnings] == ["block_unknown"]
+    assert "canary" not in repr(found.body)
+
+
+@pytest.mark.parametrize("kind", ["text", "thinking"])
+def test_a_block_with_a_newer_field_is_an_error(kind: str) -> None:
+    """Without the field it would be something else."""
+    with pytest.raises(CorruptRow) as refused:
+        codec.block_from_json({"type": kind, "text": "a", "thought": "a", "hologram": 1})
+
+    assert "one too many" in str(refused.value)
