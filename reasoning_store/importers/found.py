@@ -87,15 +87,26 @@ def _whole(entry: Entry) -> Found | None:
         refuse(line, "neither a message nor a conversation: an object or a list is due")
     if "role" in value:
         return None
-    name = next((name for name in LISTS if isinstance(value.get(name), list | str)), None)
-    if name is None or (name == "input" and "type" in value):
-        return None  # a call of a custom tool has an input, and is no conversation
+    name = next((name for name in LISTS if isinstance(value.get(name), list)), None)
+    if name is None and _is_asked(value):
+        name = "input"
+    if name is None:
+        return None
     listed = value[name]
     if isinstance(listed, str):
         listed = [{"role": "user", "content": listed}]
     messages = _messages(line, f"line {line}: {name}", listed)
     about = {key: item for key, item in value.items() if key != name}
     return Found(line=line, id=_text(value, _OWN_IDS), about=about, messages=messages)
+
+
+def _is_asked(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a request of Responses whose input is a text alone.
+
+    A call of a custom tool has a type, and a pair of a question and an answer another output.
+    """
+    output = value.get("output", [])
+    return isinstance(value.get("input"), str) and "type" not in value and isinstance(output, list)
 
 
 def _messages(line: int, place: str, listed: list[Any]) -> list[Placed]:

@@ -72,11 +72,11 @@ def _read(one: Found, under_way: Reading) -> None:
     for field in ("instructions", "system"):
         if one.about.get(field):
             under_way.told("system", _prompt(one, field))
-    if openai_items.are_items([placed.value for placed in one.messages]):
-        output = one.about.get("output")
-        openai_items.read([*one.messages, *openai_items.output(one, output)], under_way)
+    every = [*one.messages, *openai_items.output(one, one.about.get("output"))]
+    if openai_items.are_items([placed.value for placed in every]):
+        openai_items.read(every, under_way)
         return
-    for placed in one.messages:
+    for placed in every:
         role = placed.value.get("role")
         read = _ROLES.get(role) if isinstance(role, str) else None
         if read is None:

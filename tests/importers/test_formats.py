@@ -22,6 +22,7 @@ from . import dirty, llm_logs
         (dirty.ITEMS, "openai"),
         (dirty.MESSAGES, "anthropic"),
         ([{"role": "user", "content": "Hello"}], "openai"),
+        ([{"role": "assistant", "thinking_blocks": [{"type": "thinking"}]}], "openai"),
         ({"system": "Be brief.", "messages": [{"role": "user", "content": "Hello"}]}, "anthropic"),
         ([{"role": "assistant", "content": [{"type": "thinking", "thinking": ""}]}], "anthropic"),
         (

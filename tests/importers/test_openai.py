@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -243,6 +245,31 @@ def test_the_same_history_is_found_in_every_form(source: list[str], ids: int) ->
 
     assert [[item.message for item in one.items] for one in found] == [alone] * ids
     assert len({one.id for one in found}) == ids
+
+
+def test_a_conversation_is_given_before_the_next_is_read() -> None:
+    """What is in memory is one conversation, however many a file holds."""
+
+    def forever() -> Iterator[str]:
+        for number in count():
+            yield json.dumps({"id": number, "messages": dirty.CHAT})
+
+    found = openai.conversations(forever())
+
+    assert [next(found).id for _ in range(3)] == ["0", "1", "2"]
+
+
+def test_a_question_as_a_text_is_a_request_of_responses() -> None:
+    """Where its answer is a list of items; a pair of texts is no conversation, and is told."""
+    reply = {"type": "message", "role": "assistant", "content": "No."}
+    assert [message.text for message in messages({"input": "Prime?", "output": [reply]})] == [
+        "Prime?",
+        "No.",
+    ]
+
+    (one,) = read({"input": "Prime?", "output": "No."})
+    assert one.items == []
+    assert [item.place for item in one.report.skipped] == ["line 1"]
 
 
 def test_lines_that_name_a_conversation_belong_to_it() -> None:
