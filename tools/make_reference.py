@@ -6,7 +6,8 @@
 A page has places, ``<!-- made: NAME -->`` up to ``<!-- end -->``; all around them is written
 by people. What stands in a place comes from the package: signatures and docstrings from the
 code, settings from their model, lines of an export from their dataclasses, the models'
-demands from ``contracts.toml``. A test compares the pages with what would be written.
+demands from ``contracts.toml``, commands from their tree. A test compares the pages with
+what would be written.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
+from command_line_reference import commands, exit_codes
 from pydantic.alias_generators import to_camel
 from python_reference import attributes, behind, is_error, python, said, type_name
 
@@ -231,6 +233,8 @@ MADE: Mapping[str, Callable[[], str]] = {
     "export": export_lines,
     "demanding": demanding,
     "others": others,
+    "commands": commands,
+    "exit_codes": exit_codes,
 }
 
 

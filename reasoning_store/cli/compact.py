@@ -29,7 +29,11 @@ def compact() -> None:
     """
 
 
-@compact.command("run")
+@compact.command(
+    "run",
+    answers="action reasons steps toSummarize effective after limit reserve usable triggerAt "
+    "exactness",
+)
 @on_a_branch
 @click.option(
     "--limit",
@@ -198,7 +202,7 @@ def _say_done(call: Call, plan: Plan, made: Compaction | None, effective: int) -
     )
 
 
-@compact.command("list")
+@compact.command("list", answers="* id branch first last tokens supersedes createdAt summary")
 @on_a_branch
 @click.pass_obj
 def list_(call: Call, where: Where) -> None:
@@ -228,7 +232,7 @@ def list_(call: Call, where: Where) -> None:
     )
 
 
-@compact.command("undo")
+@compact.command("undo", answers="id branch first last tokens supersedes createdAt summary")
 @on_a_branch
 @click.argument("number", type=click.IntRange(1))
 @click.pass_obj

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@click.command("context", cls=Leaf)
+@click.command(
+    "context", cls=Leaf, answers="provider model api tokens verdicts warnings settings body"
+)
 @on_a_branch
 @click.option("--explain", is_flag=True, help="Say of each thinking block whether and why it goes.")
 @click.option(
@@ -36,7 +38,10 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 def context(
     call: Call, where: Where, explain: bool, other: tuple[str, ...], asked: dict[str, Any]
 ) -> None:
-    """Print the next request's body, exactly as it would be sent."""
+    """Print the next request's body, exactly as it would be sent.
+
+    In JSON, --explain says the same; --diff answers `now`, `other`, `difference`, `diff`.
+    """
     if explain and other:
         raise UsageError("--explain and --diff answer two questions", hint="ask one of them")
     with where.open(call) as session:
@@ -47,17 +52,15 @@ def context(
             _differ(call, request, against, list(other))
             warn(warning.text for warning in against.warnings)
             return
-    if explain:
-        answer(call, _explained(request), lambda page: _explain(page, request))
-    elif call.json:
-        answer(call, _explained(request) | {"body": request.body}, lambda page: None)
+    if explain or call.json:
+        answer(call, _data(request), lambda page: _explain(page, request))
     else:
         # A body is JSON already, for people and for curl alike.
         Page().line(json_text(request.body))
     warn(warning.text for warning in request.warnings)
 
 
-def _explained(request: Request) -> dict[str, Any]:
+def _data(request: Request) -> dict[str, Any]:
     return {
         "provider": request.target.provider,
         "model": request.target.model,
@@ -84,6 +87,7 @@ def _explained(request: Request) -> dict[str, Any]:
             key: {"value": item.value, "layer": item.layer}
             for key, item in request.settings.resolved().items()
         },
+        "body": request.body,
     }
 
 
@@ -135,8 +139,8 @@ def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> Non
     answer(
         call,
         {
-            "now": _explained(now) | {"body": now.body},
-            "other": _explained(other) | {"body": other.body},
+            "now": _data(now),
+            "other": _data(other),
             "difference": difference,
             "diff": lines,
         },

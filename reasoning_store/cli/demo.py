@@ -56,7 +56,7 @@ def captured(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@click.command("demo", cls=Leaf)
+@click.command("demo", cls=Leaf, answers="effective raw limit messages request")
 @click.pass_obj
 def demo(call: Call) -> None:
     """Show it all in a minute: no key, no network.

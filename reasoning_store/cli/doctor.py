@@ -40,7 +40,7 @@ class Finding:
     detail: str
 
 
-@click.command("doctor", cls=Leaf)
+@click.command("doctor", cls=Leaf, answers="ok findings")
 @click.pass_obj
 def doctor(call: Call) -> None:
     """Look at this installation and at the database.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.values import Erased
 
 
-@click.command("erase", cls=Leaf)
+@click.command("erase", cls=Leaf, answers="sessions messages thinkingBlocks copies")
 @OPTIONAL_SESSION
 @OWNER
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")

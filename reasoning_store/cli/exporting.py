@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OWNER = click.option("--owner", help="Of this owner only; by default of all.")
 
 
-@click.command("export", cls=Leaf)
+@click.command("export", cls=Leaf, answers="*")
 @OPTIONAL_SESSION
 @_OWNER
 @click.option(

@@ -46,7 +46,11 @@ _COUNTS = {
 }
 
 
-@click.command("import", cls=Leaf)
+@click.command(
+    "import",
+    cls=Leaf,
+    answers="format dryRun sessions messages already skipped report conversations",
+)
 @click.argument(
     "source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, allow_dash=True)
 )
@@ -149,10 +153,12 @@ def _import_lines(
         {
             "format": _LINES,
             "dryRun": dry_run,
+            "sessions": done.sessions,
             "messages": done.messages,
             "already": done.already,
-            "sessions": done.sessions,
             "skipped": list(done.skipped),
+            "report": None,
+            "conversations": [],
         },
         people,
     )
@@ -219,8 +225,10 @@ def _say_history(call: Call, kind: str, done: Imported, on_conflict: str) -> Non
         {
             "format": kind,
             "dryRun": done.dry_run,
+            "sessions": len(done.conversations) - len(refused),
             "messages": done.new,
             "already": done.known,
+            "skipped": [one.id for one in refused],
             "report": _report(done.report),
             "conversations": [
                 {

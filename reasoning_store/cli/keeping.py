@@ -19,7 +19,9 @@ _NUMBERS = ("input", "output", "reasoning", "cached", "counted", "unreported")
 _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
 
 
-@click.command("report", cls=Leaf)
+@click.command(
+    "report", cls=Leaf, answers="* owner session input output reasoning cached counted unreported"
+)
 @click.option(
     "--by",
     type=click.Choice(["session", "owner", "model", "day"]),
@@ -63,7 +65,7 @@ def _name(value: str | None) -> str:
     return "-" if value is None else value
 
 
-@click.command("verify", cls=Leaf)
+@click.command("verify", cls=Leaf, answers="ok sessions messages problems")
 @click.pass_obj
 def verify(call: Call) -> None:
     """Check everything stored against what was written.
@@ -116,7 +118,7 @@ def verify(call: Call) -> None:
         note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
 
 
-@click.command("backup", cls=Leaf)
+@click.command("backup", cls=Leaf, answers="path sessions messages size")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there, once it is whole.")
 @click.pass_obj

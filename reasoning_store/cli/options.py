@@ -89,7 +89,14 @@ def a_request(command: Command) -> Command:
 
 _TARGET = (
     click.option("--base-url", metavar="URL", help="The address of the provider's API."),
-    click.option("--as", "--api", "api", type=click.Choice(APIS), help="The protocol."),
+    click.option(
+        "--as",
+        "--api",
+        "api",
+        type=click.Choice(APIS),
+        metavar="PROTOCOL",
+        help="The protocol, e.g. anthropic.messages.",
+    ),
     click.option("--model", help="The model."),
     click.option("--provider", help="The provider, e.g. deepseek."),
 )

@@ -53,7 +53,7 @@ def profile() -> None:
     """Settings under a name. `set KEY VALUE --profile NAME` makes or changes one."""
 
 
-@profile.command("list")
+@profile.command("list", answers="* name settings updatedAt")
 @OWNER
 @click.pass_obj
 def list_(call: Call, owner: str) -> None:
@@ -75,7 +75,7 @@ def list_(call: Call, owner: str) -> None:
     )
 
 
-@profile.command("show")
+@profile.command("show", answers="name settings updatedAt")
 @click.argument("name")
 @OWNER
 @click.pass_obj
@@ -93,7 +93,7 @@ def show(call: Call, name: str, owner: str) -> None:
     )
 
 
-@profile.command("use")
+@profile.command("use", answers="session profile")
 @click.argument("name", required=False)
 @click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
 @click.option("--none", is_flag=True, help="Let the session use no profile any more.")
@@ -112,7 +112,7 @@ def use(call: Call, name: str | None, session_id: str, none: bool, owner: str) -
     answer(call, {"session": session_id, "profile": name}, _silent)
 
 
-@profile.command("delete")
+@profile.command("delete", answers="profile")
 @click.argument("name")
 @OWNER
 @click.pass_obj

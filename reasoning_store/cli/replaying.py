@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CAPTURE = click.argument("capture", type=click.File("rb"), metavar="CAPTURE")
 
 
-@click.command("replay", cls=Leaf)
+@click.command("replay", cls=Leaf, answers="message chunks same seed")
 @_CAPTURE
 @click.option("--split", is_flag=True, help="Cut it at random too, and compare what comes out.")
 @click.option("--seed", type=int, metavar="N", help="Cut it as this number says; implies --split.")
@@ -134,7 +134,7 @@ def _say_unread(found: list[Any]) -> None:
         note(f"warning: {plural(bad, 'event')} could not be read and changed nothing")
 
 
-@click.command("render", cls=Leaf)
+@click.command("render", cls=Leaf, answers="text")
 @_CAPTURE
 @click.option("--hide", is_flag=True, help="Without the thinking (reasoning.includeInResponse).")
 @a_target

@@ -22,7 +22,7 @@ def sessions() -> None:
     """
 
 
-@sessions.command("list")
+@sessions.command("list", answers="sessions next")
 @OWNER
 @click.option("--archived", is_flag=True, help="Those that are archived.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
@@ -54,7 +54,10 @@ def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None)
         note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
 
 
-@sessions.command("show")
+@sessions.command(
+    "show",
+    answers="id owner title metadata updatedAt effective raw exactness encoding branches settings",
+)
 @on_a_branch
 @click.pass_obj
 def show(call: Call, where: Where) -> None:
@@ -115,7 +118,7 @@ def show(call: Call, where: Where) -> None:
     answer(call, data, people)
 
 
-@sessions.command("rename")
+@sessions.command("rename", answers="id title")
 @a_session
 @click.argument("title")
 @click.pass_obj
@@ -126,7 +129,7 @@ def rename(call: Call, where: Where, title: str) -> None:
     answer(call, {"id": where.session, "title": title or None}, _silent)
 
 
-@sessions.command("fork")
+@sessions.command("fork", answers="id branch at current")
 @on_a_branch
 @click.option(
     "--at",
@@ -151,7 +154,7 @@ def fork(call: Call, where: Where, position: int, activate: bool) -> None:
     )
 
 
-@sessions.command("archive")
+@sessions.command("archive", answers="id archived")
 @a_session
 @click.option("--undo", is_flag=True, help="Bring it back among the others.")
 @click.pass_obj
@@ -162,7 +165,7 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     answer(call, {"id": where.session, "archived": not undo}, _silent)
 
 
-@sessions.command("delete")
+@sessions.command("delete", answers="sessions messages thinkingBlocks copies")
 @a_session
 @YES
 @click.pass_obj

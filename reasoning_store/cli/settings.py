@@ -30,7 +30,12 @@ def _one_of(session_id: str | None, profile: str | None) -> None:
 
 
 # A value may begin with a dash; whether it is allowed is for the setting to say.
-@click.command("set", cls=Leaf, context_settings={"ignore_unknown_options": True})
+@click.command(
+    "set",
+    cls=Leaf,
+    answers="key value session profile",
+    context_settings={"ignore_unknown_options": True},
+)
 @click.argument("key")
 @click.argument("value")
 @_layer
@@ -58,7 +63,7 @@ def set_(
     answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, _silent)
 
 
-@click.command("unset", cls=Leaf)
+@click.command("unset", cls=Leaf, answers="key session profile")
 @click.argument("key")
 @_layer
 @click.pass_obj
@@ -79,7 +84,7 @@ def unset(call: Call, key: str, session_id: str | None, profile: str | None, own
     answer(call, {"key": key, **_of(session_id, profile)}, _silent)
 
 
-@click.command("get", cls=Leaf)
+@click.command("get", cls=Leaf, answers="key value layer")
 @click.argument("key", required=False)
 @click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
 @OWNER
@@ -119,7 +124,7 @@ def _check(key: str) -> None:
 
 
 def _of(session_id: str | None, profile: str | None) -> dict[str, str | None]:
-    return {"session": session_id} if session_id is not None else {"profile": profile}
+    return {"session": session_id, "profile": profile}
 
 
 def _silent(page: Page) -> None:

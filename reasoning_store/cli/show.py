@@ -21,7 +21,7 @@ from reasoning_store.codec import argument_text, message_to_json, result_text
 _SHORT = 72
 
 
-@click.command("show", cls=Leaf)
+@click.command("show", cls=Leaf, answers="* position branch id createdAt tokens message")
 @on_a_branch
 @click.option(
     "--thinking",

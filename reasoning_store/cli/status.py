@@ -18,7 +18,17 @@ def status(call: Call) -> None:
     path = opening.file(call)
     if path is not None and not path.exists():
         answer(
-            call, {"database": str(path), "exists": False}, lambda page: _nothing_yet(page, path)
+            call,
+            {
+                "database": str(path),
+                "exists": False,
+                "revision": None,
+                "bytes": None,
+                "sessions": 0,
+                "moreSessions": False,
+                "latest": [],
+            },
+            lambda page: _nothing_yet(page, path),
         )
         note("to see what it does: reasoning-store demo; to make a database: reasoning-store init")
         return

@@ -52,10 +52,15 @@ def _with_help(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 class Leaf(click.Command):
-    """A command: ``--json`` and ``--db`` are every command's."""
+    """A command: ``--json`` and ``--db`` are every command's.
 
-    def __init__(self, *args: Any, **attributes: Any) -> None:
+    ``answers`` are the keys of its answer in JSON, behind a star where that is a list: what
+    the documentation promises and a test holds it to.
+    """
+
+    def __init__(self, *args: Any, answers: str = "", **attributes: Any) -> None:
         super().__init__(*args, **_with_help(attributes))
+        self.answers = answers
         self.params += [
             click.Option(
                 ["--json"],

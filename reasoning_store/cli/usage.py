@@ -20,7 +20,9 @@ _FULL, _NEARLY = 1.0, 0.85
 _NO_THINKING = {"reasoning.includeInContext": False, "reasoning.floor": "off"}
 
 
-@click.command("usage", cls=Leaf)
+@click.command(
+    "usage", cls=Leaf, answers="effective raw fixed limit share exactness encoding breakdown over"
+)
 @on_a_branch
 @click.option(
     "--limit",
@@ -113,7 +115,12 @@ def _style(share: float) -> str:
     return "bold red" if share > _FULL else "bold yellow" if share > _NEARLY else "bold green"
 
 
-@click.command("what-if", cls=Leaf)
+@click.command(
+    "what-if",
+    cls=Leaf,
+    answers="* includeInContext stripFromContext effective raw difference legal firstChange "
+    "current warnings",
+)
 @on_a_branch
 @a_request
 @click.pass_obj

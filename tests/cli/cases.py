@@ -56,7 +56,7 @@ CASES: dict[str, Case] = {
     ),
     "render": Case("render stream.jsonl", "render broken.json", needs=False, says="no captured"),
     "replay": Case("replay stream.sse --split", "replay nowhere.sse", needs=False, says="nowhere"),
-    "report": Case("report --by model", "report --by colour", says="'colour' is not one of"),
+    "report": Case("report", "report --by colour", says="'colour' is not one of"),
     "sessions archive": Case("sessions archive short", "sessions archive shart", MISSING),
     "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
     "sessions fork": Case("sessions fork chat-42 --at 5", "sessions fork chat-42 --at 99", MISSING),

@@ -15,6 +15,7 @@ import pytest
 from reasoning_store.cli import exits
 from reasoning_store.cli.app import app
 from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.tree import Leaf
 from reasoning_store.errors import ReasoningStoreError
 from tests.cli.cases import CASES, Case
 from tests.cli.conftest import Here, clean, command
@@ -62,6 +63,25 @@ def test_a_command_answers_a_program_in_json(here: Here, name: str, case: Case) 
     assert list(answer) == ["schema", "command", "data"]
     assert answer["schema"] == "reasoning-store/1"
     assert answer["command"] == (name or "status")
+
+
+@each
+def test_an_answer_has_the_keys_that_its_command_promises(
+    here: Here, name: str, case: Case
+) -> None:
+    """What the documentation says of each is what a program gets."""
+    node: click.Command | None = app
+    for word in name.split():
+        assert isinstance(node, click.Group)
+        node = node.get_command(click.Context(node), word)
+    if not isinstance(node, Leaf):
+        return
+    keys = node.answers.removeprefix("*").split()
+    data = here(f"{case.good} --json").data
+
+    assert isinstance(data, list) == node.answers.startswith("*")
+    for item in data if isinstance(data, list) else [data]:
+        assert not keys or list(item) == keys  # the lines of an export are of several kinds
 
 
 @each
