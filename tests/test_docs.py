@@ -3,7 +3,8 @@
 A block runs alone, in an empty folder, as a program of its own; on a page that says
 ``<!-- run in order -->`` the blocks run one after another in one folder. An ``output`` block
 says what the block before it prints. The official clients are used as they are: a provider
-on a local socket answers them, found by the variables that they read.
+on a local socket answers them, found by the variables that they read. A page that says
+``<!-- on PostgreSQL -->`` finds an empty database of a real server in REASONING_STORE_URL.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND_OF_CI = re.compile(r"^(make [a-z ]+)$", re.MULTILINE)
 IN_ORDER = "<!-- run in order -->"
+ON_POSTGRES = "<!-- on PostgreSQL -->"
 SHELLS = ("sh", "console", "bash")
 
 
@@ -123,9 +125,16 @@ def test_the_python_of_the_documentation_runs(
 
 @pytest.mark.parametrize("page", ORDERED, ids=name)
 def test_a_page_that_is_followed_from_top_to_bottom_holds(
-    page: Path, tmp_path: Path, environment: dict[str, str], provider: Provider
+    page: Path,
+    tmp_path: Path,
+    environment: dict[str, str],
+    provider: Provider,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Each step works on what the steps before it left in the folder."""
+    if ON_POSTGRES in page.read_text("utf-8"):
+        url = request.getfixturevalue("create_database")()
+        environment["REASONING_STORE_URL"] = url.render_as_string(hide_password=False)
     for block in read(page):
         if block.language in ("python", *SHELLS):
             run(block, tmp_path, environment)

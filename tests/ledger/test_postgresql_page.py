@@ -1,0 +1,115 @@
+"""docs/howto/postgresql.md: its SQL is true of the schema and enough for the ledger."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import URL, create_engine
+
+from reasoning_store.errors import UsageError
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.tables import metadata
+from reasoning_store.store import upgrade
+
+from .histories import answered, new_session, part, said
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
+SQL = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+ROLES, GRANTS, TABLES, FUNCTION = SQL
+
+
+@pytest.fixture
+def name(postgres_server: URL) -> Iterator[str]:
+    """What stands for "chat" in the names of roles and databases, which a server has once."""
+    made = f"rs_{os.getpid()}_page"
+    yield made
+    server = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {made} WITH (FORCE)")
+        for role in ("owner", "app"):
+            connection.exec_driver_sql(f"DROP ROLE IF EXISTS {made}_{role}")
+    server.dispose()
+
+
+def run(url: URL, text: str) -> None:
+    server = create_engine(url, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        for statement in filter(None, map(str.strip, text.split(";"))):
+            connection.exec_driver_sql(statement)
+    server.dispose()
+
+
+def as_role(url: URL, role: str) -> URL:
+    return url.update_query_dict({"options": f"-c role={role}"})
+
+
+def test_the_roles_of_the_page_can_do_their_work_and_no_more(
+    postgres_server: URL, name: str
+) -> None:
+    """The owner upgrades; a program writes, erases and moves lines, and changes no table."""
+    run(postgres_server, ROLES.replace("chat", name))
+    url = postgres_server.set(database=name)
+    owner, app = as_role(url, f"{name}_owner"), as_role(url, f"{name}_app")
+    run(owner, GRANTS.replace("chat", name))
+    with pytest.raises(UsageError, match="role may not"):
+        upgrade(app.render_as_string(hide_password=False))
+    upgrade(owner.render_as_string(hide_password=False))
+
+    with Ledger.open(app) as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said(), answered(), said(), answered()])
+        draft = ledger.begin_draft(session.key, 1)
+        ledger.add_part(draft, 1, part("x"))
+        ledger.drop_draft(draft)
+        ledger.compact(session.key, 1, 1, 2, said("summary"))
+        ledger.set_profile("u", "p", {})
+        ledger.erase_message(session.key, 1, 4, only="reasoning")
+        lines = list(ledger.export_lines())
+        assert ledger.verify().ok
+        ledger.erase_session(session.key)
+        assert ledger.import_lines(lines).messages == 4
+        ledger.erase_owner("u")
+        for forbidden in ("DROP TABLE messages", "CREATE TABLE more (x int)"):
+            with pytest.raises(UsageError, match="role may not"):
+                ledger._write(lambda c, text=forbidden: driver(c).execute(text))  # type: ignore[misc]
+
+
+def test_every_table_is_distributed_by_the_session_key_and_parents_come_first() -> None:
+    """The page names each table of the schema once; the revision is on every node."""
+    distributed = re.findall(r"create_distributed_table\('(\w+)', 'session_key'(.*)\);", TABLES)
+    names = [table for table, _ in distributed]
+
+    assert sorted(names) == sorted(metadata.tables)
+    assert [rest for _, rest in distributed[1:]] == [", colocate_with => 'sessions'"] * (
+        len(names) - 1
+    )
+    for table in metadata.tables.values():
+        parents = {key.referred_table.name for key in table.foreign_key_constraints}
+        assert all(names.index(parent) < names.index(table.name) for parent in parents)
+    assert "create_reference_table('alembic_version')" in TABLES
+
+
+def test_the_function_of_the_page_is_the_one_that_appends(postgres_url: str) -> None:
+    """By its name, its arguments and the one that says where its rows are."""
+    signature = "".join(re.findall(r"'(append_messages.*?|\s*json.*?)'", FUNCTION))
+
+    def look(connection: Any) -> Any:
+        return (
+            driver(connection)
+            .execute(
+                "SELECT oid::regprocedure = %s::regprocedure, proargnames[1] FROM pg_proc"
+                " WHERE proname = 'append_messages'",
+                (signature,),
+            )
+            .fetchone()
+        )
+
+    with Ledger.open(postgres_url) as ledger:
+        assert ledger._read(look) == (True, "for_key")
+    assert "'for_key'" in FUNCTION
