@@ -145,44 +145,30 @@ def test_no_setting_makes_the_provider_refuse(provider: Provider, tmp_path: Path
 # A chat in the browser
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
-
-
 @contextmanager
 def worker(provider: Provider, folder: Path) -> Iterator[httpx.Client]:
     """Run one worker process of the example, and give a client for it."""
-    port = free_port()
-    running = subprocess.Popen(
-        [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port), "--log-level", "error"],
-        cwd=EXAMPLES / "fastapi_chat",
-        env={
-            **environment(provider, folder),
-            "REASONING_STORE_URL": f"sqlite:///{folder / 'chat.db'}",
-        },
-    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        running = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "uvicorn", "app:app", "--log-level", "error"),
+                *("--fd", str(listener.fileno())),
+            ],
+            cwd=EXAMPLES / "fastapi_chat",
+            env={
+                **environment(provider, folder),
+                "REASONING_STORE_URL": f"sqlite:///{folder / 'chat.db'}",
+            },
+            pass_fds=[listener.fileno()],
+        )
+        # Whoever connects before the worker is up waits in the socket's queue.
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as http:
-            answers(http, running)
+        with httpx.Client(base_url=base_url, timeout=60, trust_env=False) as http:
             yield http
     finally:
         running.terminate()
         running.wait(30)
-
-
-def answers(http: httpx.Client, running: subprocess.Popen[bytes]) -> None:
-    """Wait until the worker does."""
-    for _ in range(600):
-        assert running.poll() is None, "the worker has ended"
-        try:
-            http.get("/")
-        except httpx.ConnectError:
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError("the worker does not answer")
 
 
 @pytest.fixture
@@ -301,6 +287,23 @@ def test_a_connection_that_dies_leaves_a_reply_that_says_so(
     assert provider.refused == []
 
 
+def test_a_reply_that_never_began_is_over_for_whoever_waits(
+    provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
+) -> None:
+    """The connection died before the first event: the reader is told, and the chat goes on."""
+    first, second = two_workers
+    replies = [Answer(message=tagged("Never."), drop_after=0), Answer(message=tagged("4 C."))]
+    provider.script = lambda asked: replies.pop(0)
+
+    place = say(first, "How is the weather?").json()["follow"]
+    (told,) = follow(second, place, is_done)
+    place = say(second, "Pardon?", after=told[2]["position"], key="k2").json()["follow"]
+
+    assert told[2]["status"] == "interrupted"
+    assert joined(follow(first, place, is_done), "text") == "4 C."
+    assert provider.refused == []
+
+
 def test_a_message_sent_again_begins_no_second_reply(
     provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
 ) -> None:
@@ -316,6 +319,22 @@ def test_a_message_sent_again_begins_no_second_reply(
     assert again.json()["follow"] == place
     assert late.status_code == 409
     assert len(provider.asked) == 1
+
+
+def test_a_reader_behind_the_end_of_a_turn_is_told_so(
+    provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
+) -> None:
+    """It is given nothing of what the user says next as if the model had said it."""
+    first, second = two_workers
+    provider.script = lambda asked: Answer(message=tagged("4 C."))
+    place = say(first, "How is the weather?").json()["follow"]
+    behind = follow(first, place, is_done)[-1]
+    end = behind[2]["position"]
+    say(second, "And now?", after=end, key="k2")
+
+    assert follow(second, behind[0], is_done, back=True) == [
+        (behind[0], "done", {"status": "complete", "position": end})
+    ]
 
 
 def test_a_place_or_a_chat_that_is_none_is_told(

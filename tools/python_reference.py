@@ -113,6 +113,7 @@ GROUPS: Mapping[str, str] = {
 """Every public name but the errors, which have a page of their own."""
 INSIDE = frozenset("Contract Demands Target Hops Workings Policy Viewed SessionRow".split())
 """Names of the workshop, though a public signature may show one."""
+_WORD = re.compile(r"\b[A-Z]\w+")
 
 
 def python() -> str:
@@ -151,16 +152,15 @@ def _named(thing: Any) -> set[str]:
     if inspect.isfunction(thing):
         texts.append(annotated(thing))
     elif inspect.isclass(thing):
-        if dataclasses.is_dataclass(thing):
-            texts += [type_name(field.type) for field in dataclasses.fields(thing)]
-        elif _is_made(thing):
+        texts += _values(thing).values()
+        if _is_made(thing):
             texts.append(annotated(vars(thing)["__init__"]))
         for _, member in _members(thing):
             if not isinstance(member, property):
                 texts.append(annotated(member))
             elif member.fget is not None:
                 texts.append(type_name(inspect.signature(member.fget).return_annotation))
-    return set(re.findall(r"\b[A-Z]\w+", " ".join(texts)))
+    return set(_WORD.findall(" ".join(texts)))
 
 
 def _known(name: str) -> Any:
@@ -195,18 +195,15 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
     if kind.__doc__ and not kind.__doc__.startswith(f"{name}("):
         yield said(kind)
     about = attributes(kind)
-    if dataclasses.is_dataclass(kind):
-        fields = dataclasses.fields(kind)
-        yield "\n".join(
-            f"- `{field.name}: {type_name(field.type)}`" + behind(about.get(field.name))
-            for field in fields
-        )
-    members = [(n, m) for n, m in _members(kind) if n not in about or callable(m)]
+    yield "\n".join(
+        f"- `.{field}{f': {type}' if type else ''}`" + behind(about.get(field))
+        for field, type in _values(kind).items()
+    )
     if awaited:
-        verbs = [f"`{n}`" for n, m in members if not isinstance(m, property)]
+        verbs = [f"`{n}`" for n, m in _members(kind) if not isinstance(m, property)]
         yield f"The names: {', '.join(verbs)}." if verbs else ""
         return
-    for member, value in members:
+    for member, value in _members(kind):
         if isinstance(value, property):
             assert value.fget is not None
             result = type_name(inspect.signature(value.fget).return_annotation)
@@ -214,6 +211,40 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
         else:
             call = _folded(f".{member}", annotated(value))
             yield f"```text\n{call}\n```" + (f"\n\n{said(value)}" if value.__doc__ else "")
+
+
+def _values(kind: type) -> dict[str, str]:
+    """Return the types of a class's public attributes, as far as the source says them."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("reasoning_store"):
+            annotations = vars(base).get("__annotations__", {})
+            found |= {name: type_name(annotation) for name, annotation in annotations.items()}
+            found |= _assigned(base)
+    hidden = {n for n, t in found.items() if n[0] == "_" or "ClassVar" in t} | {"model_config"}
+    defaults = {
+        field.name: f" = {field.default!r}"
+        for field in (dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ())
+        if field.default is not dataclasses.MISSING
+    }
+    return {
+        name: type + defaults.get(name, "") for name, type in found.items() if name not in hidden
+    }
+
+
+def _assigned(kind: type) -> dict[str, str]:
+    """Return what a constructor written by hand assigns, where that is public."""
+    if dataclasses.is_dataclass(kind) or not inspect.isfunction(vars(kind).get("__init__")):
+        return {}
+    tree = ast.parse(textwrap.dedent(inspect.getsource(vars(kind)["__init__"])))
+    found = {}
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
+            value = statement.value
+            made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+            maker = ast.unparse(value.func) if made and isinstance(value, ast.Call) else ""
+            found[statement.targets[0].attr] = maker if maker[:1].isupper() else ""
+    return found
 
 
 def _is_made(kind: type) -> bool:
@@ -232,7 +263,11 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
             if not name.startswith("_") and name not in seen:
                 seen.add(name)
                 plain = getattr(value, "__func__", value)
-                if inspect.isfunction(plain) or isinstance(value, property):
+                own = getattr(plain, "__module__", "").startswith("reasoning_store")
+                is_verb = inspect.isfunction(plain) and own
+                if is_verb and INSIDE & set(_WORD.findall(annotated(plain))):
+                    continue
+                if is_verb or isinstance(value, property):
                     yield name, plain
 
 

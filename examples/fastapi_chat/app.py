@@ -121,6 +121,15 @@ async def reply(client: AsyncOpenAI, session: rs.AsyncSession) -> None:
             await session.append([rs.tool(answer(call)) for call in recording.tool_calls])
     except Exception:
         log.exception("the reply in %s ended early; what had arrived is stored", session.id)
+        await conclude(session)
+
+
+async def conclude(session: rs.AsyncSession) -> None:
+    """Say that a reply is over of which nothing had arrived, so that nobody waits for it."""
+    last = (await session.history(limit=1))[-1]
+    if last.message.role != "assistant":
+        nothing = rs.assistant(status="interrupted", finish_reason="error")
+        await session.append(nothing, after=last.position)
 
 
 def answer(call: rs.ToolCallBlock) -> rs.ToolResponseBlock:

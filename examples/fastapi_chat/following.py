@@ -48,7 +48,10 @@ class Event:
 
 
 def news(message: rs.Message, place: Place, *, thinking: bool) -> Iterator[Event]:
-    """Yield what of a message lies behind a place; last, if it is whole, that it is over."""
+    """Yield what of a reply lies behind a place; last, if it is whole, that it is over."""
+    if message.role == "user":
+        yield Event("done", {"status": "complete", "position": place.position - 1}, place)
+        return  # another turn has begun
     arriving = message.status == "streaming"
     for number, block in enumerate(message.blocks[place.block :], place.block):
         start = place.characters if number == place.block else 0
