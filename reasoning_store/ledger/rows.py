@@ -214,6 +214,8 @@ def stored_rows(
                 row.counts, row.created_at, row.digest, row.is_new = counts, at, digest, False
                 row.__class__ = StoredRow
                 out.append(row)
+    except CorruptRow as error:
+        raise CorruptRow(f"message {position} cannot be read back: {error}") from None
     except UNREADABLE:
         raise CorruptRow(f"message {position} cannot be read back") from None
     if due is not _NO_THOUGHT:
@@ -240,8 +242,12 @@ def _woven(
     position: int, blocks: tuple[Block, ...], thoughts: Sequence[Sequence[Any]]
 ) -> tuple[Block, ...]:
     """Return the visible blocks of a message with those that were thought, each at its place."""
-    if thoughts[0][0] != position:
-        raise CorruptRow(f"the thinking of message {position} is not there")
+    found = thoughts[0][0]
+    if found != position:
+        stray = found is not None and found < position
+        raise CorruptRow(
+            f"thinking of {found} is out of place" if stray else "its thinking is not there"
+        )
     together = list(blocks)
     for _, place, _, source_field, thought, data in thoughts:
         together.insert(place, thinking_block(source_field, thought, data))

@@ -1,0 +1,120 @@
+"""Reading by the page: what stands on a page's edge, and a damaged row among good ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasoning_store import codec
+from reasoning_store.blocks import Counts, TextBlock, ThinkingBlock, Usage, assistant, user
+from reasoning_store.errors import CorruptRow
+from reasoning_store.ledger import reading, rows
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.values import Entry
+
+from .histories import answered, json_values, new_session, said
+
+# Each takes another way through a page: bare, with JSON, with the codec's mark, with none,
+# one, two and late thoughts, sealed ones, and a text that stands in no column.
+KINDS = [
+    said(),
+    answered(),
+    Entry(assistant("x", usage=Usage(output=3, raw={"a": 1}), finish_reason="stop")),
+    Entry(user("x", metadata={"pair": "\ud83d\ude00"})),
+    Entry(user("a\0b")),
+    Entry(user()),
+    Entry(assistant("x", ThinkingBlock(thought="late"), "y"), Counts(visible=1, thinking=(4,))),
+    Entry(
+        assistant(ThinkingBlock(thought="a"), ThinkingBlock(encrypted="e"), "x"),
+        Counts(visible=1, thinking=(4, 5)),
+    ),
+    Entry(assistant(ThinkingBlock(thought="a\0b", signature="s")), Counts(thinking=(2,))),
+]
+
+
+@pytest.fixture
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_PAGE", 4)
+
+
+@pytest.mark.usefixtures("_small_pages")
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 9, 40])
+def test_pages_join_without_a_seam(ledger: Ledger, length: int) -> None:
+    """However many messages there are, with thinking and without, across a fork."""
+    session = new_session(ledger)
+    history = [KINDS[n % len(KINDS)] for n in range(length)]
+    ledger.append(session.key, 1, history)
+    branch = ledger.fork(session.key, 1, length // 2 + 1)
+    ledger.append(session.key, branch, history[length // 2 :])
+
+    for which in (1, branch):
+        read = ledger.history(session.key, which)
+        light = ledger.history(session.key, which, thinking=False)
+
+        assert [row.message for row in read] == [entry.message for entry in history]
+        assert [row.counts for row in read] == [entry.counts for entry in history]
+        assert [row.counts for row in light] == [entry.counts for entry in history]
+        assert [len(row.shapes) for row in light] == [len(row.message.thinking) for row in read]
+
+
+def test_a_history_of_several_whole_pages_is_read_whole(ledger: Ledger) -> None:
+    """At the size that pages have."""
+    session = new_session(ledger)
+    history = [KINDS[n % len(KINDS)] for n in range(2 * reading._PAGE)]
+    ledger.append(session.key, 1, history)
+
+    read = ledger.history(session.key, 1)
+
+    assert [row.message for row in read] == [entry.message for entry in history]
+
+
+DAMAGE = {
+    "UPDATE bodies SET data = '{' WHERE position = 7": 7,
+    "UPDATE bodies SET data = '{},{}' WHERE position = 7": 7,
+    "UPDATE bodies SET data = '' WHERE position = 7": 7,
+    "UPDATE bodies SET data = '[]' WHERE position = 7": 7,
+    "UPDATE messages SET shape = '[[]]' WHERE position = 7": None,
+    "UPDATE messages SET exactness = 9 WHERE position = 7": 7,
+    "UPDATE messages SET origin = NULL, shape = NULL WHERE position = 7": 7,
+    "DELETE FROM thinking_blocks WHERE position = 7": 7,
+    "DELETE FROM bodies WHERE position = 7": 7,
+    "UPDATE thinking_blocks SET data = '{' WHERE position = 7": 7,
+    "UPDATE thinking_blocks SET data = '{\"x\":1}' WHERE position = 7": 7,
+}
+
+
+@pytest.mark.usefixtures("_small_pages")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_row_among_good_ones_is_the_one_that_is_named(
+    ledger: Ledger, damage: str
+) -> None:
+    """It is raised and never skipped, and no other message gets what was its own."""
+    session = new_session(ledger)
+    recorded = Entry(
+        assistant(ThinkingBlock(thought="t"), TextBlock(text="x"), finish_reason="stop"),
+        Counts(visible=1, thinking=(1,)),
+    )
+    ledger.append(session.key, 1, [recorded] * 12)
+    ledger._write(lambda connection: driver(connection).execute(damage))
+
+    with pytest.raises(CorruptRow) as caught:
+        ledger.history(session.key, 1, thinking=DAMAGE[damage] is not None)
+
+    assert "7" in str(caught.value) or DAMAGE[damage] is None
+
+
+def parsed_by_row(texts: list[str]) -> Iterator[object]:
+    yield from map(codec.loads, texts)
+
+
+@settings(max_examples=60)
+@given(values=st.lists(json_values, max_size=6))
+def test_the_json_of_a_page_is_what_its_rows_are_one_by_one(values: list[object]) -> None:
+    """Whatever stands in them, the codec's mark of parted surrogates too."""
+    texts = [codec.dumps(value) for value in values]
+
+    assert list(rows._parsed_each(texts)) == list(parsed_by_row(texts)) == values
