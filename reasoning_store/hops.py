@@ -8,11 +8,12 @@ what is done in them.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,28 +26,42 @@ class Hops:
     """Threads for one store: writes in order, reads beside one another."""
 
     def __init__(self, *, writers: int, readers: int) -> None:
-        self._writes = ThreadPoolExecutor(writers, thread_name_prefix="reasoning-store-write")
+        self._writers, self._readers = writers, readers
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._writes = ThreadPoolExecutor(self._writers, thread_name_prefix="reasoning-store-write")
         self._reads = (
-            ThreadPoolExecutor(readers, thread_name_prefix="reasoning-store-read")
-            if readers
+            ThreadPoolExecutor(self._readers, thread_name_prefix="reasoning-store-read")
+            if self._readers
             else self._writes
         )
         # What takes long stands in nobody's way; its own steps queue like any other's.
         self._aside = ThreadPoolExecutor(_ASIDE, thread_name_prefix="reasoning-store-aside")
 
+    def _here(self) -> Self:
+        if os.getpid() != self._process:
+            # Threads do not come along into a forked process, where work given to these
+            # would wait for ever: the store itself is to say that it cannot be used there.
+            self._begin()
+        return self
+
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _hop(self._writes, partial(work, *args, **kwargs))
+        return await _hop(self._here()._writes, partial(work, *args, **kwargs))
 
     async def must(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Write also when the task is cancelled before the write has begun."""
-        return await _hop(self._writes, partial(work, *args, **kwargs), may_be_dropped=False)
+        return await _hop(
+            self._here()._writes, partial(work, *args, **kwargs), may_be_dropped=False
+        )
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _hop(self._reads, partial(work, *args, **kwargs))
+        return await _hop(self._here()._reads, partial(work, *args, **kwargs))
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what goes through much of the store, in many short steps."""
-        return await _hop(self._aside, partial(work, *args, **kwargs))
+        return await _hop(self._here()._aside, partial(work, *args, **kwargs))
 
     async def each(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator gives, which is read in a thread, a batch ahead at most."""

@@ -1,1 +1,91 @@
-"""What runs in the processes that write at once."""
+"""What runs in the processes that work at once. Each tells through its pipe what it was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import reasoning_store as rs
+from reasoning_store import recorder
+from tests.durability.processes import Barrier, Connection
+
+
+def question(writer: str, number: int) -> rs.Message:
+    return rs.user(f"{writer} asks {number}")
+
+
+def answer(writer: str, number: int) -> rs.Message:
+    return rs.assistant(
+        rs.ThinkingBlock(thought=f"{writer} thinks {number}. " + "x" * 200, signature=writer),
+        rs.TextBlock(text=f"{writer} answers {number}"),
+        origin=rs.Origin(provider="p", model=writer),
+    )
+
+
+def write_turns(
+    tell: Connection, gate: Barrier, url: str, sessions: list[str], writer: str, turns: int
+) -> None:
+    """Append turns to each of the sessions in turn; tell the positions they were given."""
+    with rs.Store(url) as store:
+        opened = [store.session(id, create=True) for id in sessions]
+        gate.wait()
+        for number in range(turns):
+            session = opened[number % len(opened)]
+            stored = session.append(
+                [question(writer, number), answer(writer, number)],
+                idempotency_key=f"{writer} {number}",
+            )
+            tell.send(("stored", session.id, *[item.position for item in stored]))
+
+
+def append_under_one_key(
+    tell: Connection, gate: Barrier, url: str, threads: int, rounds: int
+) -> None:
+    """Append the same under the same key in many threads, round by round."""
+    with rs.Store(url) as store, ThreadPoolExecutor(threads) as pool:
+        session = store.session("s")
+
+        def append(round_: int) -> tuple[str, int, bool]:
+            stored = session.append(rs.user(f"once {round_}"), idempotency_key=f"k{round_}")
+            return stored.id, stored.position, stored.is_new
+
+        for round_ in range(rounds):
+            gate.wait()
+            for done in [pool.submit(append, round_) for _ in range(threads)]:
+                tell.send(("stored", round_, *done.result()))
+
+
+def submit_after(tell: Connection, gate: Barrier, url: str, after: int, text: str) -> None:
+    """Append behind a position, which only one can."""
+    with rs.Store(url) as store:
+        session = store.session("s")
+        gate.wait()
+        try:
+            stored = session.append(rs.user(text), after=after)
+        except rs.Conflict:
+            tell.send(("refused",))
+        else:
+            tell.send(("stored", stored.position))
+
+
+def record_slowly(tell: Connection, go: Connection, url: str, words: int) -> None:
+    """Record a reply, a word each time that it is told to go on; tell how it ended."""
+    recorder.PART_SECONDS = 0.01
+
+    def stream() -> Iterator[dict[str, Any]]:
+        for word in ["<think>slow", "ly</think>", *[f"{n} " for n in range(words)]]:
+            yield {"choices": [{"index": 0, "delta": {"content": word}}]}
+            tell.send(("spoken", word))
+            go.recv()
+
+    with rs.Store(url) as store:
+        session = store.session("s", create=True)
+        try:
+            with session.record(stream(), model="m") as reply:
+                shown = "".join(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
+        except rs.Conflict as conflict:
+            tell.send(("conflict", conflict.stored.position, conflict.stored.message.text))
+        else:
+            assert reply.stored is not None
+            tell.send(("stored", reply.stored.position, shown))

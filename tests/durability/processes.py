@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -99,10 +100,15 @@ def crowd(program: Callable[..., None], each: list[tuple[Any, ...]]) -> Iterator
             child.close()
 
 
+def gate(how_many: int) -> Barrier:
+    """Return what so many processes wait at until all of them are there."""
+    return _FORKS.Barrier(how_many, timeout=_PATIENCE)
+
+
 def stay() -> None:
     """Go no further: what calls this waits to be killed."""
     time.sleep(_PATIENCE)
     raise AssertionError("nobody came")
 
 
-__all__ = ["Child", "Connection", "Told", "crowd", "running", "stay"]
+__all__ = ["Barrier", "Child", "Connection", "Told", "crowd", "gate", "running", "stay"]

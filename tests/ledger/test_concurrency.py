@@ -1,12 +1,12 @@
-"""Many writers at once: no error, no gap, no duplicate, and each writer's order kept."""
+"""Many threads at once: no error, no gap, no duplicate, and each writer's order kept.
+
+Many processes, and the same through the public face: ``tests/concurrency``.
+"""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -17,39 +17,6 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 
 from .histories import answered, complete, new_session, part, said
-
-WRITER = Path(__file__).with_name("writer.py")
-PROCESSES = 4
-TURNS = 100
-
-
-def test_processes_write_into_one_session(url: str) -> None:
-    """Each is told the positions that its messages have, and the sums are right."""
-    with Ledger.open(url) as ledger:
-        session = new_session(ledger)
-        writers = [
-            subprocess.Popen(
-                [sys.executable, str(WRITER), url, "u", session.id, f"w{n}", str(TURNS)],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for n in range(PROCESSES)
-        ]
-        told = [writer.communicate(timeout=300)[0].splitlines() for writer in writers]
-        rows = ledger.history(session.key, 1)
-        recounted = ledger.recount(session.key, 1)
-
-    assert [writer.returncode for writer in writers] == [0] * PROCESSES
-    assert list(range(1, 2 * PROCESSES * TURNS + 1)) == [row.position for row in rows]
-    for n in range(PROCESSES):
-        mine = [row for row in rows if row.message.text.startswith(f"w{n} ")]
-        assert [f"w{n} {turn}" for turn in range(TURNS) for _ in "ab"] == [
-            row.message.text for row in mine
-        ]
-        assert told[n] == [
-            f"{one.position} {two.position}" for one, two in zip(mine[::2], mine[1::2], strict=True)
-        ]
-    assert all(one.stored == one.actual for one in recounted)
 
 
 def check_threads(ledger: Ledger) -> None:
