@@ -18,7 +18,7 @@ COMPLETION = "_REASONING_STORE_COMPLETE"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    hint = "nothing was changed"
+    hint = "nothing is half done"
     try:
         from reasoning_store.cli.call import Call
 

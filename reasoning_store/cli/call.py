@@ -22,5 +22,5 @@ class Call:
     """The words that name the command, e.g. ``sessions list``."""
     exit: Exit = Exit.DONE
     """What the command found; it stays so when nobody reads the answer to its end."""
-    if_interrupted: str = "nothing was changed"
+    if_interrupted: str = "nothing is half done"
     """What to tell whoever stops the command in the middle."""

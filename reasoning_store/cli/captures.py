@@ -72,7 +72,7 @@ def unread(found: list[Any]) -> int:
 def api_of(found: list[Any]) -> str:
     """Return the protocol whose adapter knows the most of the events."""
     tried = [event for event in found if isinstance(event, dict)][:_TRIED]
-    # The usual protocol first: of equals the first is taken.
+    # The usual protocol first: of equals, which read the events alike, the first is taken.
     return min((DEFAULT_API, *APIS), key=lambda api: _unknown(api, tried))
 
 

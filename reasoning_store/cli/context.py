@@ -46,18 +46,16 @@ def context(
         raise UsageError("--explain and --diff answer two questions", hint="ask one of them")
     with where.open(call) as session:
         request = session.build_request(**asked)
-        if other:
-            changed = {**asked["settings"], **options.settings(other)}
-            against = session.build_request(**{**asked, "settings": changed})
-            _differ(call, request, against, list(other))
-            warn(warning.text for warning in against.warnings)
-            return
-    if explain or call.json:
+        changed = {**asked["settings"], **options.settings(other)}
+        against = session.build_request(**{**asked, "settings": changed}) if other else request
+    if other:
+        _differ(call, request, against, list(other))
+    elif explain or call.json:
         answer(call, _data(request), lambda page: _explain(page, request))
     else:
         # A body is JSON already, for people and for curl alike.
         Page().line(json_text(request.body))
-    warn(warning.text for warning in request.warnings)
+    warn(warning.text for warning in against.warnings)
 
 
 def _data(request: Request) -> dict[str, Any]:

@@ -47,6 +47,8 @@ def erase(
     if everything and position is not None:
         raise UsageError("--position is a message of one session", hint="name the session")
     what = "the reasoning of " if only else ""
+    if everything:
+        call.if_interrupted = "run it again: each session is erased whole or not at all"
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasoning_store.cli.call import Call
+from reasoning_store.cli.progress import Progress
 from reasoning_store.errors import NotFound
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def existing(call: Call) -> Store:
 
 @contextmanager
 def opened(call: Call, owner: str, session_id: str, branch: int | None = None) -> Iterator[Session]:
-    """Open a session on its current branch, or on another one."""
-    with existing(call) as store:
+    """Open a session on its current branch, or on another one, to work on it silently."""
+    with existing(call) as store, Progress("reading"):
         session = find(store.for_owner(owner), session_id)
         yield session if branch is None else session.branch(branch)
 

@@ -50,6 +50,8 @@ def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None)
             else None
         ),
     )
+    if not page.items and not call.json:
+        note("none here; reasoning-store report --by owner tells whose there are")
     if page.next is not None and not call.json:
         note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
 
@@ -173,7 +175,8 @@ def delete(call: Call, where: Where, yes: bool) -> None:
     """Erase a session for good: its bytes leave the database."""
     from reasoning_store.cli.erasing import say_erased
 
-    with where.open(call) as session:
+    with opening.existing(call) as store:
+        session = opening.find(store.for_owner(where.owner), where.session)
         count = sum(branch.head - branch.first + 1 for branch in session.branches())
         confirm(f"Erase {where.session!r} with its {plural(count, 'message')} for good?", yes)
         with Progress("erasing"):

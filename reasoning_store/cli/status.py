@@ -44,7 +44,7 @@ def status(call: Call) -> None:
             for session in found.items[:_LATEST]
         ]
         data: dict[str, Any] = {
-            "database": "PostgreSQL" if path is None else str(path),
+            "database": _engine(call) if path is None else str(path),
             "exists": True,
             "revision": store.revision,
             "bytes": None if path is None else path.stat().st_size,
@@ -79,6 +79,10 @@ def status(call: Call) -> None:
 
 def _nothing_yet(page: Page, path: object) -> None:
     page.line(f"There is no database yet at {path}.")
+
+
+def _engine(call: Call) -> str:
+    return "in memory" if opening.url(call).startswith("sqlite") else "PostgreSQL"
 
 
 def _size(count: int) -> str:

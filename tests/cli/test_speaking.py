@@ -233,10 +233,10 @@ def test_a_bar_never_reaches_a_log(run: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("import", "-"), "nothing was changed"),
+        (("import", "-"), "nothing is half done"),
         (("replay", "-"), "nothing was stored"),
         (("render", "-"), "nothing was stored"),
-        (("compact", "chat-42", "--limit", "60", "--summary-file", "-"), "nothing was changed"),
+        (("compact", "chat-42", "--limit", "60", "--summary-file", "-"), "nothing is half done"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -103,6 +103,8 @@ class Intake:
                 raise
             self.current.waiting.clear()
             self.skipping = True
+            if isinstance(line, SessionEndLine):
+                self.session_end(line)  # what waited for it stands otherwise; it ends all the same
 
     def header(self, line: HeaderLine) -> None:
         if line.version != lines.VERSION:

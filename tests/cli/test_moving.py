@@ -1,0 +1,167 @@
+"""In, out, and streams that somebody captured."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.cli import captures
+from reasoning_store.cli.exits import Exit
+from reasoning_store.testing import stream
+from reasoning_store.wire.contracts import APIS
+from tests.cli.conftest import Here
+
+
+def test_what_goes_out_comes_in_again(here: Here) -> None:
+    """Lossless, and a second time nothing is written."""
+    here("export -o all.jsonl")
+    here("init --db sqlite:///new.db")
+    first = here("import all.jsonl --db sqlite:///new.db --json").data
+    again = here("import all.jsonl --db sqlite:///new.db --json").data
+    here("export -o again.jsonl --db sqlite:///new.db")
+
+    assert (first["messages"], first["already"]) == (15, 0)
+    assert (again["messages"], again["already"]) == (0, 15)
+    assert Path("again.jsonl").read_text("utf-8") == Path("all.jsonl").read_text("utf-8")
+    assert Path("all.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_export_replaces_nothing_unasked(here: Here) -> None:
+    """What is there stays, until a whole one takes its place."""
+    before = Path("summary.txt").read_text("utf-8")
+
+    assert here("export -o summary.txt").code == Exit.USAGE
+    assert Path("summary.txt").read_text("utf-8") == before
+    assert here("export -o summary.txt --overwrite").code == Exit.DONE
+    assert here("export -o nowhere/all.jsonl").code == Exit.USAGE
+    assert not [path for path in Path().iterdir() if path.name.startswith(".")]
+
+
+def test_a_dry_run_writes_nothing(here: Here) -> None:
+    """It tells what would come in, of lines and of a history alike."""
+    before = Path("chat.db").read_bytes()
+    here("export -o all.jsonl")
+    lines = here("import all.jsonl --dry-run --json").data
+    history = here("import history.json --dry-run --json").data
+
+    assert (lines["messages"], history["messages"]) == (15, 2)
+    assert lines["dryRun"]
+    assert history["dryRun"]
+    assert Path("chat.db").read_bytes() == before
+
+
+def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:
+    """Reasoning in, reasoning stored, delimiters out; importing again writes nothing."""
+    first = here("import history.json --json").data
+    again = here("import history.json --json").data
+    shown = here(f"show {first['conversations'][0]['id']}").out
+
+    assert (first["format"], first["messages"], again["messages"]) == ("openai", 2, 0)
+    assert first["report"]["reasoningIn"] == first["report"]["reasoningStored"] == 1
+    assert first["report"]["delimiters"] == 2
+    assert "  | 7 * 13\n  No.\n" in shown
+
+
+def test_a_session_that_stands_otherwise_is_refused_or_left_out(here: Here) -> None:
+    """6 and nothing of it; with --on-conflict skip the rest comes in."""
+    here("export chat-42 -o one.jsonl")
+    text = Path("one.jsonl").read_text("utf-8")
+    Path("one.jsonl").write_text(text.replace("And Bergen?", "And Narvik?"), "utf-8")
+    # Found out at the session's last line, where the messages before it are written.
+    assert here("import one.jsonl").code == Exit.CONFLICT
+    skipped = here("import one.jsonl --on-conflict skip --json")
+    assert (skipped.code, skipped.data["skipped"]) == (Exit.DONE, ["chat-42"])
+    assert "Narvik" not in here("show chat-42").out
+
+
+def test_lines_that_were_cut_off_are_refused_by_their_line(here: Here) -> None:
+    """What is said is where, and never what stands there."""
+    here("export -o all.jsonl")
+    lines = Path("all.jsonl").read_text("utf-8").splitlines(keepends=True)
+    Path("cut.jsonl").write_text("".join(lines[:4]) + lines[4][:40], "utf-8")
+    ran = here("import cut.jsonl --db sqlite:///chat.db")
+
+    assert ran.code == Exit.USAGE
+    assert ran.err.startswith("error: line 5: ")
+    assert "Oslo" not in ran.err
+
+
+MESSAGE = rs.assistant(
+    rs.ThinkingBlock(thought="Seven times thirteen is ninety-one.", source_field="thinking"),
+    "No: 91 is 7 times 13, and so it is not prime.",
+)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_capture_of_any_protocol_is_known_by_its_events(here: Here, api: str) -> None:
+    """Nobody has to say whose stream it is: it is read as if somebody had."""
+    found = stream(MESSAGE, api=api, pieces=5)
+    Path("capture.jsonl").write_text("\n".join(map(json.dumps, found)), "utf-8")
+    guessed = here("replay capture.jsonl --json").data["message"]["blocks"]
+    told = here(f"replay capture.jsonl --as {api} --json").data["message"]["blocks"]
+
+    assert guessed == told
+    assert [block["type"] for block in guessed] == ["thinking", "text"]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_cut_anywhere_a_capture_says_the_same(api: str) -> None:
+    """Bytes and texts are cut as a seed says, and the message is the same (DESIGN 4.3)."""
+    found = list(stream(MESSAGE, api=api, pieces=3))
+    data = "\n".join(map(json.dumps, found)).encode()
+    target = {"api": api, "provider": None, "model": None, "base_url": None}
+    pieces = random.Random(7)
+    cut = captures.recut(captures.events(data, "capture", pieces), target, pieces)
+    whole, parts = rs.StreamNormalizer(api=api), rs.StreamNormalizer(api=api)
+    for event in found:
+        whole.feed(event)
+    for event in cut:
+        parts.feed(event)
+
+    assert len(cut) > len(found)
+    assert parts.finish().blocks == whole.finish().blocks
+
+
+def test_a_replay_is_the_same_in_other_pieces(here: Here) -> None:
+    """The seed is told, and gives the same pieces again."""
+    once = here("replay stream.sse --split --json")
+    again = here(f"replay stream.sse --seed {once.data['seed']} --chunks --json")
+
+    assert once.data["same"] is True
+    assert again.data["message"] == once.data["message"]
+    assert f"--seed {once.data['seed']}: the same" in once.err
+
+
+def test_a_replay_that_is_not_the_same_fails(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared is compared: pieces that lose a text are found out."""
+    monkeypatch.setattr(captures, "recut", lambda found, *_: found[:-4])
+    ran = here("replay stream.sse --split --json")
+
+    assert (ran.code, ran.data["same"]) == (Exit.FAILED, False)
+
+
+def test_a_torn_event_changes_nothing_but_is_told(here: Here) -> None:
+    """As it is with a stream that arrives (DESIGN 4.6)."""
+    text = Path("stream.jsonl").read_text("utf-8")
+    Path("torn.jsonl").write_text(text + '\n{"choices": [{"ind', "utf-8")
+    ran = here("replay torn.jsonl --json")
+
+    assert (
+        ran.data["message"]["blocks"]
+        == here("replay stream.jsonl --json").data["message"]["blocks"]
+    )
+    assert ran.err == "warning: 1 event could not be read and changed nothing\n"
+
+
+def test_a_rendered_stream_is_exactly_the_renderers(here: Here) -> None:
+    """Seed 003: one rule opens, one closes, and nothing is added at the end."""
+    shown = here("render stream.sse").out
+    hidden = here("render stream.sse --hide").out
+
+    assert shown.startswith("\n\n---\nIs 91 prime?")
+    assert shown.endswith("\n---\n\nNo. 91 = 7 x 13, so it is not prime.")
+    assert hidden == "No. 91 = 7 x 13, so it is not prime."

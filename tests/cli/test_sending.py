@@ -1,0 +1,204 @@
+"""What the next request would be, made otherwise, made shorter: without a line of Python."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.cli.exits import Exit
+from reasoning_store.wire.contracts import APIS
+from tests.cli.conftest import Here
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_next_request_can_be_seen_as_any_protocol(here: Here, api: str) -> None:
+    """The body is what the library would give to that protocol's client."""
+    ran = here(f"context chat-42 --as {api} --model some-model")
+    with rs.Store("sqlite:///chat.db") as store:
+        request = store.session("chat-42").build_request(api=api, model="some-model")
+
+    assert ran.code == Exit.DONE
+    assert json.loads(ran.out) == request.body
+
+
+def test_each_thinking_block_is_explained(here: Here) -> None:
+    """Where it stands, what it counts, whether it goes and by which rule; and whence a setting."""
+    required = here("context chat-42 --provider deepseek --explain").out
+    here("set includeInContext true --session chat-42")
+    told = here("context chat-42 --provider deepseek --with effort=high --explain").out
+
+    assert re.search(r"^ +2 +0 +5  kept \(required\): the provider demands", required, re.M)
+    assert re.search(r"^ +6 +0 +5  stays \(include\): ", required, re.M)
+    assert re.search(r"^ +6 +0 +5  kept \(kept\): the settings keep it$", told, re.M)
+    assert re.search(r"^reasoning.includeInContext +true +session$", told, re.M)
+    assert re.search(r"^reasoning.effort +\"high\" +call$", told, re.M)
+    assert re.search(r"^reasoning.floor +\"provider\" +default$", told, re.M)
+
+
+def test_another_policy_is_shown_as_what_would_differ(here: Here) -> None:
+    """Added lines, removed lines, and the difference in tokens."""
+    ran = here("context chat-42 --diff includeInContext=true --diff stripFromContext=allButLast")
+
+    assert '+      "reasoning_content": "Bergen is wetter."' in ran.out
+    assert "The tool says 4 C." not in ran.out
+    assert ran.out.splitlines()[-1] == "54 -> 59 tokens (+5)"
+
+
+def test_a_matrix_shows_every_policy(here: Here) -> None:
+    """What each would count, whether it is legal, and from where on it is another request."""
+    rows = here("what-if chat-42 --provider deepseek --json").data
+    (current,) = [row for row in rows if row["current"]]
+
+    assert len(rows) == 8
+    assert current["difference"] == 0
+    assert {row["effective"] for row in rows} == {59, 64, 71}
+    assert here("what-if chat-42 --provider deepseek --with floor=off").out.count(" no ") > 8
+
+
+def test_usage_is_made_of_its_parts(here: Here) -> None:
+    """What is sent adds up to the number, and what is not sent to the rest."""
+    told = here("usage chat-42 --provider deepseek --limit 1000 --system Hi --json").data
+    parts = told["breakdown"]
+
+    assert parts["fixed"] + parts["visible"] + parts["thinkingSent"] == told["effective"]
+    assert told["effective"] + parts["thinkingWithheld"] == told["raw"]
+    assert told["effective"] + parts["free"] == told["limit"]
+    assert parts["thinkingSent"] == 5
+
+
+def test_tools_come_from_a_file(here: Here) -> None:
+    """They are counted and rendered, and a file that holds none is refused."""
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": {}}}
+    Path("tools.json").write_text(json.dumps([tool]), "utf-8")
+    plain = here("usage chat-42 --json").data["effective"]
+
+    assert here("usage chat-42 --tools tools.json --json").data["effective"] > plain
+    assert "get_weather" in here("context chat-42 --tools tools.json").out
+    assert here("context chat-42 --tools broken.json").code == Exit.USAGE
+
+
+def test_fail_over_is_for_scripts(here: Here) -> None:
+    """4 above the share, 0 up to it; the number is printed either way."""
+    over = here("usage chat-42 --limit 60 --fail-over 0.85")
+    under = here("usage chat-42 --limit 60 --fail-over 0.9")
+
+    assert (over.code, over.out) == (Exit.OVER, "54/60\n")
+    assert (under.code, under.out) == (Exit.DONE, "54/60\n")
+    assert "90% of the limit is used, more than 85%" in over.err
+
+
+def test_a_profile_holds_until_the_session_says_otherwise(here: Here) -> None:
+    """Set once under a name, used by a session, overridden there, and let go."""
+    here("set includeInContext true --profile open")
+    here("profile use open --session chat-42")
+    used = here("get includeInContext --session chat-42 --json").data
+    here("set includeInContext false --session chat-42")
+    own = here("get includeInContext --session chat-42 --json").data
+    here("unset includeInContext --session chat-42")
+    here("profile use --none --session chat-42")
+    none = here("get includeInContext --session chat-42 --json").data
+
+    assert (used["value"], used["layer"]) == (True, "profile")
+    assert (own["value"], own["layer"]) == (False, "session")
+    assert (none["value"], none["layer"]) == (False, "default")
+    assert here("profile list --json").data[0]["name"] == "open"
+
+
+def test_a_profile_keeps_its_other_keys(here: Here) -> None:
+    """Setting and unsetting one leaves the rest."""
+    here("set budgetTokens 100 --profile terse")
+    here("unset effort --profile terse")
+
+    assert here("profile show terse --json").data["settings"] == {"reasoning.budgetTokens": 100}
+
+
+def test_a_plan_is_told_done_and_undone(here: Here) -> None:
+    """With the command to do it; nothing is deleted on the way."""
+    planned = here("compact chat-42 --limit 60 --plan")
+    plan = here("compact chat-42 --limit 60 --json").data
+    told = re.search(r"to do it: reasoning-store (compact .+) FILE\n", planned.err)
+    assert told is not None
+    done = here(f"{told[1]} summary.txt --json")
+    after = here("usage chat-42").out
+    undone = here(f"compact undo chat-42 {done.data['compaction']['id']}")
+
+    assert plan["toSummarize"] == {"first": 1, "last": 4}
+    assert done.code == Exit.DONE
+    assert int(after) == done.data["effective"] < plan["effective"]
+    assert undone.out == "the messages 1-4 go out again\n"
+    assert here("usage chat-42").out == "54\n"
+
+
+def test_a_summary_of_other_messages_is_refused(here: Here) -> None:
+    """A plan that has moved since the summary was written is a conflict, and nothing is done."""
+    before = here("usage chat-42").out
+    line = "compact chat-42 --limit 60 --summary-file summary.txt"
+
+    assert here(line).code == Exit.USAGE
+    assert "--range 1-4" in here(line).err
+    assert here(f"{line} --range 1-2").code == Exit.CONFLICT
+    assert here(f"{line} --range all").code == Exit.USAGE
+    assert here(f"{line} --range 1-4 --plan").code == Exit.USAGE
+    assert here("usage chat-42").out == before
+
+
+def test_a_plan_that_strips_needs_no_summary(here: Here) -> None:
+    """It is a setting of the session, and named."""
+    here("set includeInContext true --session chat-42")
+    ran = here("compact chat-42 --limit 80 --apply")
+
+    assert ran.code == Exit.DONE
+    assert "set reasoning.stripFromContext = " in ran.out
+    assert here("get stripFromContext --session chat-42 --json").data["layer"] == "session"
+
+
+def test_a_fork_is_a_branch_of_its_own(here: Here) -> None:
+    """Its number is printed; --branch reads it, --activate makes it the current one."""
+    number = here("sessions fork chat-42 --at 5").out.strip()
+
+    assert here(f"show chat-42 --branch {number}").out.count("[") == 4
+    assert here("show chat-42").out.count("[") == 6
+    here("sessions fork chat-42 --at 3 --activate")
+    assert here("show chat-42").out.count("[") == 2
+    assert here("show chat-42 --branch 9").code == Exit.NOT_FOUND
+
+
+def test_a_session_is_archived_renamed_and_brought_back(here: Here) -> None:
+    """Out of the list and in again, under another title."""
+    here("sessions archive short")
+    gone = here("sessions --json").data["sessions"]
+    archived = here("sessions --archived --json").data["sessions"]
+    here("sessions archive short --undo")
+    here("sessions rename short 'Rain, again'")
+
+    assert [one["id"] for one in gone] == ["chat-42"]
+    assert [one["id"] for one in archived] == ["short"]
+    assert "Rain, again" in here("sessions").out
+
+
+def test_pages_of_sessions_follow_one_another(here: Here) -> None:
+    """The mark of a page is where the next one goes on."""
+    first = here("sessions --limit 1 --json").data
+    second = here(f"sessions --limit 1 --after {first['next']} --json").data
+
+    assert {first["sessions"][0]["id"], second["sessions"][0]["id"]} == {"chat-42", "short"}
+    assert second["next"] is None
+
+
+def test_thinking_is_shown_in_full_in_a_line_or_not_at_all(here: Here) -> None:
+    """And what is not shown is still there."""
+    with rs.Store("sqlite:///chat.db") as store:
+        long = rs.ThinkingBlock(thought="one thing\nand another, " * 20)
+        store.session("long", create=True).append([rs.user("Hm?"), rs.assistant(long, "Yes.")])
+    full, short, none = (
+        [line for line in here(f"show long --thinking {how}").out.splitlines() if "|" in line]
+        for how in ("full", "short", "none")
+    )
+
+    assert (len(full), len(short), len(none)) == (21, 1, 0)
+    assert short[0].endswith("...")
+    assert here("show long --last 1").out.count("[") == 1
