@@ -35,7 +35,8 @@ class Key:
 
     to: Target
     policy: tuple[bool, str, str]
-    """The settings that a selection looks at."""
+    """The settings that a selection looks at. EC-004, EC-005: whatever changed them, the next
+    request is made by the new ones."""
     asked_with: str
     """The digest of system and tools, where reasoning is bound to them."""
     settings: ReasoningSettings = field(compare=False)

@@ -145,7 +145,7 @@ class Selecting:
         for item, place in zip(view, places, strict=True):
             message = item.message
             rules: Sequence[Rule] = ()
-            if item.counts.thinking:
+            if item.counts.thinking:  # EC-001: most messages have none, and need no verdict
                 found = self._verdicts(item, place)
                 self.verdicts += found
                 rules = [verdict.rule for verdict in found]
