@@ -34,7 +34,8 @@ from reasoning_store.chunks import (
     TextChunk,
     ToolCallChunk,
 )
-from reasoning_store.ingress.tags import Run, TagFilter
+from reasoning_store.ingress.places import PlacedTagFilter
+from reasoning_store.ingress.tags import Run
 from reasoning_store.ingress.units import Unit, Units
 
 TAG_SOURCE = "think_tags"
@@ -55,7 +56,6 @@ class Channels:
         "_extracted",
         "_filter",
         "_finished",
-        "_held",
         "_last_alias",
         "_last_copy",
         "_last_text",
@@ -63,6 +63,8 @@ class Channels:
         "_mirrored",
         "_mirrors",
         "_native",
+        "_places",
+        "_stretch",
         "_stripped",
         "_tagged",
         "_tagged_copies",
@@ -78,7 +80,7 @@ class Channels:
         *,
         provider: str,
         mirrors: frozenset[str],
-        tag_filter: TagFilter | None,
+        tag_filter: PlacedTagFilter | None,
         merge: bool = False,
         choice: int = 0,
     ) -> None:
@@ -90,7 +92,8 @@ class Channels:
         self._native = False
         self._alias: str | None = None
         self._last_alias: Unit | None = None
-        self._held: list[tuple[int | None, int]] = []
+        self._stretch = 0
+        self._places: dict[int, int] = {}
         self._text: int | None = None
         self._last_text: int | None = None
         self._text_key: int | None = None
@@ -220,7 +223,7 @@ class Channels:
     def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> Unit:
         if key is None:
             self._units.end_loose(out)
-        self._text = None
+        self._part()
         unit = self._units.begin(metadata, out, key=key)
         if key is None:
             self._units.loose = unit
@@ -243,27 +246,43 @@ class Channels:
                 self._place(key, out)  # the note is on the text that comes with it
             self._show("", key, chunk.metadata, out)
         if chunk.text:
-            self._take(self._filter.feed(chunk.text), key, out)
-            held = len(self._filter.held) - sum(count for _, count in self._held)
-            if held:
-                # What is held may yet be visible: its place is before what comes next.
-                self._held.append((None if self._tagged else self._place(key, out), held))
+            self._read(self._filter, chunk.text, key, out)
 
-    def _take(self, runs: list[Run], key: int | None, out: list[Chunk]) -> None:
-        """Take in runs; what was held goes to the block that it arrived in."""
-        for run in runs:
-            text = run.text
-            while self._held and text:
-                place, count = self._held.pop(0)
-                piece, text = text[:count], text[count:]
-                if len(piece) < count:
-                    self._held.insert(0, (place, count - len(piece)))
-                if place is None or run.kind != "visible" or run.phase != "delta":
-                    continue
-                out.append(TextChunk(text=piece, content_index=place, choice=self._choice))
-                run = run._replace(text=text)
+    def _read(
+        self, tag_filter: PlacedTagFilter, text: str, key: int | None, out: list[Chunk]
+    ) -> None:
+        """Take in text, or its end."""
+        tag_filter.mark = self._stretch
+        for run in tag_filter.feed(text) if text else tag_filter.finish():
+            if tag_filter.older and run.kind == "visible" and run.phase == "delta":
+                run = self._where_it_arrived(run, tag_filter.older, out)
             if run.text or run.phase != "delta":
                 self._run(run, key, out)
+        if not tag_filter.held:
+            self._places.clear()
+
+    def _where_it_arrived(self, run: Run, older: list[tuple[int, int]], out: list[Chunk]) -> Run:
+        """Say what was held before what came between, and return the rest of the run."""
+        text = run.text
+        while older and text:
+            stretch, count = older.pop(0)
+            piece, text = text[:count], text[count:]
+            if len(piece) < count:
+                older.insert(0, (stretch, count - len(piece)))
+            place = self._last_text = self._places[stretch]
+            loose = self._units.loose
+            if loose is not None and loose.number < place:
+                self._units.end_loose(out)
+            out.append(TextChunk(text=piece, content_index=place, choice=self._choice))
+        return run._replace(text=text)
+
+    def _part(self) -> None:
+        """Note that something comes which visible text does not go on behind."""
+        waiting = self._filter
+        if waiting is not None and (waiting.joining or (waiting.held and not waiting.inside)):
+            self._places[self._stretch] = self._reserved(self._text_key)
+        self._stretch += 1
+        self._text = None
 
     def _show(
         self, text: str, key: int | None, metadata: Metadata | None, out: list[Chunk]
@@ -306,17 +325,22 @@ class Channels:
     def _place(self, key: int | None, out: list[Chunk]) -> int:
         """Return the block that visible text of this key goes to, begun here if need be."""
         self._units.end_loose(out)
+        self._last_text = place = self._reserved(key)
+        return place
+
+    def _reserved(self, key: int | None) -> int:
+        """Return the place of that block, of which nothing may ever be visible."""
         place = self._text if key is None else self._texts.get(key)
         if place is None:
             place = self._units.number()
             if key is not None:
                 self._texts[key] = place
-        self._text = self._last_text = place
+        self._text = place
         return place
 
-    def _drain(self, tag_filter: TagFilter, out: list[Chunk]) -> None:
+    def _drain(self, tag_filter: PlacedTagFilter, out: list[Chunk]) -> None:
         """End one text: what was held goes out, and the filter is as new for the next."""
-        self._take(tag_filter.finish(), self._text_key, out)
+        self._read(tag_filter, "", self._text_key, out)
         # An unclosed block is never visible and never lost.
         self._end_tagged(out, interrupted=tag_filter.interrupted)
         self._stripped += tag_filter.stripped
@@ -330,7 +354,7 @@ class Channels:
         # Some hosts number every call of a message alike; then the ids tell them apart.
         if call is None or (chunk.id and call.id and chunk.id != call.id):
             self._units.end_loose(out)
-            self._text = None
+            self._part()
             call = _Call(number=self._units.number(), index=len(self._calls), id=chunk.id)
             self._calls.append(call)
             self._call_at[chunk.index] = call
@@ -340,7 +364,7 @@ class Channels:
 
     def _whole(self, chunk: BlockChunk, out: list[Chunk]) -> None:
         self._units.end_loose(out)
-        self._text = None
+        self._part()
         out.append(replace(chunk, content_index=self._units.number()))
 
     def _finish(self, chunk: FinishChunk, out: list[Chunk]) -> None:

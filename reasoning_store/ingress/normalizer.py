@@ -22,13 +22,13 @@ from reasoning_store.chunks import (
     TextChunk,
     UnknownChunk,
 )
-from reasoning_store.errors import UsageError
+from reasoning_store.errors import UsageError, WireError
 from reasoning_store.ingress.accumulator import Accumulator
 from reasoning_store.ingress.channels import TAG_SOURCE, Channels
 from reasoning_store.ingress.jsonable import jsonable
 from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.padding import PaddedTagFilter
-from reasoning_store.ingress.tags import TagFilter
+from reasoning_store.ingress.places import PlacedTagFilter
 from reasoning_store.wire import contracts, registry
 from reasoning_store.wire.base import Flushing, plain
 
@@ -160,7 +160,7 @@ class StreamNormalizer:
             choice=choice,
         )
 
-    def _tag_filter(self) -> TagFilter | None:
+    def _tag_filter(self) -> PlacedTagFilter | None:
         contract = self._contract
         if self._tags == "never" or (self._tags == "auto" and not contract.tags):
             return None
@@ -168,7 +168,7 @@ class StreamNormalizer:
         if not isinstance(self._tags, str):
             names = self._tags
         starts_inside = self._starts_inside
-        make = PaddedTagFilter if contract.padded_tags else TagFilter
+        make = PaddedTagFilter if contract.padded_tags else PlacedTagFilter
         return make(
             tuple(names),
             contract.starts_inside if starts_inside is None else starts_inside,
@@ -237,7 +237,13 @@ def normalize_response(
         normalizer._take([TextChunk(text=body)])
     else:
         contract = normalizer._contract
-        normalizer._take(registry.parser(contract.api)(body, contract))
+        try:
+            chunks = registry.parser(contract.api)(body, contract)
+        except WireError as error:
+            if api is None:
+                error.hint = f"it was read as {contract.api}; api= names another protocol"
+            raise
+        normalizer._take(chunks)
     return normalizer.finish()
 
 

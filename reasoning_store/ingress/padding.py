@@ -11,12 +11,13 @@ of text; it must not know which host wants it.
 
 from __future__ import annotations
 
-from reasoning_store.ingress.tags import Run, TagFilter
+from reasoning_store.ingress.places import PlacedTagFilter
+from reasoning_store.ingress.tags import Run
 
 _LINE_END = "\n"
 
 
-class PaddedTagFilter(TagFilter):
+class PaddedTagFilter(PlacedTagFilter):
     """A tag filter whose delimiters are the tag and the line ends around it."""
 
     __slots__ = ("_at_edge", "_line_end")

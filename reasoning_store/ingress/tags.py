@@ -149,6 +149,16 @@ class TagFilter:
         return self._seam + self._carry
 
     @property
+    def joining(self) -> bool:
+        """Whether visible text is held that a removal may join to what comes."""
+        return bool(self._seam)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the text goes on inside a block."""
+        return self._kind == "thinking"
+
+    @property
     def bound(self) -> int:
         """The most characters that ``held`` ever has: two delimiters that lack their last."""
         return 2 * self._grammar.reach

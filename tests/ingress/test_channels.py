@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.ingress.channels import Channels
@@ -342,3 +345,66 @@ def test_choices_do_not_see_each_other() -> None:
     (second,) = normalizer.others
     assert (thoughts(first), first.text) == ([("think_tags", "a")], "A")
     assert (thoughts(second), second.text) == ([("think_tags", "b")], "B")
+
+
+CALL = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+
+
+def kinds(message: rs.Message) -> list[tuple[str, str]]:
+    return [
+        (block.type, getattr(block, "text", getattr(block, "thought", "")))
+        for block in message.blocks
+    ]
+
+
+def test_text_that_was_held_stands_where_it_arrived() -> None:
+    """What could have become a delimiter and did not is before the call that came between."""
+    message = read(delta(content="1 <"), delta(tool_calls=[CALL]), delta(content=" 2"))
+
+    assert kinds(message) == [("text", "1 <"), ("tool_call", ""), ("text", " 2")]
+
+
+def test_text_that_a_removal_may_join_stands_where_it_arrived() -> None:
+    """Half a delimiter in front of a block waits for its other half; a call does not move it."""
+    deltas = (delta(content="<thi<think>a</think>"), delta(tool_calls=[CALL]), delta(content="s"))
+
+    assert kinds(read(*deltas)) == [
+        ("thinking", "a"),
+        ("text", "<thi"),
+        ("tool_call", ""),
+        ("text", "s"),
+    ]
+
+
+FRAGMENTS = ["a", " ", "\n", "<", "/", "<thi", "nk>", "<think>", "</think>", "[THINK]", "\ud83d"]
+TEXTS = st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=6).map("".join)
+BETWEEN = st.sampled_from(["text", "text", "text", "call", "native", "picture"])
+
+
+@hypothesis_settings(max_examples=400, deadline=None)
+@given(
+    parts=st.lists(st.tuples(BETWEEN, TEXTS), min_size=1, max_size=6),
+    merge=st.booleans(),
+    provider=st.sampled_from([None, "minimax"]),
+    cut=st.integers(1, 3),
+)
+def test_text_may_be_cut_anywhere_between_whatever_else_comes(
+    parts: list[tuple[str, str]], merge: bool, provider: str | None, cut: int
+) -> None:
+    """The blocks, their order and their counters are those of the text in one piece."""
+
+    def message(size: int) -> rs.Message:
+        normalizer = rs.StreamNormalizer(provider, api="openai.chat", merge=merge)
+        for number, (kind, text) in enumerate(parts):
+            if kind == "text":
+                for first in range(0, len(text), size):
+                    normalizer.feed(delta(content=text[first : first + size]))
+            elif kind == "call":
+                normalizer.feed(delta(tool_calls=[{**CALL, "index": number, "id": f"c{number}"}]))
+            elif kind == "native":
+                normalizer.feed(delta(reasoning_details=[{"type": "reasoning.text", "text": "n"}]))
+            else:
+                normalizer.feed(delta(images=[{"image_url": {"url": "https://example.org/1"}}]))
+        return normalizer.finish()
+
+    assert message(cut) == message(1_000)

@@ -176,3 +176,13 @@ def test_an_address_is_kept_without_the_login_in_it(given: str, kept: str) -> No
     assert message.origin is not None
     assert message.origin.base_url == kept
     assert rs.Origin(base_url=given) == rs.Origin(base_url=kept)
+
+
+def test_a_body_of_another_protocol_is_refused_with_what_helps() -> None:
+    """Who forgot to name the protocol is told which one it was read as, and how to name one."""
+    body = {"object": "response", "output": []}
+
+    with pytest.raises(rs.WireError) as refused:
+        rs.normalize_response(body, provider="openai")
+    assert refused.value.hint == "it was read as openai.chat; api= names another protocol"
+    assert rs.normalize_response(body, provider="openai", api="openai.responses").blocks == ()
