@@ -17,7 +17,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli import main
-from reasoning_store.cli.demo import captured
+from reasoning_store.cli.tour import captured
 from tests.egress.histories import OPEN_LOOP, TWO_TURNS
 
 STREAM = "reasoning_then_tool_call"
