@@ -189,10 +189,13 @@ def follow(
     where: dict[str, Any] = {"headers": {"Last-Event-ID": place}} if back else {}
     params = {} if back else {"start": place}
     found: list[Event] = []
+    silences = 0
     with http.stream("GET", "/chats/c/events", params=params, **where) as response:
         response.raise_for_status()
         lines: dict[str, str] = {}
         for line in response.iter_lines():
+            silences += line.startswith(":")
+            assert silences < 8, found  # two minutes of nothing: it would go on for ever
             name, _, value = line.partition(": ")
             lines[name] = value
             if not line and "id" in lines:
