@@ -82,6 +82,11 @@ _POSTGRES: dict[str, Fault] = {
     "3D": (UsageError, "there is no such database"),
     "XX": _CORRUPT,
 }
+_HINTS = {
+    "SQLITE_READONLY": "let this user write the file and its folder: the WAL stands beside it",
+    "SQLITE_CANTOPEN": "let this user read and write the file and its folder",
+}
+"""By the first part of the name, all of one length."""
 _BY_TEXT = {
     "database or disk is full": "SQLITE_FULL",
     "disk I/O error": "SQLITE_IOERR",
@@ -137,7 +142,7 @@ def translate(error: BaseException) -> ReasoningStoreError:
     if fault is None:
         return ReasoningStoreError(f"the database refused: {name or type(error).__name__}")
     kind, message = fault
-    return kind(f"{message} ({name})" if name else message)
+    return kind(f"{message} ({name})" if name else message, hint=_HINTS.get(name[:15]))
 
 
 def _is_postgres(error: BaseException, kind: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
+import resource
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +212,67 @@ def upgrade_and_die_at_the_disk(
 def _migrate_by(scripts: str, revisions: tuple[str, ...]) -> None:
     migrate.scripts = lambda: Path(scripts)
     migrate.REVISIONS = revisions  # type: ignore[assignment]
+
+
+def fill_up(tell: Pipe, url: str, room: int) -> None:
+    """Append until no file may be longer than ``room``, look, and go on when they may."""
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    number = 0
+    with rs.Store(url) as store:
+        session = store.session("s", create=True)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, unlimited[1]))
+        try:
+            while True:
+                session.append(turn(number + 1), idempotency_key=key(number + 1))
+                number += 1
+        except rs.StoreFull as error:
+            tell.send(("full", number, len(session.history()), error.hint))
+        for _ in range(3):
+            with suppress(rs.StoreFull):
+                session.append(turn(number + 1), idempotency_key=key(number + 1))
+                tell.send(("stored",))
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        stored = session.append(turn(number + 1), idempotency_key=key(number + 1))
+        tell.send(("went on", [item.position for item in stored], stored[0].is_new))
+
+
+def try_everything(tell: Pipe, url: str) -> None:
+    """Open a store, read and write, with no right that the files' modes do not give."""
+    _drop_privileges()
+    try:
+        with rs.Store(url) as store:
+            session = store.session("s")
+            tell.send(("read", len(session.history())))
+            session.append(rs.user("more"))
+            tell.send(("stored",))
+    except rs.ReasoningStoreError as error:
+        tell.send(("refused", type(error).__name__, str(error), error.hint))
+
+
+def _drop_privileges() -> None:
+    """Give up what lets root write where the mode says that nobody may (Linux)."""
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        version_3, nobody_else = 0x20080522, 0
+        header = (ctypes.c_uint32 * 2)(version_3, nobody_else)
+        no_capability = (ctypes.c_uint32 * 6)()
+        if libc.capset(header, no_capability) != 0:
+            raise OSError(ctypes.get_errno(), "capset")
+
+
+def append_in_spite_of_all(tell: Pipe, url: str, writer: str, turns: int) -> None:
+    """Append turns, each asked for again under its key until the server has answered."""
+    with rs.Store(url) as store:
+        session = store.session("s")
+        for number in range(turns):
+            stored = None
+            while stored is None:
+                try:
+                    stored = session.append(
+                        [rs.user(f"{writer} {number}"), *turn(number)[1:]],
+                        idempotency_key=f"{writer} {number}",
+                    )
+                except rs.StoreBusy:
+                    tell.send(("again", number))
+                    time.sleep(0.05)
+            tell.send(("stored", number, [item.position for item in stored]))
