@@ -77,9 +77,15 @@ class Page:
         ]
 
     def _look(self) -> None:
-        """Find out once what each message consists of."""
-        new = self.rendered[len(self._flat) :]
-        self._flat += [_CONTAINERS.isdisjoint(map(type, item.values())) for item in new]
+        """Find out once what each message consists of.
+
+        Whoever keeps the page may ask for it from several threads: each finds the same.
+        """
+        known = self._flat
+        new = self.rendered[len(known) :]
+        if new:
+            found = [_CONTAINERS.isdisjoint(map(type, item.values())) for item in new]
+            self._flat = [*known, *found]
 
 
 class RequestWriter(Protocol):

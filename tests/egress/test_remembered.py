@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +45,7 @@ def to(target: Target) -> select.Target:
 
 
 def fresh(
-    view: Sequence[Viewed], target: Target, chosen: dict[str, Any], **given: Any
+    view: Sequence[Viewed], target: Target, chosen: Mapping[str, Any], **given: Any
 ) -> rs.Request:
     return request.build(view, resolve(chosen), to(target), COUNTER, **given)
 
@@ -52,7 +53,7 @@ def fresh(
 def following(
     view: Sequence[Viewed],
     target: Target,
-    chosen: dict[str, Any],
+    chosen: Mapping[str, Any],
     before: Remembered | None,
     **given: Any,
 ) -> tuple[rs.Request, Remembered]:
@@ -197,6 +198,18 @@ def test_a_remembered_request_can_be_gone_on_from_twice(target: Target) -> None:
     for view in (one, other, one):
         found, _ = following(view, target, KEEP, before)
         assert found == fresh(view, target, KEEP)
+
+
+def test_a_remembered_request_can_be_gone_on_from_by_many_at_once() -> None:
+    """Several threads of one session ask for the next request."""
+    begun = view_of(rs.user("Begin."), *loop(CLAUDE, 30))
+    _, before = following(begun, CLAUDE, KEEP, None)
+    view = [*begun, viewed(rs.user("Well?"), 99)]
+    expected = fresh(view, CLAUDE, KEEP)
+
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(following, view, CLAUDE, KEEP, before) for _ in range(40)]
+        assert all(future.result()[0] == expected for future in asked)
 
 
 def loop(target: Target, length: int) -> list[rs.Message]:
