@@ -34,7 +34,7 @@ from reasoning_store.errors import CorruptRow
 from reasoning_store.ingress.accumulator import Accumulator
 from reasoning_store.ingress.channels import TAG_SOURCE
 from reasoning_store.ingress.jsonable import jsonable
-from reasoning_store.ingress.masking import Masker, StreamMasker, masked
+from reasoning_store.ingress.masking import ArgumentsMasker, Masker, StreamMasker, masked
 
 _KINDS: Mapping[str, type] = {
     "text": TextChunk,
@@ -96,7 +96,8 @@ class Draft:
         block = (chunk.type, chunk.content_index)  # type: ignore[union-attr]
         growing = self._growing.get(block)
         if growing is None:
-            masker = None if self._masker is None else StreamMasker(self._masker)
+            kind = ArgumentsMasker if name == "arguments" else StreamMasker
+            masker = None if self._masker is None else kind(self._masker)
             growing = self._growing[block] = _Growing(masker)
         text = item.pop(name, "")
         if growing.masker is not None:

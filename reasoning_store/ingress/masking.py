@@ -32,7 +32,7 @@ from reasoning_store.blocks import (
 from reasoning_store.errors import UsageError
 from reasoning_store.ingress.secrets import SecretMasker
 
-__all__ = ["Masker", "SecretMasker", "StreamMasker", "masked"]
+__all__ = ["ArgumentsMasker", "Masker", "SecretMasker", "StreamMasker", "masked"]
 
 
 class Masker(Protocol):
@@ -107,6 +107,42 @@ class StreamMasker:
             shown = len(before) - _agreeing(before, whole)
             back = back + shown if shown else 2 * back + 1
         return "", text
+
+
+class ArgumentsMasker(StreamMasker):
+    """The same for JSON that grows, in which an escape may hide a secret.
+
+    From the first escape on nothing is handed out until the whole is there, masked as the
+    message will be. Where that is written otherwise from the beginning, the rest stays out:
+    what was handed out cannot be taken back.
+    """
+
+    __slots__ = ("_came", "_escaped", "_went")
+
+    def __init__(self, masker: Masker) -> None:
+        super().__init__(masker)
+        self._came: list[str] = []
+        self._went: list[str] = []
+        self._escaped = False
+
+    def feed(self, text: str) -> str:
+        self._came.append(text)
+        self._escaped = self._escaped or "\\" in text
+        if self._escaped:
+            return ""
+        self._went.append(super().feed(text))
+        return self._went[-1]
+
+    def finish(self) -> str:
+        rest = super().finish()
+        if self._escaped:
+            whole = _Hiding(self._masker).json_text("".join(self._came)) or ""
+            went = "".join(self._went)
+            rest = whole[len(went) :] if whole.startswith(went) else ""
+        self._came.clear()
+        self._went.clear()
+        self._escaped = False
+        return rest
 
 
 def _agreeing(one: str, other: str) -> int:

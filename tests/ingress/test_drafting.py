@@ -115,3 +115,44 @@ def test_a_part_that_nobody_wrote_is_corrupt() -> None:
     """A damaged draft is reported, never half read."""
     with pytest.raises(rs.CorruptRow):
         drafting.message(['[{"type":"nonsense"}]'], origin=rs.Origin())
+
+
+ESCAPED = [
+    '{"k":"say pass\\"word now"}',
+    '{"k":"p\\u0061ss\\u0022word", "n": 1}',
+    '{"a":"\\n","k":"x"}',
+]
+
+
+@pytest.mark.parametrize("arguments", ESCAPED)
+@hypothesis_settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_no_part_holds_a_secret_that_an_escape_hides(arguments: str, seed: int) -> None:
+    """DESIGN 4.7: what a tool is called with is JSON, in pieces and in a draft too."""
+    dice = random.Random(seed)
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    draft = drafting.Draft(rs.SecretMasker(values=['pass"word']))
+    parts: list[str | None] = []
+    place = 0
+    while place < len(arguments):
+        size = dice.randint(1, 9)
+        function = {"name": "f", "arguments": arguments[place : place + size]}
+        call = {"index": 0, **({} if place else {"id": "c"}), "function": function}
+        draft.add(normalizer.feed({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}))
+        place += size
+        parts.append(draft.take())
+        so_far = drafting.message([part for part in parts if part], origin=rs.Origin())
+        assert 'pass"word' not in str([call.parameters for call in so_far.tool_calls])
+        assert "pass\\" not in str(parts)
+    draft.add([*normalizer.close(), rs.FinishChunk(reason=None)])
+    parts.append(draft.take())
+    whole = drafting.message(
+        [part for part in parts if part], origin=rs.Origin(), interrupted=False
+    )
+
+    (wanted,) = masked(normalizer.finish(), rs.SecretMasker(values=['pass"word'])).tool_calls
+    (call_made,) = whole.tool_calls
+    assert 'pass"word' not in str(call_made.parameters)
+    assert '"word' not in (call_made.arguments or "")
+    if wanted.arguments == arguments:
+        assert call_made.arguments == arguments
