@@ -28,7 +28,7 @@ def server(*, durable: bool = False) -> Iterator[URL]:
     A server of our own does not wait for its disk, unless it has to be ``durable``.
     """
     given = os.environ.get("REASONING_STORE_TEST_POSTGRES")
-    binaries = _binaries()
+    binaries = binaries_of_this_machine()
     if given:
         yield make_url(given).set(drivername=DRIVER)
     elif binaries is not None:
@@ -39,7 +39,7 @@ def server(*, durable: bool = False) -> Iterator[URL]:
             yield url
 
 
-def _binaries() -> Path | None:
+def binaries_of_this_machine() -> Path | None:
     """Return the folder of the newest PostgreSQL server installed here."""
     found = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])

