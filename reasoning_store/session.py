@@ -47,6 +47,11 @@ class Session(Shortening):
         return self._row.owner
 
     @property
+    def branch_id(self) -> int:
+        """The branch that this handle stands on."""
+        return self._branch
+
+    @property
     def title(self) -> str | None:
         return self._row.title
 
@@ -282,8 +287,11 @@ class Session(Shortening):
         What stood there and after it stays on the branch where it was. This handle goes on
         with the new branch.
         """
-        self._go_to(self.fork(at=position)._branch)
-        return self.append(message)
+        beside = self.fork(at=position)
+        # The session moves there once the message is: where that is refused, it stays.
+        stored = beside.append(message)
+        self._go_to(beside._branch)
+        return stored
 
     def regenerate(self, position: int) -> Session:
         """Make room for another reply in place of the one at ``position``, and return this handle.

@@ -143,6 +143,30 @@ def test_every_verb_is_whole_or_nothing_whatever_the_disk_refuses(
     check_whole(f"sqlite:///{path}")
 
 
+def test_an_edit_that_is_refused_leaves_the_conversation_as_it_was(
+    tmp_path: Path, disk: Disk, for_good: bool
+) -> None:
+    """Nobody finds himself on a branch where nothing was said instead."""
+    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
+        session = store.session("s", create=True)
+        before = [item.id for item in session.append(programs.turn(1))]
+        for nth in count(1):
+            disk.break_at(nth, for_good=for_good)
+            try:
+                edited = session.edit(1, rs.user("Something else."))
+            except rs.StoreFull:
+                disk.mend()
+                here = [item.id for item in session.history()]
+                elsewhere = [item.id for item in store.session("s").history()]
+                assert here == before
+                assert elsewhere == before
+            else:
+                disk.mend()
+                break
+        assert nth > 5
+        assert [item.id for item in store.session("s").history()] == [edited.id]
+
+
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_a_store_that_cannot_be_made_is_not_there(
     tmp_path: Path, disk: Disk, for_good: bool, step: int
