@@ -82,7 +82,8 @@ def stored(row: StoredRow) -> Stored:
     counts = row.counts
     filled: Any = _new(_Filled)
     filled.id, filled.position, filled.branch = row.id, row.position, row.branch
-    filled.tokens = counts.visible + sum(counts.thinking) if counts.thinking else counts.visible
+    thinking = counts.thinking
+    filled.tokens = counts.visible + sum(thinking) if thinking else counts.visible
     filled.created_at, filled.message = _EPOCH + row.created_at * _MICROSECOND, row.message
     filled.is_new, filled.siblings = row.is_new, ()
     filled.__class__ = Stored

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, zip_longest
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, select
@@ -78,8 +79,8 @@ _BY_KEY = Sql(
 _PAGE = 256
 """Rows are taken from the driver so many at a time, and are gone before the next come: what
 is read is in memory once."""
-_ORIGIN = 5
-"""The place of the origin's number in a head."""
+_ORIGIN = itemgetter(5)
+"""The number of the origin that a head names."""
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
@@ -109,7 +110,7 @@ def _pages(connection: Connection, key: int, segment: Segment) -> Iterator[Page]
     both = (_HEADS.pages(connection, params, _PAGE), _BODIES.pages(connection, params, _PAGE))
     for heads, texts in zip_longest(*both, fillvalue=()):
         _check_whole(heads, texts, due)
-        if not {head[_ORIGIN] for head in heads} <= {None, *origins}:
+        if not {None, *origins}.issuperset(map(_ORIGIN, heads)):
             origins = interning.all_of(connection, key)
             _check_origins(heads, origins)
         yield Page(heads, texts, origins)
@@ -133,7 +134,7 @@ def _check_whole(heads: Rows, texts: Rows, due: int) -> None:
 
 def _check_origins(heads: Rows, origins: Mapping[int, Origin]) -> None:
     for head in heads:
-        if head[_ORIGIN] is not None and head[_ORIGIN] not in origins:
+        if _ORIGIN(head) is not None and _ORIGIN(head) not in origins:
             raise CorruptRow(f"the origin of message {head[0]} is not there")
 
 

@@ -31,6 +31,8 @@ UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading a row raises that nobody here wrote, or that was changed since."""
 _SHORT = 1_000_000
 """Characters up to which the JSON of a page is read by one call."""
+_MARKED = "\ufdd0"
+"""Stands in every text that is to be read by the codec alone, and in hardly any other."""
 _SHAPE = 8
 _NO_THOUGHT: Sequence[Any] = (None,) * 6
 
@@ -71,11 +73,13 @@ def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
     of a call a row. Long texts gain nothing and are not copied together.
     """
     together = None
-    if sum(map(len, texts)) < _SHORT and " " not in [text[:1] for text in texts]:
-        try:
-            together = json.loads(f"[{','.join(texts)}]")
-        except (ValueError, RecursionError):
-            pass  # one of them is no JSON: which one comes to light below
+    if sum(map(len, texts)) < _SHORT:
+        joined = ",".join(texts)
+        if _MARKED not in joined:
+            try:
+                together = json.loads(f"[{joined}]")
+            except (ValueError, RecursionError):
+                pass  # one of them is no JSON: which one comes to light below
     if together is None or len(together) != len(texts):
         return map(parsed, texts)
     return iter(together)
@@ -106,7 +110,7 @@ def _text_block(text: str | None) -> TextBlock:
 
 
 def _usage(data: dict[str, Any]) -> Usage:
-    if not data.keys() <= _USAGE_FIELDS:
+    if not _USAGE_FIELDS.issuperset(data):
         return codec.usage_from_json(data)
     usage: Any = _new(_Usage)
     look = data.get
@@ -171,7 +175,12 @@ def stored_rows(
                 message: Any = _new(_Message)
                 row: Any = _new(_Stored)
                 message.role, message.status, message.origin = role, status, made_by[origin]
-                blocks: tuple[Block, ...] = () if text is None else (_text_block(text),)
+                blocks: tuple[Block, ...] = ()
+                if text is not None:
+                    block: Any = _new(_Text)
+                    block.text, block.provider_metadata, block.type = text, None, "text"
+                    block.__class__ = TextBlock
+                    blocks = (block,)
                 if data is None:
                     message.usage = message.finish_reason = message.metadata = None
                 else:
@@ -189,20 +198,17 @@ def stored_rows(
                     if counts is None:
                         counts = bare[visible << 2 | exactness] = _counts(visible, (), exactness)
                 elif thoughts is None:
-                    row.marks = next(marks)
-                    own = tuple([mark[1] for mark in row.marks])
+                    row.marks = each = next(marks)
+                    own = (each[0][1],) if len(each) == 1 else tuple([mark[1] for mark in each])
                     counts = _counts(visible, own, exactness)
                 else:
-                    first = due
-                    of, place, tokens, source_field, thought, more = first
+                    mine = [due]
+                    of, place, tokens, source_field, thought, more = due
                     due = next(following, _NO_THOUGHT)
                     if of == position != due[0] and not place:
                         blocks = (thinking_block(source_field, thought, more), *blocks)
                         counts = _counts(visible, (tokens,), exactness)
                     else:
-                        mine: list[Sequence[Any]] = [
-                            (of, place, tokens, source_field, thought, more)
-                        ]
                         while due[0] == position:
                             mine.append(due)
                             due = next(following, _NO_THOUGHT)
