@@ -7,7 +7,7 @@ BENCH  := .venv-bench
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint format types wheel bench bench-smoke clean
+.PHONY: help demo test test-long check lint format types reference wheel bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ format: $(VENV)/installed-dev ## put the style right where that can be done by i
 
 types: $(VENV)/installed-dev ## strict types, tests included
 	@$(BIN)/mypy
+
+reference: $(VENV)/installed-dev ## write the parts of the documentation that the package says
+	@$(BIN)/python tools/make_reference.py
 
 wheel: $(VENV)/installed-dev ## build it, install it alone, run the demo from elsewhere
 	@$(BIN)/python tools/try_wheel.py

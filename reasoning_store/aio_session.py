@@ -46,6 +46,11 @@ class AsyncSession:
         return self._sync.owner
 
     @property
+    def branch_id(self) -> int:
+        """The branch that this handle stands on."""
+        return self._sync.branch_id
+
+    @property
     def title(self) -> str | None:
         return self._sync.title
 

@@ -58,7 +58,9 @@ class ReasoningSettings(BaseModel):
     enabled: StrictBool = True
     """Ask the provider for reasoning. What comes unasked is stored all the same (BR-006)."""
     effort: Effort | None = None
+    """How hard to think, where the provider takes a word for it."""
     budget_tokens: Annotated[StrictInt, Field(ge=0)] | None = None
+    """How many tokens to think for at most, where the provider takes a number."""
     include_in_context: StrictBool = False
     """Send reasoning back to models. Off by default (BR-001)."""
     include_in_response: StrictBool = True

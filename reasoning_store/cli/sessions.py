@@ -145,8 +145,7 @@ def rename(call: Call, where: Where, title: str) -> None:
 def fork(call: Call, where: Where, position: int, activate: bool) -> None:
     """Make a branch that shares the messages before a position; print its number."""
     with where.open(call) as session:
-        session.fork(at=position)
-        number = max(branch.id for branch in session.branches())
+        number = session.fork(at=position).branch_id
         if activate:
             session.activate(number)
     answer(
