@@ -10,7 +10,7 @@ The statements are written once; a driver's own mark of a parameter is put in.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +71,21 @@ def load(
     bodies = execute(_BODIES.replace("?", mark), span)
     thoughts = iter(execute(_THINKING.replace("?", mark), span) if thinking else ())
     thought = next(thoughts, None)
-    loads = json.loads
+    texts, decoded = _decoded(bodies)
     rows: list[Row] = []
-    for head, (position, text, data) in zip(heads, bodies, strict=True):
+    for head, (position, text, data) in zip(heads, texts, strict=True):
         mine = []
         while thought is not None and thought[0] == position:
             mine.append(thought)
             thought = next(thoughts, None)
-        rows.append((head, text, None if data is None else loads(data), mine))
+        rows.append((head, text, None if data is None else next(decoded), mine))
     return rows
+
+
+def _decoded(bodies: Iterable[Any]) -> tuple[list[Any], Iterator[Any]]:
+    """Return the rows of bodies, and the values of their JSON, decoded all at once."""
+    rows = list(bodies)
+    return rows, iter(json.loads(f"[{','.join([row[2] for row in rows if row[2]])}]"))
 
 
 def rendered(
@@ -91,11 +97,11 @@ def rendered(
     bodies = execute(_BODIES, span)
     thoughts = iter(execute(_THOUGHTS, span) if thinking else ())
     thought = next(thoughts, None)
-    loads = json.loads
+    texts, decoded = _decoded(bodies)
     messages: list[dict[str, Any]] = []
-    for (position, role), (_, text, data) in zip(roles, bodies, strict=True):
+    for (position, role), (_, text, data) in zip(roles, texts, strict=True):
         message = {"role": role, "content": text}
-        if data is not None and "blocks" in loads(data):
+        if data is not None and "blocks" in next(decoded):
             raise ValueError("the floor renders one text a message")
         while thought is not None and thought[0] == position:
             message[thought[1]] = thought[2]

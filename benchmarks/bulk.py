@@ -60,7 +60,7 @@ def imported(setting: Setting) -> Iterator[Sample]:
     def sample() -> float:
         target = setting.folder / f"{next(numbers)}.db"
         with rs.Store(ours.url(target)) as store, path.open(encoding="utf-8") as file:
-            took = timed_clean(lambda: store.import_lines(file))()
+            took = timed_clean(setting, lambda: store.import_lines(file))()
         target.unlink()
         return took / setting.size
 
@@ -76,7 +76,7 @@ def bare_import(setting: Setting) -> Iterator[Sample]:
         target = setting.folder / f"{next(numbers)}.db"
         with rs.Store(ours.url(target)) as store:
             store.session(SESSION, create=True)
-        took = timed_clean(lambda: write_bare(target, path, encoder))()
+        took = timed_clean(setting, lambda: write_bare(target, path, encoder))()
         target.unlink()
         return took / setting.size
 

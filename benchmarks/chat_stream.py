@@ -51,7 +51,7 @@ def driven(run: Run, kind: str, *, plain: bool = False) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
         stream = events(kind, setting.size) if plain else chunks(kind, setting.size)
-        go = timed(lambda: run(stream))
+        go = timed(setting, lambda: run(stream))
         yield lambda: go() / len(stream)
 
     return prepare

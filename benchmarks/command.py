@@ -37,14 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.list:
         print("\n".join(f"{one.name:24}{one.title}" for one in chosen))
         return 0
-    rows, about = _measured(chosen, smoke=asked.smoke, seconds=asked.seconds)
+    rows: list[Row] = []
+    for row, about in _measured(chosen, smoke=asked.smoke, seconds=asked.seconds):
+        rows.append(row)
+        print(_progress(row), file=sys.stderr, flush=True)
+        if asked.write and not asked.smoke:
+            _write(row, about)
     if asked.smoke:
         print(f"{len(rows)} of {len(chosen)} workloads work")
         return int(len(rows) < len(chosen))
     print(report.terminal(report.lines(rows)))
     print("\n" + report.summary(rows))
-    if asked.write:
-        _write(rows, about)
     return int(any(one != "green" for row in rows for one in results.verdicts(row)))
 
 
@@ -72,10 +75,10 @@ def _asked_for(name: str, only: Sequence[str]) -> bool:
 
 def _measured(
     chosen: Sequence[Workload], *, smoke: bool, seconds: float
-) -> tuple[list[Row], dict[str, object]]:
+) -> Iterator[tuple[Row, dict[str, object]]]:
+    """Give each row when it is measured, and the machine."""
     # The rivals tell of many things that are on their way out.
     warnings.simplefilter("ignore")
-    rows: list[Row] = []
     with ExitStack() as stack:
         memory = machine.memory_folder()
         disk = Path(
@@ -89,14 +92,13 @@ def _measured(
         postgres: str | None = None
         if any(one.server for one in chosen):
             database, postgres = _found(stack, durable=not smoke)
+        about = machine.described(memory_backed=memory is not None, postgres=postgres)
         for workload in chosen:
             if workload.server and database is None:
                 print(f"{workload.name}: not measured, there is no PostgreSQL server here")
                 continue
-            print(f"{workload.name} ...", file=sys.stderr, flush=True)
             measured = run(workload, storage, database=database, seconds=seconds, smoke=smoke)
-            rows.append(results.judged(workload, measured))
-    return rows, machine.described(memory_backed=memory is not None, postgres=postgres)
+            yield results.judged(workload, measured), about
 
 
 def _found(stack: ExitStack, *, durable: bool) -> tuple[Database | None, str | None]:
@@ -133,11 +135,16 @@ def _databases(server: URL) -> Iterator[tuple[Database, str]]:
         admin.dispose()
 
 
-def _write(rows: Sequence[Row], about: dict[str, object]) -> None:
+def _progress(row: Row) -> str:
+    told = [f"{line.ratio} x {line.against}" for line in report.lines([row]) if line.ratio != "-"]
+    return f"{row['name']}: {'; '.join(told)}"
+
+
+def _write(row: Row, about: dict[str, object]) -> None:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "latest.json"
     order = [one.name for one in WORKLOADS]
-    found = results.merged(path, about, rows)
+    found = results.merged(path, about, [row])
     found["rows"] = sorted(
         (row for row in found["rows"] if row["name"] in order),
         key=lambda row: order.index(row["name"]),

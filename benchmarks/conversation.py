@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from functools import cache
 from itertools import cycle, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import reasoning_store as rs
 
@@ -86,18 +86,3 @@ def prose(characters: int) -> str:
     """Return so many characters of what the model thought and answered."""
     text = "".join(part for turn in _pool() for part in turn[1:])
     return (text * (characters // len(text) + 1))[:characters]
-
-
-def plain(turn: Turn) -> list[dict[str, Any]]:
-    """Return a turn as the dicts that most stores of dicts are given."""
-    return [
-        {"role": "user", "content": turn.asked},
-        {
-            "role": "assistant",
-            "content": turn.answered,
-            "reasoning_content": turn.thought,
-            "model": MODEL,
-            "usage": USAGE,
-            "finish_reason": "stop",
-        },
-    ]

@@ -20,7 +20,7 @@ NOISY = 0.30
 LINEAR = 1.10
 """The exponent that still counts as linear: caches and memory bend a straight line."""
 FLAT = 0.10
-"""The exponent that still counts as flat: ten times the length costs a quarter more at most."""
+"""The exponent that still counts as flat: ten times as long costs a quarter more at most."""
 CLASS = 1.5
 """A class of time is met by what takes up to this much of its figure: machines differ."""
 
@@ -29,11 +29,12 @@ Verdict: TypeAlias = Literal["green", "red", "noisy", "unmeasured"]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median of some figures, and the quartiles around it."""
+    """The median of some figures, the quartiles around it, and the least of them."""
 
     median: float
     low: float
     high: float
+    least: float
     count: int
 
     @property
@@ -45,9 +46,9 @@ class Spread:
 def spread(values: Sequence[float]) -> Spread:
     """Return the median and the quartiles of one figure or more."""
     if len(values) == 1:
-        return Spread(values[0], values[0], values[0], 1)
+        return Spread(values[0], values[0], values[0], values[0], 1)
     low, middle, high = quantiles(values, n=4, method="inclusive")
-    return Spread(middle, low, high, len(values))
+    return Spread(middle, low, high, min(values), len(values))
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
@@ -61,8 +62,8 @@ def best(rivals: Mapping[str, Sequence[float]]) -> str | None:
 
 
 def verdict(measured: Spread, at_most: float) -> Verdict:
-    """Judge a ratio: noisy where it is too wide and the bound lies between its quartiles."""
-    if measured.width > NOISY and measured.low <= at_most < measured.high:
+    """Judge a ratio, unless it is too wide to tell of anything but the machine."""
+    if measured.width > NOISY:
         return "noisy"
     return "green" if measured.median <= at_most else "red"
 
@@ -84,16 +85,25 @@ def last_exponent(points: Mapping[int, float]) -> float | None:
     return exponent({size: points[size] for size in largest})
 
 
-def growth(ours: Mapping[int, float], floor: Mapping[int, float], at_most: float) -> Verdict:
+def growth(ours: Mapping[int, Spread], floor: Mapping[int, Spread], at_most: float) -> Verdict:
     """Judge a growth by its steeper exponent, of all sizes or of the last step.
 
-    Where the floor itself grows faster on this machine (its caches are full), ours may grow
-    as fast as that.
+    What grows is the quickest go at each size, which noise touches least. Where the floor
+    itself grows faster on this machine (its caches are full), ours may grow as fast as that;
+    but nothing that has to be flat may. Noisy is a growth that is missed by figures that are
+    too wide to tell.
     """
-    slopes = [slope for slope in (exponent(ours), last_exponent(ours)) if slope is not None]
+    mine = quickest(ours)
+    slopes = [slope for slope in (exponent(mine), last_exponent(mine)) if slope is not None]
     if not slopes:
         return "unmeasured"
-    allowed = [at_most]
-    if at_most >= 1 and len(floor) > 1:
-        allowed += [slope + 0.05 for slope in (last_exponent(floor),) if slope is not None]
-    return "green" if max(slopes) <= max(allowed) else "red"
+    bent = last_exponent(quickest(floor)) if at_most >= 1 else None
+    allowed = at_most if bent is None else max(at_most, bent + 0.05)
+    if max(slopes) <= allowed:
+        return "green"
+    return "noisy" if any(one.width > NOISY for one in ours.values()) else "red"
+
+
+def quickest(by_size: Mapping[int, Spread]) -> dict[int, float]:
+    """Return the quickest go at each size."""
+    return {size: one.least for size, one in by_size.items()}

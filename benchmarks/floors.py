@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import count, cycle
+from statistics import median
 from threading import Lock
 from typing import Any
 
 import reasoning_store as rs
 from benchmarks import bare, ours
 from benchmarks.conversation import SESSION, Turn, prose, turns
-from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean
+from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean, timed_each
 
 _POOL = 128
 
@@ -36,7 +37,7 @@ def turn(*, counted: bool) -> Prepare:
                 counts = bare.tokens(encoder, one) if counted else known
                 bare.write(connection, one, counts, next(clock))
 
-            yield timed(work, setting.repeats)
+            yield timed_each(setting, work)
 
     return prepare
 
@@ -62,10 +63,12 @@ def turn_async(setting: Setting) -> Iterator[Sample]:
 
         async def several() -> float:
             loop = asyncio.get_running_loop()
-            start = time.perf_counter()
+            took = []
             for _ in range(setting.repeats):
+                start = setting.clock()
                 await loop.run_in_executor(thread, work)
-            return (time.perf_counter() - start) / setting.repeats
+                took.append(setting.clock() - start)
+            return median(took)
 
         yield lambda: runner.run(several())
 
@@ -87,8 +90,8 @@ def writers(setting: Setting) -> Iterator[Sample]:
 
         pools = [cycle(turns(_POOL)) for _ in range(ours.WRITERS)]
         yield ours.together(
+            setting,
             [lambda pool=pool: work(pool) for pool in pools],  # type: ignore[misc]
-            setting.size,
         )
 
 
@@ -97,7 +100,7 @@ def load(*, thinking: bool) -> Prepare:
     def prepare(setting: Setting) -> Iterator[Sample]:
         with closing(bare.connect(ours.filled(setting))) as connection:
             yield timed_clean(
-                lambda: bare.load(connection.execute, 1, setting.size, thinking=thinking)
+                setting, lambda: bare.load(connection.execute, 1, setting.size, thinking=thinking)
             )
 
     return prepare
@@ -110,6 +113,7 @@ def usage(setting: Setting) -> Iterator[Sample]:
         last_thinking FROM branches WHERE session_key = ? AND branch = 1"""
     with closing(bare.connect(ours.filled(setting))) as connection:
         yield timed(
+            setting,
             lambda: connection.execute(read, (bare.KEY,)).fetchall(),
             len(ours.POLICIES) * setting.repeats,
         )
@@ -119,7 +123,7 @@ def usage(setting: Setting) -> Iterator[Sample]:
 def recount(setting: Setting) -> Iterator[Sample]:
     """Counting every text again, the history being at hand."""
     encoder, history = bare.encode(), turns(setting.size)
-    yield timed(lambda: [bare.tokens(encoder, one) for one in history])
+    yield timed(setting, lambda: [bare.tokens(encoder, one) for one in history])
 
 
 def request_cold(*, thinking: bool) -> Prepare:
@@ -127,7 +131,8 @@ def request_cold(*, thinking: bool) -> Prepare:
     def prepare(setting: Setting) -> Iterator[Sample]:
         with closing(bare.connect(ours.filled(setting))) as connection:
             yield timed_clean(
-                lambda: bare.rendered(connection.execute, 1, setting.size, thinking=thinking)
+                setting,
+                lambda: bare.rendered(connection.execute, 1, setting.size, thinking=thinking),
             )
 
     return prepare
@@ -151,7 +156,7 @@ def request_next(*, thinking: bool) -> Prepare:
             def sample() -> float:
                 one = next(pool)
                 bare.write(connection, one, bare.tokens(encoder, one), next(clock))
-                return timed(grow)()
+                return timed(setting, grow)()
 
             yield sample
 
@@ -161,7 +166,7 @@ def request_next(*, thinking: bool) -> Prepare:
 @contextmanager
 def tokens(setting: Setting) -> Iterator[Sample]:
     encoder, text = bare.encode(), prose(setting.size)
-    yield timed(lambda: len(encoder(text)), setting.repeats)
+    yield timed(setting, lambda: len(encoder(text)))
 
 
 @contextmanager
@@ -195,7 +200,7 @@ def server_turn(*, counted: bool) -> Prepare:
                     bare.POSTGRES_TURN, bare.postgres_turn(one, counts, next(clock))
                 ).fetchall()
 
-            yield timed(work, setting.repeats)
+            yield timed_each(setting, work)
 
     return prepare
 
@@ -207,4 +212,4 @@ def server_load(setting: Setting) -> Iterator[Sample]:
         def execute(text: str, values: Any) -> Any:
             return connection.execute(text, values).fetchall()
 
-        yield timed_clean(lambda: bare.load(execute, 1, setting.size, mark="%s"))
+        yield timed_clean(setting, lambda: bare.load(execute, 1, setting.size, mark="%s"))

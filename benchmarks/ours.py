@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 from threading import Barrier, Thread
 from typing import Any
 
 import reasoning_store as rs
 from benchmarks.conversation import SESSION, messages, prose
-from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean
+from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean, timed_each
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 from reasoning_store.store import upgrade
@@ -76,21 +76,21 @@ def filled_server(setting: Setting) -> str:
 # Writing
 
 
-def _turn_on(at: str, repeats: int) -> Iterator[Sample]:
+def _turn_on(setting: Setting, at: str) -> Iterator[Sample]:
     with rs.Store(at) as store:
         session = store.session(SESSION)
         pool = cycle(messages())
-        yield timed(lambda: session.append(next(pool)), repeats)
+        yield timed_each(setting, lambda: session.append(next(pool)))
 
 
 @contextmanager
 def turn(setting: Setting) -> Iterator[Sample]:
-    yield from _turn_on(url(filled(setting)), setting.repeats)
+    yield from _turn_on(setting, url(filled(setting)))
 
 
 @contextmanager
 def turn_on_server(setting: Setting) -> Iterator[Sample]:
-    yield from _turn_on(filled_server(setting), setting.repeats)
+    yield from _turn_on(setting, filled_server(setting))
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def turn_counted_before(setting: Setting) -> Iterator[Sample]:
         )
     with Ledger.open(url(path)) as ledger:
         row = ledger.get_session("", SESSION)
-        yield timed(lambda: ledger.append(row.key, row.current_branch, next(pool)), setting.repeats)
+        yield timed_each(setting, lambda: ledger.append(row.key, row.current_branch, next(pool)))
 
 
 @contextmanager
@@ -119,10 +119,12 @@ def turn_async(setting: Setting) -> Iterator[Sample]:
         session = runner.run(store.session(SESSION))
 
         async def turns() -> float:
-            start = time.perf_counter()
+            took = []
             for _ in range(setting.repeats):
+                start = setting.clock()
                 await session.append(next(pool))
-            return (time.perf_counter() - start) / setting.repeats
+                took.append(setting.clock() - start)
+            return median(took)
 
         yield lambda: runner.run(turns())
         runner.run(store.close())
@@ -135,15 +137,15 @@ def writers(setting: Setting) -> Iterator[Sample]:
         sessions = [store.session(create=True) for _ in range(WRITERS)]
         pools = [cycle(messages()) for _ in range(WRITERS)]
         yield together(
+            setting,
             [
                 lambda session=session, pool=pool: session.append(next(pool))  # type: ignore[misc]
                 for session, pool in zip(sessions, pools, strict=True)
             ],
-            setting.size,
         )
 
 
-def together(works: list[Callable[[], object]], each: int) -> Sample:
+def together(setting: Setting, works: list[Callable[[], object]]) -> Sample:
     """Return a sample of threads that each do their work so many times, at once."""
 
     def sample() -> float:
@@ -151,17 +153,17 @@ def together(works: list[Callable[[], object]], each: int) -> Sample:
 
         def run(work: Callable[[], object]) -> None:
             ready.wait()
-            for _ in range(each):
+            for _ in range(setting.size):
                 work()
 
         threads = [Thread(target=run, args=(work,)) for work in works]
         for thread in threads:
             thread.start()
         ready.wait()
-        start = time.perf_counter()
+        start = setting.clock()
         for thread in threads:
             thread.join()
-        return (time.perf_counter() - start) / (each * len(works))
+        return (setting.clock() - start) / (setting.size * len(works))
 
     return sample
 
@@ -169,26 +171,28 @@ def together(works: list[Callable[[], object]], each: int) -> Sample:
 # Reading
 
 
-def _history_of(at: str) -> Iterator[Sample]:
+def _history_of(setting: Setting, at: str) -> Iterator[Sample]:
     with rs.Store(at) as store:
-        yield timed_clean(store.session(SESSION).history)
+        yield timed_clean(setting, store.session(SESSION).history)
 
 
 @contextmanager
 def history(setting: Setting) -> Iterator[Sample]:
-    yield from _history_of(url(filled(setting)))
+    yield from _history_of(setting, url(filled(setting)))
 
 
 @contextmanager
 def history_on_server(setting: Setting) -> Iterator[Sample]:
-    yield from _history_of(filled_server(setting))
+    yield from _history_of(setting, filled_server(setting))
 
 
 @contextmanager
 def history_stripped(setting: Setting) -> Iterator[Sample]:
     with Ledger.open(url(filled(setting))) as ledger:
         row = ledger.get_session("", SESSION)
-        yield timed_clean(lambda: ledger.history(row.key, row.current_branch, thinking=False))
+        yield timed_clean(
+            setting, lambda: ledger.history(row.key, row.current_branch, thinking=False)
+        )
 
 
 @contextmanager
@@ -198,7 +202,7 @@ def usage(setting: Setting) -> Iterator[Sample]:
         session = store.session(SESSION)
         policies = cycle(POLICIES)
         every = len(POLICIES) * setting.repeats
-        yield timed(lambda: session.usage(limit=212_000, **next(policies)), every)
+        yield timed(setting, lambda: session.usage(limit=212_000, **next(policies)), every)
 
 
 def _request_settings(*, thinking: bool) -> dict[str, Any]:
@@ -216,7 +220,7 @@ def request_cold(*, thinking: bool) -> Prepare:
         def sample() -> float:
             with rs.Store(url(path)) as store:
                 session = store.session(SESSION)
-                return timed_clean(lambda: session.build_request(**asked))()
+                return timed_clean(setting, lambda: session.build_request(**asked))()
 
         yield sample
 
@@ -236,7 +240,7 @@ def request_next(*, thinking: bool) -> Prepare:
 
             def sample() -> float:
                 session.append(next(pool))
-                return timed(lambda: session.build_request(**asked))()
+                return timed(setting, lambda: session.build_request(**asked))()
 
             yield sample
 
@@ -250,7 +254,7 @@ def request_next(*, thinking: bool) -> Prepare:
 def tokens(setting: Setting) -> Iterator[Sample]:
     text = prose(setting.size)
     encoding = counter("o200k_base")
-    yield timed(lambda: encoding.count(text), setting.repeats)
+    yield timed(setting, lambda: encoding.count(text))
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks import figures
@@ -47,7 +47,7 @@ def judged(workload: Workload, measured: Figures) -> Row:
 
 
 def _spread(one: Spread) -> dict[str, Any]:
-    return {"median": one.median, "low": one.low, "high": one.high, "count": one.count}
+    return asdict(one)
 
 
 def _ratios(workload: Workload, there: Mapping[str, list[float]]) -> list[dict[str, Any]]:
@@ -102,21 +102,22 @@ def _growth(workload: Workload, measured: Figures) -> dict[str, Any] | None:
     if workload.growth is None or len(measured) < 2:
         return None
 
-    def medians(kind: str) -> dict[int, float]:
+    def spreads(kind: str) -> dict[int, Spread]:
+        # A figure that is one of a size's units is not what grows; all of them together are.
         return {
-            size: median(by_name[one.name])
+            size: figures.spread([value * (size if workload.each else 1) for value in values])
             for size, by_name in measured.items()
             for one in workload.contenders
-            if one.kind == kind and one.name in by_name
+            if one.kind == kind and (values := by_name.get(one.name))
         }
 
-    mine, floor = medians("ours"), medians("floor")
+    mine, floor = spreads("ours"), spreads("floor")
     at_most = figures.LINEAR if workload.growth == "linear" else figures.FLAT
     return {
         "promised": workload.growth,
-        "exponent": figures.exponent(mine),
-        "last": figures.last_exponent(mine),
-        "floor": figures.last_exponent(floor) if len(floor) > 1 else None,
+        "exponent": figures.exponent(figures.quickest(mine)),
+        "last": figures.last_exponent(figures.quickest(mine)),
+        "floor": figures.last_exponent(figures.quickest(floor)),
         "verdict": figures.growth(mine, floor, at_most),
     }
 

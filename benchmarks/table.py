@@ -21,16 +21,19 @@ def _ours(prepare: Prepare) -> Contender:
     return Contender("ours", "ours", prepare)
 
 
-def _floor(prepare: Prepare, largest: int | None = None) -> Contender:
-    return Contender("floor", "floor", prepare, largest)
+def _floor(prepare: Prepare, only_at: int | None = None) -> Contender:
+    return Contender("floor", "floor", prepare, only_at)
 
 
-def _other(name: str, prepare: Prepare, largest: int | None = None) -> Contender:
-    return Contender(name, "other", prepare, largest)
+def _other(name: str, prepare: Prepare, only_at: int | None = None) -> Contender:
+    return Contender(name, "other", prepare, only_at)
 
 
-def _if_installed(package: str, name: str, make: Callable[[], Prepare]) -> tuple[Contender, ...]:
-    return (Contender(name, "rival", make()),) if find_spec(package) is not None else ()
+def _if_installed(
+    package: str, name: str, make: Callable[[], Prepare], only_at: int | None = None
+) -> tuple[Contender, ...]:
+    found = find_spec(package) is not None
+    return (Contender(name, "rival", make(), only_at),) if found else ()
 
 
 def _tags(length: int) -> tuple[Contender, ...]:
@@ -52,22 +55,27 @@ def _stream(kind: str) -> Workload:
         title=f"a chunk of a Chat Completions stream, {kind}",
         of="chunks",
         sizes=(500, 2_000, 8_000),
-        growth="flat",
+        judged=2_000,
+        each=True,
+        growth="linear",
         contenders=(
             _ours(chat_stream.driven(chat_stream.ours, kind)),
             _floor(chat_stream.driven(chat_stream.floor, kind, plain=True)),
             _other("ours, plain dicts", chat_stream.driven(chat_stream.ours, kind, plain=True)),
             *_if_installed(
-                "litellm", streams.LITELLM, lambda: chat_stream.driven(streams.litellm, kind)
+                "litellm",
+                streams.LITELLM,
+                lambda: chat_stream.driven(streams.litellm, kind),
+                only_at=2_000,
             ),
         ),
     )
 
 
-_TURNS = rivals.contenders(rivals.turn, largest=100)
-_LENGTHS = (10, 100, 1_000, 10_000, 100_000)
+_TURNS = rivals.contenders(rivals.turn, only_at=100)
+_LENGTHS = (10, 1_000, 10_000, 100_000)
 _TO_A_REQUEST = (SQLITE_SESSION, SQLALCHEMY_SESSION)
-_MOST_RIVALS_HOLD = 10_000
+_JUDGED = 10_000
 
 
 def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Workload]:
@@ -77,13 +85,13 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
         of="messages",
         design="request of 10 000 messages, cold",
         sizes=_LENGTHS,
-        judged=10_000,
+        judged=_JUDGED,
         growth="linear",
         bounds=(Bound(1.5, FLOOR), Bound(0.3, BEST)),
         contenders=(
             _ours(ours.request_cold(thinking=thinking)),
             _floor(floors.request_cold(thinking=thinking)),
-            *rivals.contenders(rivals.load_and_dump, _TO_A_REQUEST, largest=_MOST_RIVALS_HOLD),
+            *rivals.contenders(rivals.load_and_dump, _TO_A_REQUEST, only_at=_JUDGED),
         ),
     )
     following = Workload(
@@ -92,7 +100,7 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
         of="messages",
         design="request of 10 000 messages, next one",
         sizes=_LENGTHS,
-        judged=10_000,
+        judged=_JUDGED,
         growth="flat",
         bounds=(Bound(2.0, FLOOR),),
         rounds=(15, 60),
@@ -111,7 +119,8 @@ WORKLOADS: tuple[Workload, ...] = (
         of="characters",
         design="tag filter, 4-character deltas",
         sizes=(16 * KIB, 128 * KIB, 2048 * KIB),
-        growth="flat",
+        each=True,
+        growth="linear",
         bounds=(Bound(0.3e-6, CLASS), Bound(1 / 3, streams.PYDANTIC_AI)),
         contenders=_tags(4),
         smoke=(2 * KIB,),
@@ -121,7 +130,8 @@ WORKLOADS: tuple[Workload, ...] = (
         title="tag filter, a delta of 4 KB",
         of="characters",
         sizes=(256 * KIB, 2048 * KIB),
-        growth="flat",
+        each=True,
+        growth="linear",
         contenders=_tags(4 * KIB),
         repeats=5,
         smoke=(16 * KIB,),
@@ -131,7 +141,8 @@ WORKLOADS: tuple[Workload, ...] = (
         title="tag filter, a character of hostile texts",
         of="characters",
         sizes=(2_000, 20_000, 200_000),
-        growth="flat",
+        each=True,
+        growth="linear",
         contenders=(_ours(tags.on_hostile),),
         smoke=(200,),
         rounds=(3, 9),
@@ -214,13 +225,13 @@ WORKLOADS: tuple[Workload, ...] = (
         of="messages",
         design="load 10 000 messages",
         sizes=_LENGTHS,
-        judged=10_000,
+        judged=_JUDGED,
         growth="linear",
         bounds=(Bound(1.4, FLOOR), Bound(0.6, BEST)),
         contenders=(
             _ours(ours.history),
             _floor(floors.load(thinking=True)),
-            *rivals.contenders(rivals.load, largest=_MOST_RIVALS_HOLD),
+            *rivals.contenders(rivals.load, only_at=_JUDGED),
         ),
     ),
     Workload(
@@ -229,13 +240,13 @@ WORKLOADS: tuple[Workload, ...] = (
         of="messages",
         design="load 10 000 messages, stripped",
         sizes=_LENGTHS,
-        judged=10_000,
+        judged=_JUDGED,
         growth="linear",
         bounds=(Bound(1.5, FLOOR), Bound(0.2, BEST)),
         contenders=(
             _ours(ours.history_stripped),
             _floor(floors.load(thinking=False)),
-            *rivals.contenders(rivals.load, largest=_MOST_RIVALS_HOLD),
+            *rivals.contenders(rivals.load, only_at=_JUDGED),
         ),
     ),
     Workload(
@@ -244,13 +255,13 @@ WORKLOADS: tuple[Workload, ...] = (
         of="messages",
         design="context usage, any policy",
         sizes=_LENGTHS,
-        judged=10_000,
+        judged=_JUDGED,
         growth="flat",
         bounds=(Bound(1 / 5_000, RECOUNTING),),
         contenders=(
             _ours(ours.usage),
             _floor(floors.usage),
-            _other(RECOUNTING, floors.recount, 10_000),
+            _other(RECOUNTING, floors.recount, _JUDGED),
         ),
         repeats=4,
     ),
@@ -261,8 +272,9 @@ WORKLOADS: tuple[Workload, ...] = (
         title="an import, a megabyte of lines",
         of="MB",
         sizes=(1, 10, 100),
-        growth="flat",
-        rounds=(2, 5),
+        each=True,
+        growth="linear",
+        rounds=(1, 3),
         contenders=(_ours(bulk.imported), _floor(bulk.bare_import)),
         smoke=(1,),
     ),

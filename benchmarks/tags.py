@@ -51,7 +51,7 @@ def driven(factory: Callable[[], Drive], length: int, *, whole_tags: bool = True
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
         stream = deltas(setting.size, length, whole_tags=whole_tags)
-        go = timed(lambda: factory()(stream), setting.repeats)
+        go = timed(setting, lambda: factory()(stream))
         yield lambda: go() / len(stream)
 
     return prepare
@@ -115,5 +115,5 @@ def on_hostile(setting: Setting) -> Iterator[Sample]:
         for stream in streams:
             ours()(stream)
 
-    go = timed(drive)
+    go = timed(setting, drive)
     yield lambda: go() / characters

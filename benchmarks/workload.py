@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Literal, TypeAlias
 
 Sample: TypeAlias = Callable[[], float]
@@ -35,6 +36,8 @@ class Setting:
     """How many units one go is made of, where a unit is short."""
     templates: Path
     """What contenders of one run share: histories that are made once and copied."""
+    clock: Callable[[], float] = time.perf_counter
+    """What a go is timed by."""
     server: str | None = None
     """A PostgreSQL database of its own, where the workload needs one."""
 
@@ -55,8 +58,8 @@ class Contender:
     name: str
     kind: Kind
     prepare: Prepare
-    largest: int | None = None
-    """The largest size that it is asked for, where more would only take time."""
+    only_at: int | None = None
+    """The one size that it is asked for, where others would only take time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class Workload:
     judged: int | None = None
     """The size at which the bounds hold; the largest where None."""
     growth: Growth | None = None
+    each: bool = False
+    """A figure is one of as many units as the size says; what grows is all of them."""
     unit: Unit = "seconds"
     storage: Literal["memory", "disk"] = "memory"
     server: bool = False
@@ -99,33 +104,61 @@ class Workload:
     """The sizes of a run that only shows that it works."""
 
     @property
+    def clock(self) -> Callable[[], float]:
+        """What waits for a disk or a server is timed by the wall, what only works is not."""
+        waits = self.server or self.storage == "disk"
+        return time.perf_counter if waits else time.process_time
+
+    @property
     def judged_at(self) -> int:
         return self.judged or max(self.sizes)
 
 
-def timed(work: Callable[[], object], repeats: int = 1) -> Sample:
+def timed(setting: Setting, work: Callable[[], object], repeats: int | None = None) -> Sample:
     """Return a sample that does ``work`` so many times and tells what one took."""
+    clock, repeats = setting.clock, repeats or setting.repeats
 
     def sample() -> float:
-        start = time.perf_counter()
+        start = clock()
         for _ in range(repeats):
             work()
-        return (time.perf_counter() - start) / repeats
+        return (clock() - start) / repeats
 
     return sample
 
 
-def timed_clean(work: Callable[[], object]) -> Sample:
+def timed_each(setting: Setting, work: Callable[[], object]) -> Sample:
+    """Return the same for work that waits for a disk: the one in the middle, by its own time.
+
+    A disk that somebody else makes wait is fifty times as slow for one write, and the mean of
+    a few would tell of nothing else.
+    """
+
+    clock = setting.clock
+
+    def sample() -> float:
+        took = []
+        for _ in range(setting.repeats):
+            start = clock()
+            work()
+            took.append(clock() - start)
+        return median(took)
+
+    return sample
+
+
+def timed_clean(setting: Setting, work: Callable[[], object]) -> Sample:
     """Return a sample of work that makes much: what others left behind is cleared before.
 
     What the work returns is let go of after the clock has stopped.
     """
+    clock = setting.clock
 
     def sample() -> float:
         gc.collect()
-        start = time.perf_counter()
+        start = clock()
         made = work()
-        took = time.perf_counter() - start
+        took = clock() - start
         del made
         return took
 

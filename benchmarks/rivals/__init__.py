@@ -1,17 +1,16 @@
 """The rivals that store conversations, each behind the same four verbs.
 
 A rival is opened on a database of its own with the settings that it ships with, and given
-the same words as everybody, in the fewest rows that it allows. Its clock runs inside its
-event loop, so that an asynchronous one does not pay for entering the loop. Which package a
-rival is from, and how it is spoken to, is in the modules beside; none of them is imported
-before it is asked for, and one that is not installed is left out.
+the same words as everybody, in the form in which its own framework hands them over. Its clock
+runs inside its event loop, so that an asynchronous one does not pay for entering the loop.
+Which package a rival is from, and how it is spoken to, is in the modules beside; none of
+them is imported before it is asked for, and one that is not installed is left out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 from typing import Any, Protocol
 
 from benchmarks.conversation import Turn, turns
@@ -91,11 +91,11 @@ def contenders(
     make: Callable[[Rival], Prepare],
     rivals: Sequence[Rival] = STORES,
     *,
-    largest: int | None = None,
+    only_at: int | None = None,
 ) -> tuple[Contender, ...]:
     """Return those of the rivals that are installed, doing one workload."""
     return tuple(
-        Contender(rival.name, "rival", make(rival), largest) for rival in rivals if rival.installed
+        Contender(rival.name, "rival", make(rival), only_at) for rival in rivals if rival.installed
     )
 
 
@@ -133,10 +133,12 @@ def turn(rival: Rival) -> Prepare:
             pool = cycle([history.items(one) for one in turns(_POOL)])
 
             async def several() -> float:
-                start = time.perf_counter()
+                took = []
                 for _ in range(setting.repeats):
+                    start = setting.clock()
                     await history.add(next(pool))
-                return (time.perf_counter() - start) / setting.repeats
+                    took.append(setting.clock() - start)
+                return median(took)
 
             yield lambda: runner.run(several())
 
@@ -158,9 +160,9 @@ def _loading(rival: Rival, then: Callable[[Any], object]) -> Prepare:
         with _opened(rival, setting) as (runner, history):
 
             async def once() -> float:
-                start = time.perf_counter()
+                start = setting.clock()
                 made = then(await history.load())
-                took = time.perf_counter() - start
+                took = setting.clock() - start
                 del made
                 return took
 
@@ -186,9 +188,9 @@ def writers(rival: Rival) -> Prepare:
                     await history.add(items[n % len(items)])
 
             async def together() -> float:
-                start = time.perf_counter()
+                start = setting.clock()
                 await asyncio.gather(*map(write, histories))
-                return (time.perf_counter() - start) / (setting.size * WRITERS)
+                return (setting.clock() - start) / (setting.size * WRITERS)
 
             yield lambda: runner.run(together())
             for history in histories:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from benchmarks.conversation import Turn, plain
+from benchmarks.conversation import Turn
+from benchmarks.rivals import agents_items
 
 
 class _History:
@@ -14,7 +15,7 @@ class _History:
         self._session: Any = import_module("agents").SQLiteSession(session, at)
 
     def items(self, turn: Turn) -> Sequence[Any]:
-        return plain(turn)
+        return agents_items.items(turn)
 
     async def add(self, items: Sequence[Any]) -> None:
         await self._session.add_items(items)

@@ -24,7 +24,11 @@ class _History:
             self._messages.AIMessage(
                 turn.answered,
                 additional_kwargs={"reasoning_content": turn.thought},
-                response_metadata={"model": MODEL, "finish_reason": "stop", "usage": USAGE},
+                response_metadata={
+                    "token_usage": USAGE,
+                    "model_name": MODEL,
+                    "finish_reason": "stop",
+                },
             ),
         ]
 

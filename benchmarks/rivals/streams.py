@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -32,9 +34,18 @@ def pydantic_ai() -> Drive:
     return drive
 
 
+@cache
+def _litellm() -> Any:
+    """Return the module, kept from asking the network for prices and from advising."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    module: Any = import_module("litellm")
+    module.suppress_debug_info = True
+    return module
+
+
 def litellm(stream: list[Any]) -> None:
     """Its wrapper turns each chunk into its own object; then it puts the list together."""
-    module = import_module("litellm")
+    module = _litellm()
     logging = import_module("litellm.litellm_core_utils.litellm_logging").Logging
     wrapper = module.CustomStreamWrapper(
         completion_stream=iter(stream),
@@ -56,5 +67,5 @@ def litellm(stream: list[Any]) -> None:
 @contextmanager
 def counting(setting: Setting) -> Iterator[Sample]:
     """LiteLLM's count of a text."""
-    count, text = import_module("litellm").token_counter, prose(setting.size)
-    yield timed(lambda: count(model="gpt-4o", text=text), setting.repeats)
+    count, text = _litellm().token_counter, prose(setting.size)
+    yield timed(setting, lambda: count(model="gpt-4o", text=text))
