@@ -449,6 +449,21 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
     (lines_with({**SAID, "position": 2}), 3, "position: is not 1"),
     (lines_with({**SAID, "branch": 2}), 3, "branch: has no line"),
     (lines_with({**SAID, "batch": 2}), 3, "repeat, batch"),
+    (lines_with({**SAID, "repeat": "a" * 32, "batch": 0}), 3, "batch"),
+    (
+        lines_with(
+            {**SAID, "repeat": "a" * 32, "batch": 3}, SAID, {"type": "session_end", "messages": 2}
+        ),
+        3,
+        "covers messages that did not come",
+    ),
+    (
+        lines_with(
+            {**SAID, "repeat": "a" * 32, "batch": 2}, {**SAID, "repeat": "b" * 32, "batch": 1}
+        ),
+        4,
+        "among the messages of another",
+    ),
     (lines_with({**SAID, "counts": {"thinking": [1]}}), 3, "one number for each thinking"),
     (lines_with({**SAID, "message": {"role": "secret"}}), 3, "role"),
     (lines_with({**SAID, "message": {"role": "user", "status": "streaming"}}), 3, "streaming"),

@@ -61,6 +61,8 @@ class _Current:
     next: dict[int, int] = field(default_factory=lambda: {1: 1})
     """Of each branch, the position that its next line has."""
     messages: int = 0
+    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Of each branch, how far its last idempotency key reaches, and the line that says so."""
     branch: int = 1
     """That of the messages waiting."""
     waiting: list[_Item] = field(default_factory=list)
@@ -158,6 +160,10 @@ class Intake:
             raise UsageError(f"position: is not {position}, which follows")
         if (line.repeat is None) != (line.batch is None):
             raise UsageError("repeat, batch: one is there without the other")
+        if line.batch is not None:
+            if position <= current.batches.get(line.branch, (0, 0))[0]:
+                raise UsageError("repeat: stands among the messages of another one")
+            current.batches[line.branch] = (position + line.batch - 1, self.number)
         message, counts = self._counted(line.message, line.counts, current)
         if message.status == "erased" and message != Message(role=message.role, status="erased"):
             raise UsageError("message: is erased and still says something")
@@ -290,11 +296,18 @@ class Intake:
             elif line.messages != current.messages:
                 raise UsageError(f"messages: {line.messages} were to come, {current.messages} did")
             else:
+                self._check_batches(current)
                 self._finish(current)
         if self.skipping:
             self.done = replace(self.done, skipped=(*self.done.skipped, current.line.id))
         self.current, self.skipping = None, False
         self.sessions += 1
+
+    def _check_batches(self, current: _Current) -> None:
+        for branch, (last, number) in current.batches.items():
+            if last >= current.next[branch]:
+                self.number = number
+                raise UsageError("batch: covers messages that did not come")
 
     def _finish(self, current: _Current) -> None:
         self.ledger._write(
