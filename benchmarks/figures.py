@@ -21,6 +21,8 @@ LINEAR = 1.10
 """The exponent that still counts as linear: caches and memory bend a straight line."""
 FLAT = 0.10
 """The exponent that still counts as flat: ten times as long costs a quarter more at most."""
+NARROWLY = 0.30
+"""By how much noise alone can bend a growth: a step of ten that came out twice as slow."""
 CLASS = 1.5
 """A class of time is met by what takes up to this much of its figure: machines differ."""
 
@@ -62,8 +64,12 @@ def best(rivals: Mapping[str, Sequence[float]]) -> str | None:
 
 
 def verdict(measured: Spread, at_most: float) -> Verdict:
-    """Judge a ratio, unless it is too wide to tell of anything but the machine."""
-    if measured.width > NOISY:
+    """Judge a ratio, unless it is too wide to tell of anything but the machine.
+
+    Even then it is judged where the nearer quartile is twice the bound, or half of it.
+    """
+    clear = measured.low > 2 * at_most or measured.high < at_most / 2
+    if measured.width > NOISY and not clear:
         return "noisy"
     return "green" if measured.median <= at_most else "red"
 
@@ -90,8 +96,8 @@ def growth(ours: Mapping[int, Spread], floor: Mapping[int, Spread], at_most: flo
 
     What grows is the quickest go at each size, which noise touches least. Where the floor
     itself grows faster on this machine (its caches are full), ours may grow as fast as that;
-    but nothing that has to be flat may. Noisy is a growth that is missed by figures that are
-    too wide to tell.
+    but nothing that has to be flat may. Noisy is a growth that is narrowly missed by figures
+    that are too wide to tell.
     """
     mine = quickest(ours)
     slopes = [slope for slope in (exponent(mine), last_exponent(mine)) if slope is not None]
@@ -101,7 +107,8 @@ def growth(ours: Mapping[int, Spread], floor: Mapping[int, Spread], at_most: flo
     allowed = at_most if bent is None else max(at_most, bent + 0.05)
     if max(slopes) <= allowed:
         return "green"
-    return "noisy" if any(one.width > NOISY for one in ours.values()) else "red"
+    narrowly = max(slopes) <= allowed + NARROWLY
+    return "noisy" if narrowly and any(one.width > NOISY for one in ours.values()) else "red"
 
 
 def quickest(by_size: Mapping[int, Spread]) -> dict[int, float]:

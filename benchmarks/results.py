@@ -135,7 +135,12 @@ def merged(path: Path, machine: Mapping[str, Any], rows: Iterable[Row]) -> dict[
     old = read(path)
     by_name = {row["name"]: row for row in old.get("rows", [])} if old else {}
     by_name |= {row["name"]: row for row in rows}
-    return {"version": VERSION, "machine": dict(machine), "rows": list(by_name.values())}
+    known = {name: value for name, value in machine.items() if value is not None}
+    return {
+        "version": VERSION,
+        "machine": {**machine, **old.get("machine", {}), **known},
+        "rows": list(by_name.values()),
+    }
 
 
 def as_text(found: Mapping[str, Any]) -> str:
