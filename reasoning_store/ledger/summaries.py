@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
-from reasoning_store.ledger.values import OwnThinking, State, StoredRow
+from reasoning_store.ledger.values import OwnThinking, SentRow, SessionRow, State, StoredRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +85,13 @@ class UsageRows:
     lineage: State
     """The same head with every message and no summary."""
     in_force: tuple[SummaryRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """All that a count for the next request asks for, as it was at one moment."""
+
+    session: SessionRow
+    usage: UsageRows
+    sent: SentRow | None
+    """What the last recorded reply was sent; None too where it was not asked for."""

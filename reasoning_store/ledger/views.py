@@ -15,11 +15,11 @@ from sqlalchemy import Connection, bindparam, select
 
 from reasoning_store.blocks import Origin
 from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger import branches, carried, compactions, interning, reading
+from reasoning_store.ledger import branches, carried, compactions, interning, reading, sessions
 from reasoning_store.ledger.carried import origin_of, own_thinking
 from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.summaries import SummaryRange, UsageRows, ViewRow
+from reasoning_store.ledger.summaries import Outlook, SummaryRange, UsageRows, ViewRow
 from reasoning_store.ledger.tables import bodies, messages
 from reasoning_store.ledger.values import BranchRow, Segment, SentRow, State, StoredRow
 
@@ -118,8 +118,28 @@ def _position(row: ViewRow) -> int:
     return row.position
 
 
+def outlook(
+    connection: Connection, owner: str, session_id: str, branch: int, at: int | None, *, sent: bool
+) -> Outlook:
+    """Return all that a count for the next request asks for, read at one moment.
+
+    ``sent``: what the last recorded reply was sent too.
+    """
+    row = sessions.get(connection, owner, session_id)
+    found, counted = _usage(connection, row.key, branch, at)
+    position = counted.lineage.last_sent if sent else None
+    last = None if position is None else _sent_at(connection, row.key, found, position)
+    return Outlook(row, counted, last)
+
+
 def usage(connection: Connection, key: int, branch: int, at: int | None) -> UsageRows:
     """Return what a count of any policy needs, in a number of reads that length cannot move."""
+    return _usage(connection, key, branch, at)[1]
+
+
+def _usage(
+    connection: Connection, key: int, branch: int, at: int | None
+) -> tuple[BranchRow, UsageRows]:
     found, encoding, next_compaction = branches.look(connection, key, branch)
     lineage = state_at(connection, key, found, at)
     ranges: Sequence[SummaryRange] = ()
@@ -146,7 +166,7 @@ def usage(connection: Connection, key: int, branch: int, at: int | None) -> Usag
     if last is not None:
         state, has_call = states[last]
         own = own_thinking(states[last - 1][0], state, has_call=has_call)
-    return UsageRows(
+    return found, UsageRows(
         head=head,
         before_turn=carried.view_of(states[turn][0], gone),
         last_thinking=own,
@@ -166,8 +186,10 @@ def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> 
     """Return the last reply at or before ``at`` that was recorded, with its request."""
     found, _ = branches.get(connection, key, branch)
     position = state_at(connection, key, found, at).last_sent
-    if position is None:
-        return None
+    return None if position is None else _sent_at(connection, key, found, position)
+
+
+def _sent_at(connection: Connection, key: int, found: BranchRow, position: int) -> SentRow:
     number = branches.place(found, position).branch
     row = _SENT.row(connection, {"key": key, "branch": number, "position": position})
     if row is None or row[1] is None:

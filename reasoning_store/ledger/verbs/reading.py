@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reasoning_store.ledger import branches, columns, paging, reading, views
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.summaries import UsageRows
+from reasoning_store.ledger.summaries import Outlook, UsageRows
 from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow
 
 
@@ -77,6 +77,14 @@ class ReadingVerbs(Opened):
     def states(self, session_key: int, branch: int, at: int | None = None) -> UsageRows:
         """Return what a count of any policy needs at the head, or at an earlier position."""
         return self._read(lambda connection: views.usage(connection, session_key, branch, at))
+
+    def outlook(
+        self, owner: str, id: str, branch: int, at: int | None = None, *, sent: bool = True
+    ) -> Outlook:
+        """Return a session, what its next request needs to be counted, and the last sent."""
+        return self._read(
+            lambda connection: views.outlook(connection, owner, id, branch, at, sent=sent)
+        )
 
     def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:
         """Return the last recorded reply's request, at the head or at an earlier position."""
