@@ -18,6 +18,7 @@ from reasoning_store.blocks import Origin
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import branches, interning
 from reasoning_store.ledger.carried import NOTHING, running, state_of
+from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.rows import Page, state, stored_rows
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
@@ -88,6 +89,7 @@ def _params(key: int, segment: Segment) -> dict[str, Any]:
     return {"key": key, "branch": segment.branch, "first": segment.first, "last": segment.last}
 
 
+@uncollected
 def of_segments(
     connection: Connection, key: int, segments: Sequence[Segment], *, thinking: bool
 ) -> list[StoredRow]:
