@@ -273,6 +273,5 @@ def append_in_spite_of_all(tell: Pipe, url: str, writer: str, turns: int) -> Non
                         idempotency_key=f"{writer} {number}",
                     )
                 except rs.StoreBusy:
-                    tell.send(("again", number))
                     time.sleep(0.05)
             tell.send(("stored", number, [item.position for item in stored]))
