@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from threading import Lock
 
 from reasoning_store.blocks import Block, MediaBlock, Message, ThinkingBlock
@@ -138,24 +139,51 @@ def _with_stubs(message: Message, shapes: Iterable[Shape]) -> Message:
     blocks: list[Block] = list(message.blocks)
     for shape in shapes:
         blocks.insert(shape.place, _stub(shape))
-    return replace(message, blocks=tuple(blocks))
+    return Message(
+        role=message.role,
+        blocks=tuple(blocks),
+        status=message.status,
+        origin=message.origin,
+        usage=message.usage,
+        finish_reason=message.finish_reason,
+        metadata=message.metadata,
+    )
 
 
 def _stub(shape: Shape) -> ThinkingBlock:
+    kind = (shape.signed, shape.encrypted, shape.redacted, shape.interrupted, shape.hidden)
+    return _stub_of(shape.source_field, shape.readable, *kind)
+
+
+# There are few kinds, and nothing tells one block that was not read from another.
+@lru_cache(maxsize=1024)
+def _stub_of(
+    source_field: str | None,
+    readable: bool,
+    signed: bool,
+    encrypted: bool,
+    redacted: bool,
+    interrupted: bool,
+    hidden: bool,
+) -> ThinkingBlock:
     return ThinkingBlock(
-        thought=_UNREAD if shape.readable else "",
-        source_field=shape.source_field,
-        is_hidden=shape.hidden,
-        signature=_UNREAD if shape.signed else None,
-        encrypted=_UNREAD if shape.encrypted else None,
-        redacted=shape.redacted,
-        interrupted=shape.interrupted,
+        thought=_UNREAD if readable else "",
+        source_field=source_field,
+        is_hidden=hidden,
+        signature=_UNREAD if signed else None,
+        encrypted=_UNREAD if encrypted else None,
+        redacted=redacted,
+        interrupted=interrupted,
     )
 
 
 def _weight(row: ViewRow) -> int:
-    media = sum(
-        len(block.data or b"") for block in row.message.blocks if isinstance(block, MediaBlock)
-    )
     counts = row.counts
-    return _A_MESSAGE + _A_TOKEN * (counts.visible + sum(counts.thinking)) + media
+    tokens = counts.visible
+    for thought in counts.thinking:
+        tokens += thought
+    weight = _A_MESSAGE + _A_TOKEN * tokens
+    for block in row.message.blocks:
+        if type(block) is MediaBlock and block.data is not None:
+            weight += len(block.data)
+    return weight

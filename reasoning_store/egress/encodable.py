@@ -34,16 +34,13 @@ def is_encodable(text: str) -> bool:
 
 def needs_mending(block: Block) -> bool:
     """Whether anything in a block cannot be sent."""
-    if isinstance(block, TextBlock) and block.provider_metadata is None:
-        return not is_encodable(block.text)
-    if isinstance(block, ThinkingBlock) and block.provider_metadata is None:
-        texts = (block.thought, block.source_field, block.signature, block.encrypted)
-        return not all(is_encodable(text) for text in texts if text)
     return mended_block(block) is not block
 
 
 def mended_block(block: _Block) -> _Block:
     """Return a block that can be sent: this one, or one with other strings."""
+    if _is_plain(block):
+        return block
     changed = {}
     for item in fields(block):
         value = getattr(block, item.name)
@@ -51,6 +48,16 @@ def mended_block(block: _Block) -> _Block:
         if other is not value:
             changed[item.name] = other
     return replace(block, **changed) if changed else block
+
+
+def _is_plain(block: Block) -> bool:
+    """Whether a block is nothing but texts that can be sent, as nearly all are."""
+    if isinstance(block, TextBlock) and block.provider_metadata is None:
+        return is_encodable(block.text)
+    if isinstance(block, ThinkingBlock) and block.provider_metadata is None:
+        texts = (block.thought, block.source_field, block.signature, block.encrypted)
+        return all([is_encodable(text) for text in texts if text])
+    return False
 
 
 def mended(value: _Value) -> _Value:

@@ -222,8 +222,16 @@ def _without_foreign(block: Block) -> Block:
     if isinstance(block, ThinkingBlock):
         if block.source_field is None and block.provider_metadata is None:
             return block
-        # Its words are anybody's; the field they came in was another provider's.
-        return replace(block, source_field=None, provider_metadata=None)
+        # Its words are anybody's; the field they came in was another provider's. There may be
+        # many of them, and ``replace`` costs three times as much.
+        return ThinkingBlock(
+            thought=block.thought,
+            is_hidden=block.is_hidden,
+            signature=block.signature,
+            encrypted=block.encrypted,
+            redacted=block.redacted,
+            interrupted=block.interrupted,
+        )
     return block if block.provider_metadata is None else replace(block, provider_metadata=None)
 
 
