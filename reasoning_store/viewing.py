@@ -131,14 +131,14 @@ def _extended(view: View, rows: Sequence[ViewRow]) -> View:
 def _viewed(row: ViewRow) -> Viewed:
     if isinstance(row, CompactionRow):
         return Viewed(row.message, row.counts, row.position, summary=True)
-    message = row.message if not row.marks else _with_stubs(row.message, row.shapes)
+    message = row.message if not row.marks else _with_stubs(row.message, row.marks)
     return Viewed(message, row.counts, row.position)
 
 
-def _with_stubs(message: Message, shapes: Iterable[Shape]) -> Message:
+def _with_stubs(message: Message, marks: Iterable[tuple[int, int, int, str | None]]) -> Message:
     blocks: list[Block] = list(message.blocks)
-    for shape in shapes:
-        blocks.insert(shape.place, _stub(shape))
+    for place, _, flags, source_field in marks:
+        blocks.insert(place, _stub(flags, source_field))
     return Message(
         role=message.role,
         blocks=tuple(blocks),
@@ -150,30 +150,18 @@ def _with_stubs(message: Message, shapes: Iterable[Shape]) -> Message:
     )
 
 
-def _stub(shape: Shape) -> ThinkingBlock:
-    kind = (shape.signed, shape.encrypted, shape.redacted, shape.interrupted, shape.hidden)
-    return _stub_of(shape.source_field, shape.readable, *kind)
-
-
 # There are few kinds, and nothing tells one block that was not read from another.
 @lru_cache(maxsize=1024)
-def _stub_of(
-    source_field: str | None,
-    readable: bool,
-    signed: bool,
-    encrypted: bool,
-    redacted: bool,
-    interrupted: bool,
-    hidden: bool,
-) -> ThinkingBlock:
+def _stub(flags: int, source_field: str | None) -> ThinkingBlock:
+    shape = Shape.of(0, 0, flags, source_field)
     return ThinkingBlock(
-        thought=_UNREAD if readable else "",
+        thought=_UNREAD if shape.readable else "",
         source_field=source_field,
-        is_hidden=hidden,
-        signature=_UNREAD if signed else None,
-        encrypted=_UNREAD if encrypted else None,
-        redacted=redacted,
-        interrupted=interrupted,
+        is_hidden=shape.hidden,
+        signature=_UNREAD if shape.signed else None,
+        encrypted=_UNREAD if shape.encrypted else None,
+        redacted=shape.redacted,
+        interrupted=shape.interrupted,
     )
 
 

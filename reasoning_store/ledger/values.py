@@ -49,6 +49,11 @@ class Shape:
     readable: bool = False
     """The thought is not empty."""
 
+    @classmethod
+    def of(cls, place: int, tokens: int, flags: int, source_field: str | None) -> Shape:
+        """Return what a stored mark says."""
+        return cls(place, tokens, source_field, *[bool(flags >> bit & 1) for bit in range(6)])
+
     @property
     def opaque(self) -> bool:
         return self.signed or self.encrypted or self.redacted
@@ -76,10 +81,7 @@ class StoredRow:
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """What the thinking blocks are that were not read."""
-        return tuple(
-            Shape(place, tokens, source_field, *(bool(flags >> bit & 1) for bit in range(6)))
-            for place, tokens, flags, source_field in self.marks or ()
-        )
+        return tuple(Shape.of(*mark) for mark in self.marks or ())
 
 
 @dataclass(frozen=True, slots=True)
