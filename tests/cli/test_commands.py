@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import reasoning_store as rs
-from tests.cli.conftest import Run
+from reasoning_store.cli.tour import TURNS
+from tests.cli.conftest import Here, Run
 from tests.egress.histories import TWO_TURNS
 
 
@@ -52,11 +54,50 @@ def test_the_demo_fits_eighty_columns_and_has_no_colour_in_a_pipe(run: Run) -> N
     assert [line for line in lines if "\x1b" in line] == []
 
 
-def test_the_clean_answer_of_the_demo_holds_no_delimiter(run: Run) -> None:
-    """Seed 000, as a newcomer sees it."""
-    (answer, *_) = [line for line in run("demo").stdout.splitlines() if line.startswith("answer")]
+def test_no_answer_of_the_demo_holds_a_delimiter(run: Run) -> None:
+    """Seed 000, as a newcomer sees it: five streams, five clean answers."""
+    answers = [line for line in run("demo").stdout.splitlines() if line.startswith("answer")]
 
-    assert "think" not in answer
+    assert len(answers) == 5
+    assert [line for line in answers if "think" in line] == []
+
+
+def test_the_demo_tells_what_it_did_to_each_stream(run: Run) -> None:
+    """Split tags, a stray close, a copy of the thought, a signature."""
+    stored = [line for line in run("demo").stdout.splitlines() if line.startswith("stored")]
+
+    assert [" ".join(line.split()[1:]) for line in stored] == [
+        "without 2 delimiters",
+        "without 1 delimiter",
+        "without 2 delimiters, the thought once",
+        "with the signature, which goes back only to who made it",
+        "4 thoughts, whatever is sent",
+    ]
+
+
+def test_the_setting_that_the_demo_changes_takes_effect(run: Run) -> None:
+    """The same store, another request; and it is the one that the matrix foretold."""
+    out = run("demo").stdout
+    before, after = re.findall(r"^usage +(\d+)/212000", out, re.MULTILINE)
+
+    assert int(before) < int(after)
+    assert re.search(rf"^ +yes +none +{after} ", out, re.MULTILINE)
+
+
+def test_the_demo_decides_about_compression(run: Run) -> None:
+    """What to do, why, and what the request would then count."""
+    out = run("demo").stdout
+
+    assert "decision  summarize (over_limit)" in out
+    assert "step      strip: frees " in out
+
+
+@pytest.mark.parametrize("name", [turn.stream for turn in TURNS])
+def test_a_bundled_stream_says_the_same_however_it_is_cut(here: Here, name: str) -> None:
+    """They are held to what everybody's streams are."""
+    stream = files("reasoning_store.cli").joinpath("streams", f"{name}.jsonl")
+
+    assert here(f"replay '{stream}' --seed 7").code == 0
 
 
 def test_sessions_are_listed(run: Run, chat: str) -> None:
