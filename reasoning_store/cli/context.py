@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reasoning_store.cli import options
+from reasoning_store.cli import differing, options
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import Where, a_request, on_a_branch
 from reasoning_store.cli.output import Page, answer, warn
@@ -118,12 +117,10 @@ def _explain(page: Page, request: Request) -> None:
 def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> None:
     difference = other.tokens.effective - now.tokens.effective
     lines = list(
-        difflib.unified_diff(
+        differing.unified(
             json_text(now.body).splitlines(),
             json_text(other.body).splitlines(),
-            "now",
-            ", ".join(changes),
-            lineterm="",
+            ("now", ", ".join(changes)),
         )
     )
 
