@@ -20,10 +20,10 @@ from reasoning_store.blocks import Origin
 from reasoning_store.egress import building
 from reasoning_store.egress import request as _request
 from reasoning_store.egress.building import Remembered
+from reasoning_store.egress.given import fixed
 from reasoning_store.egress.policy import Place
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Target, Viewed, decide, target
-from reasoning_store.egress.tokens import fixed_tokens
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.egress.what_if import WhatIf, what_if
 from reasoning_store.ledger.carried import field_of, origin_of
@@ -111,7 +111,7 @@ class Sending:
             makers(carried),
             self._policy(settings).settings,
             self._target(provider, model, api, base_url),
-            fixed=fixed_tokens(system, tools, self._workings.counter(carried.encoding)),
+            fixed=fixed(system, tools, self._workings.counter(carried.encoding)),
             encoding=carried.encoding,
             limit=limit,
         )

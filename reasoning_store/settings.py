@@ -218,8 +218,11 @@ def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
     """Make the message of ERR-001 out of what pydantic found."""
     name = _FIELDS.get(place, place)
     if wrong.get("type") in ("extra_forbidden", "invalid_key"):
-        near = difflib.get_close_matches(place, [*KEYS, *_FIELDS.values()], n=1)
-        did_you_mean = f"did you mean {near[0]}?" if near else f"the keys are: {', '.join(KEYS)}"
+        if name in KEY_OF:
+            both = f"{KEY_OF[name]} is set twice, by both its names"
+            return SettingError(both, key=KEY_OF[name], hint="leave one of them out")
+        meant = _meant(place)
+        did_you_mean = f"did you mean {meant}?" if meant else f"the keys are: {', '.join(KEYS)}"
         return SettingError(f"unknown setting {place!r}; {did_you_mean}", key=place)
     key = KEY_OF.get(name, place)
     if name == "budget_tokens":
@@ -234,6 +237,19 @@ def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
         key=key,
         hint="the current value stays",
     )
+
+
+def _meant(key: str) -> str | None:
+    """Return the key that somebody probably meant, with or without its prefix."""
+
+    def plain(word: str) -> str:
+        return word.removeprefix(PREFIX).replace("_", "").lower()
+
+    names = {plain(name): name for name in KEYS}
+    written = plain(key)
+    begun = [name for name in names if len(written) > 2 and name.startswith(written)]
+    near = begun or difflib.get_close_matches(written, names, n=1)
+    return names[near[0]] if near else None
 
 
 def _word(value: Any) -> str:

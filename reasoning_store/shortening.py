@@ -20,7 +20,7 @@ from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
 from reasoning_store.egress.cuts import Course, InForce, Range, closed_tokens
-from reasoning_store.egress.tokens import fixed_tokens
+from reasoning_store.egress.given import fixed
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger.summaries import Basis, UsageRows
@@ -84,12 +84,12 @@ class Shortening(Sending):
         )
         carried = ledger.states(key, self._branch)
         to = self._target(provider, model, api, base_url)
-        fixed = fixed_tokens(system, tools, self._workings.counter(carried.encoding))
+        beside = fixed(system, tools, self._workings.counter(carried.encoding))
         states = _States(self, carried.lineage)
 
         def counting(chosen: ReasoningSettings) -> tuple[Counting, ContextUsage]:
             counted = usage(
-                carried, made_by, chosen, to, fixed=fixed, encoding=carried.encoding, limit=limit
+                carried, made_by, chosen, to, fixed=beside, encoding=carried.encoding, limit=limit
             )
 
             def upto(position: int) -> int:

@@ -3,13 +3,16 @@
 It is never stored. What cannot be sent is refused by its place, or mended as everything
 else is; it counts as it was given, and its digest tells two requests apart.
 
+Whoever counts it checks it, too: a count of what cannot be sent is no count.
+
 It knows the forms that an application gives. It must not know a protocol's or a message.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +24,7 @@ from reasoning_store.egress.tokens import fixed_tokens
 from reasoning_store.egress.verdicts import Target, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.tokenizers import Counter
-from reasoning_store.wire import registry
+from reasoning_store.wire import neutral, registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class Given:
                 f"extra cannot set {', '.join(owned)}: the request is built from the conversation",
                 hint="pass model=, system= or tools=, or change the history",
             )
-        _check_system(system)
-        _check_tools(tools)
+        _check_json("extra", laid_over)
+        counted = fixed(system, tools, counter)
         parts = (system, tools, laid_over)
         whole = encodable.mended(parts)
         return cls(
@@ -62,39 +65,109 @@ class Given:
             tools=whole[1],
             extra=whole[2],
             digest=digest(system, tools),
-            fixed=fixed_tokens(system, tools, counter),
+            fixed=counted,
             encoding=counter.encoding,
             warnings=() if whole is parts else (HALF_CHARACTER,),
         )
 
 
+def fixed(
+    system: Any, tools: Sequence[Mapping[str, Any]] | None, counter: Counter
+) -> tuple[int, Exactness]:
+    """Return what system and tools count that can be sent."""
+    _check(system, tools)
+    return fixed_tokens(system, tools, counter)
+
+
 def digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
     """Return what tells one request's system and tools from another's."""
+    _check(system, tools)
     text = codec.dumps([system, list(tools or ())])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def _check(system: Any, tools: Any) -> None:
+    _check_system(system)
+    _check_tools(tools)
+
+
 def _check_system(system: Any) -> None:
     """Refuse what is neither a text nor of any protocol's form."""
-    if system is None or isinstance(system, str | Mapping):
+    if system is None or isinstance(system, str):
         return
-    if not isinstance(system, Sequence):
-        raise UsageError(
-            f"system is a text, a mapping or a list of them, not {type(system).__name__}"
-        )
-    for place, part in enumerate(system):
-        if not isinstance(part, str | Mapping):
-            raise UsageError(f"system[{place}] is a text or a mapping, not {type(part).__name__}")
+    if not isinstance(system, Mapping):
+        if not isinstance(system, list | tuple):
+            raise UsageError(
+                f"system is a text, a mapping or a list of them, not {type(system).__name__}"
+            )
+        for place, part in enumerate(system):
+            if not isinstance(part, str | Mapping):
+                raise UsageError(
+                    f"system[{place}] is a text or a mapping, not {type(part).__name__}"
+                )
+        if len({isinstance(part, str) for part in system}) > 1:
+            raise UsageError(
+                "system is a list of texts or of the protocol's own parts, not of both",
+                hint="write each text as such a part",
+            )
+    _check_json("system", system)
 
 
 def _check_tools(tools: Any) -> None:
-    if tools is not None and (isinstance(tools, Mapping | str) or not isinstance(tools, Sequence)):
+    if tools is None:
+        return
+    if not isinstance(tools, list | tuple):
         raise UsageError(
             f"tools is a list of mappings, not {type(tools).__name__}",
             hint="put a single tool into a list",
         )
-    for place, tool in enumerate(tools or ()):
-        _mapping(f"tools[{place}]", tool)
+    for place, tool in enumerate(tools):
+        if not isinstance(tool, Mapping):
+            raise UsageError(f"tools[{place}] is a mapping, not {type(tool).__name__}")
+        if wrong := neutral.wrong_with(tool):
+            raise UsageError(
+                f"tools[{place}]{wrong}",
+                hint='e.g. {"name": "look_up", "description": "...", "parameters": {...}}',
+            )
+    _check_json("tools", tools)
+
+
+def _check_json(name: str, value: Any) -> None:
+    """Refuse what JSON has no way to say, by its place and not by what it is."""
+    try:
+        wrong = _not_json(value)
+    except RecursionError:
+        wrong = ("", "too deep to be written as JSON")
+    if wrong is not None:
+        raise UsageError(
+            f"{name}{wrong[0]} is {wrong[1]}",
+            hint="use strings, finite numbers, booleans, None, lists and dicts with such keys",
+        )
+
+
+_PLAIN = (str, bool, int, type(None))
+
+
+def _not_json(value: Any) -> tuple[str, str] | None:
+    """Return where something is not JSON, and what it is instead."""
+    if isinstance(value, _PLAIN):
+        return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ("", "a number that JSON does not have")
+    inside: Iterable[tuple[Any, Any]]
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                return "", f"a mapping with a key that is no string but {type(key).__name__}"
+        inside = value.items()
+    elif isinstance(value, list | tuple):
+        inside = enumerate(value)
+    else:
+        return "", f"not JSON but {type(value).__name__}"
+    for at, item in inside:
+        if (wrong := _not_json(item)) is not None:
+            return f"[{at!r}]{wrong[0]}", wrong[1]
+    return None
 
 
 def _mapping(name: str, value: Any) -> Mapping[str, Any]:

@@ -8,16 +8,17 @@ both come from the same selection. It must not know SQL, a clock or an environme
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pydantic import PrivateAttr
 
 from reasoning_store.egress import building
 from reasoning_store.egress.building import Key, Made, Remembered
-from reasoning_store.egress.given import Given
+from reasoning_store.egress.given import Given, fixed
 from reasoning_store.egress.given import digest as digest
-from reasoning_store.egress.tokens import TokenCount, fixed_tokens, total
+from reasoning_store.egress.tokens import TokenCount, total
 from reasoning_store.egress.verdicts import Selection, Target, Verdict, Viewed, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import KEY_OF, Layer, Policy, ReasoningSettings, Resolved
@@ -45,7 +46,7 @@ class RequestSettings(ReasoningSettings):
         return Resolved(self.by_key()[key], self._layers.get(key, "default"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """A request that can be sent, and why it is what it is.
 
@@ -54,7 +55,6 @@ class Request:
     """
 
     body: dict[str, Any]
-    kwargs: dict[str, Any]
     tokens: TokenCount
     verdicts: tuple[Verdict, ...]
     warnings: tuple[Warning, ...]
@@ -64,6 +64,17 @@ class Request:
     """Of system and tools, which are not stored: tells whether they were the same."""
     cache_break: int | None = None
     """The first rendered message that is not the earlier request's; ``None`` without one."""
+    beside: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What the SDK's call takes beside the body: a model that stands in the address."""
+
+    @cached_property
+    def kwargs(self) -> dict[str, Any]:
+        """The body as arguments of the official SDK's call.
+
+        Made when they are asked for: some SDKs want every message in another form.
+        """
+        writer = registry.writer(self.target.contract.api)
+        return {**writer.sdk_arguments(self.body), **self.beside}
 
 
 def build(
@@ -120,7 +131,6 @@ def _request(
     *,
     copies: bool,
 ) -> Request:
-    writer = registry.writer(to.contract.api)
     selecting = made.selecting
     asked, held = _asked(policy, selecting.open_reasoning, to)
     written = made.page.finish(
@@ -140,7 +150,6 @@ def _request(
     )
     return Request(
         body=body,
-        kwargs={**writer.sdk_arguments(body), **written.beside},
         tokens=TokenCount(
             effective=made.raw - made.withheld + given.fixed[0],
             raw=made.raw + given.fixed[0],
@@ -154,6 +163,7 @@ def _request(
         target=to,
         digest=given.digest,
         cache_break=_cache_break(body, made, to, given.digest, previous),
+        beside=written.beside,
     )
 
 
@@ -169,7 +179,7 @@ def count(
     return total(
         (item.counts for item in view),
         sum(verdict.tokens for verdict in selection.verdicts if not verdict.kept),
-        fixed_tokens(system, tools, counter),
+        fixed(system, tools, counter),
         counter.encoding,
     )
 

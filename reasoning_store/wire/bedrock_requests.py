@@ -264,6 +264,7 @@ _BLOBS: Final[Mapping[str, tuple[str, ...]]] = {
     "guardContent": ("image", "source", "bytes"),
 }
 """Where bytes stand in a content block."""
+_HAVE_BYTES: Final = frozenset({*_BLOBS, "toolResult"})
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,7 +279,10 @@ def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _with_bytes(part: Mapping[str, Any]) -> Part:
+def _with_bytes(part: Part) -> Part:
+    """Return a part with bytes where the SDK takes bytes: itself, where it has none."""
+    if _HAVE_BYTES.isdisjoint(part):
+        return part
     out = dict(part)
     for kind, value in part.items():
         if kind in _BLOBS and isinstance(value, Mapping):

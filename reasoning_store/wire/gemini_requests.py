@@ -215,12 +215,7 @@ _SPELT_ALIKE: Final = frozenset({"text", "thought", _SIGNATURE, "functionCall", 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same request as keyword arguments of the SDK's ``generate_content``."""
-    out: dict[str, Any] = {
-        "contents": [
-            {**content, "parts": [_for_sdk(part) for part in content["parts"]]}
-            for content in body["contents"]
-        ]
-    }
+    out: dict[str, Any] = {"contents": [*map(_said_to_sdk, body["contents"])]}
     if exact := _beyond_arguments(body):
         out["config"] = {"http_options": {"extra_body": exact}}
     return out
@@ -235,12 +230,19 @@ def _beyond_arguments(body: Mapping[str, Any]) -> Part:
 
 
 def _is_alike(part: Part) -> bool:
-    seal = part.get(_SIGNATURE)
-    if seal is not None:
+    if (seal := part.get(_SIGNATURE)) is not None:
         data = _decoded(seal)
         if data is None or urlsafe_b64encode(data).decode("ascii") != seal:
             return False
     return _SPELT_ALIKE.issuperset(part)
+
+
+def _said_to_sdk(content: Part) -> Part:
+    """Return what one side says, which is itself where it has no bytes."""
+    parts = content["parts"]
+    if not any(_SIGNATURE in part or "inlineData" in part for part in parts):
+        return content
+    return {**content, "parts": [_for_sdk(part) for part in parts]}
 
 
 def _for_sdk(part: Part) -> Part:

@@ -30,6 +30,26 @@ def function(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return tool if isinstance(tool.get("name"), str) and _TOOL.issuperset(tool) else None
 
 
+def wrong_with(tool: Mapping[str, Any]) -> str | None:
+    """Return what keeps a tool from being one, behind its name; ``None`` for one that is.
+
+    What says that it is something else than a function is its protocol's to check.
+    """
+    where = ""
+    if tool.get("type") == "function" and "function" in tool:
+        where, tool = ".function", tool["function"]
+        if not isinstance(tool, Mapping):
+            return f"{where} is a mapping, not {type(tool).__name__}"
+    elif tool.get("type") != "function" and not _TOOL.issuperset(tool):
+        return None
+    if not (isinstance(name := tool.get("name"), str) and name):
+        return f"{where}.name is a text that is not empty, the name of a function"
+    schema = tool.get("parameters")
+    if schema is not None and not isinstance(schema, Mapping):
+        return f"{where}.parameters is a mapping, not {type(schema).__name__}"
+    return None
+
+
 def system_texts(system: Any) -> list[str] | None:
     """Return the texts of a neutral system prompt; ``None`` for one of a protocol's own form."""
     if system is None:

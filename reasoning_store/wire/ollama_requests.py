@@ -124,5 +124,6 @@ def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
     content = message.get("content")
     if isinstance(content, list):
         texts = [part.get("text", "") if isinstance(part, Mapping) else part for part in content]
-        return {**message, "content": "\n\n".join(texts)}
+        if all(isinstance(text, str) for text in texts):
+            return {**message, "content": "\n\n".join(texts)}
     return dict(message)

@@ -92,7 +92,8 @@ class _Page(Page):
         prompt = neutral.system_texts(system)
         if prompt:
             body["instructions"] = _BETWEEN_PARTS.join(prompt)
-        body["input"] = [*(system if prompt is None else ()), *self.messages(copies=copies)]
+        given = [system] if isinstance(system, Mapping) else system
+        body["input"] = [*(given if prompt is None else ()), *self.messages(copies=copies)]
         if tools:
             body["tools"] = [_tool(tool) for tool in tools]
         unsaid = asking.ask(asked, self.contract, body, self.turn)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from reasoning_store.wire.asking import OpenTurn
 from reasoning_store.wire.base import Asked, Outgoing, Written
 from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.copying import Copier, Shapes
 
 Part: TypeAlias = dict[str, Any]
 
@@ -31,8 +32,10 @@ class Page:
         self.left_out: dict[str, None] = {}
         """The kinds of blocks that found no place."""
         self.turn = OpenTurn(contract)
-        self._flat: list[bool] = []
-        """Of the beginning of ``rendered``, what holds no other container."""
+        self._shapes = Shapes()
+        self._copiers: list[Copier] = []
+        """How the beginning of ``rendered`` is copied: what is written for good has its shape
+        for good, and is looked through once."""
 
     def add(self, messages: Iterable[Outgoing]) -> None:
         """Write the next messages."""
@@ -71,21 +74,17 @@ class Page:
         if not copies:
             return list(self.rendered)
         self._look()
-        return [
-            item.copy() if flat else copied(item)
-            for item, flat in zip(self.rendered, self._flat, strict=True)
-        ]
+        return [copier(item) for copier, item in zip(self._copiers, self.rendered, strict=True)]
 
     def _look(self) -> None:
         """Find out once what each message consists of.
 
         Whoever keeps the page may ask for it from several threads: each finds the same.
         """
-        known = self._flat
+        known = self._copiers
         new = self.rendered[len(known) :]
         if new:
-            found = [_CONTAINERS.isdisjoint(map(type, item.values())) for item in new]
-            self._flat = [*known, *found]
+            self._copiers = [*known, *map(self._shapes.copier, new)]
 
 
 class RequestWriter(Protocol):
@@ -117,20 +116,3 @@ def write(
     page = writer.page(contract)
     page.add(messages)
     return page.finish(model=model, system=system, tools=tools, asked=asked, copies=False)
-
-
-_CONTAINERS: Final = frozenset({dict, list})
-
-
-def copied(value: Any) -> Any:
-    """Return JSON as objects of one's own."""
-    if type(value) is list:
-        return [copied(item) if type(item) in _CONTAINERS else item for item in value]
-    if type(value) is not dict:
-        return value
-    out = value.copy()
-    if not _CONTAINERS.isdisjoint(map(type, value.values())):
-        for name, item in value.items():
-            if type(item) in _CONTAINERS:
-                out[name] = copied(item)
-    return out

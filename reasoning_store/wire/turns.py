@@ -26,7 +26,8 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import contracts
 from reasoning_store.wire.base import Outgoing
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.pages import Page, Part, copied
+from reasoning_store.wire.copying import copied
+from reasoning_store.wire.pages import Page, Part
 
 OPENING = "."
 """What a user says who has not said anything before the model did: the least there is."""

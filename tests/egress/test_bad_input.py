@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ from reasoning_store import codec
 from reasoning_store.errors import CorruptRow, SettingError, UsageError
 
 HI = [rs.user("Hi")]
+NAN = float("nan")
+APIS = ("openai.chat", "openai.responses", "anthropic.messages", "mistral.chat", "cohere.chat")
 
 
 def build(messages: Any = HI, **given: Any) -> rs.Request:
@@ -30,6 +35,9 @@ def build(messages: Any = HI, **given: Any) -> rs.Request:
         ("reasoning.effort", "ultra", "one of: none, minimal, low, medium, high, xhigh, max"),
         ("reasoning.floor", None, "one of: provider, off"),
         (1, 2, "unknown setting '1'"),
+        ("includeInContext", True, "did you mean reasoning.includeInContext?"),
+        ("reasoning.strip", "all", "did you mean reasoning.stripFromContext?"),
+        ("reasoning.include_in_response", True, "did you mean reasoning.includeInResponse?"),
     ],
 )
 def test_a_bad_setting_is_refused_by_its_key(key: Any, value: Any, says: str) -> None:
@@ -38,6 +46,14 @@ def test_a_bad_setting_is_refused_by_its_key(key: Any, value: Any, says: str) ->
         build(settings={key: value})
 
     assert says in str(refused.value)
+
+
+def test_err_001_a_key_that_is_set_by_both_its_names_is_refused() -> None:
+    """Which of the two was meant, nobody can tell."""
+    with pytest.raises(SettingError) as refused:
+        build(settings={"reasoning.effort": "low", "effort": "high"})
+
+    assert str(refused.value) == "reasoning.effort is set twice, by both its names"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +85,58 @@ def test_what_is_given_wrongly_is_refused_by_its_place(given: dict[str, Any], sa
         build(**given)
 
     assert says in str(refused.value)
+
+
+GIVEN: list[dict[str, Any]] = [
+    {"system": 5},
+    {"system": [None]},
+    {"system": rs.system("Be brief.")},
+    {"tools": 5},
+    {"tools": "f"},
+    {"tools": [5]},
+    {"tools": [{"name": "f", "parameters": {"a": NAN}}]},
+]
+SESSION_VERBS: dict[str, Callable[..., Any]] = {
+    "build_request": rs.Session.build_request,
+    "usage": rs.Session.usage,
+    "what_if": rs.Session.what_if,
+    "compression": partial(rs.Session.compression, limit=1_000),
+}
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=str)
+def test_whoever_counts_system_and_tools_refuses_what_cannot_be_sent(given: dict[str, Any]) -> None:
+    """In the very words of the request that would be built, free or of a session."""
+    said = []
+    with rs.Store("sqlite://") as store:
+        session = store.session("chat", create=True)
+        free = [partial(ask, HI) for ask in (build, rs.effective_tokens, rs.what_if)]
+        for ask in [*free, *(partial(verb, session) for verb in SESSION_VERBS.values())]:
+            with pytest.raises(UsageError) as refused:
+                ask(**given)
+            said.append(str(refused.value))
+
+    assert len(set(said)) == 1
+
+
+@pytest.mark.parametrize("key", ["messages", "model"])
+def test_extra_may_hold_what_json_holds_and_nothing_that_is_built(key: str) -> None:
+    """It is laid over the body as it is, but for what the conversation is."""
+    assert build(extra={"metadata": {"a": [1, 0.5, None]}}).body["metadata"] == {
+        "a": [1, 0.5, None]
+    }
+    with pytest.raises(UsageError):
+        build(extra={key: "other"})
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_system_prompt_in_one_mapping_is_the_protocols_own(api: str) -> None:
+    """It goes as it stands, whole, wherever the protocol has its prompt."""
+    own = {"role": "developer", "content": "Be brief."}
+    body = build(api=api, system=own).body
+
+    assert "Be brief." in json.dumps(body)
+    assert "developer" in [item.get("role") for item in body.get("input", [own])]
 
 
 @pytest.mark.parametrize("ask", [rs.build_request, rs.effective_tokens, rs.what_if, rs.select])
