@@ -7,7 +7,8 @@ summaries in force, and an erasure.
 Thinking that a request cannot keep under its settings is not read. What stands in its place
 says what kind it is, which is all that a verdict needs, and nothing of what was thought.
 
-What is kept is bounded by its text, the sessions that were asked for last staying longest.
+What is kept is bounded by its text, the sessions that were asked for last staying longest;
+the very last one always stays, so that no conversation is too long to go on with.
 It knows views and rows; it must not know policy, a provider or SQL.
 """
 
@@ -106,11 +107,9 @@ class Views:
         with self._lock:
             before = self._views.pop(at, None)
             self._weight -= before.weight if before is not None else 0
-            if view.weight > self._most:
-                return
             self._views[at] = view
             self._weight += view.weight
-            while self._weight > self._most:
+            while self._weight > self._most and len(self._views) > 1:
                 _, oldest = self._views.popitem(last=False)
                 self._weight -= oldest.weight
 
