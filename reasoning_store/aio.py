@@ -9,7 +9,7 @@ the event loop never waits for a disk, and both faces stand in the same lane.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -189,6 +189,16 @@ class AsyncProfiles:
     async def set(self, name: str, settings: ReasoningSettings | Mapping[str, Any]) -> Profile:
         """Keep settings under a name, in the place of what stood under it."""
         return await self._hops.write(self._sync.set, name, settings)
+
+    async def change(
+        self,
+        name: str,
+        settings: ReasoningSettings | Mapping[str, Any],
+        *,
+        unset: Collection[str] = (),
+    ) -> Profile:
+        """Change some keys of a profile, and leave the others as they are."""
+        return await self._hops.write(self._sync.change, name, settings, unset=unset)
 
     async def get(self, name: str) -> Profile:
         """Return one profile."""

@@ -8,7 +8,7 @@ one is stronger, is ``settings``' to know; a bad value is refused before anythin
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -51,8 +51,7 @@ class SessionSettings:
 
     def unset(self, key: str) -> None:
         """Let the weaker layers decide about this key again."""
-        (name,) = _settings.checked({key: None}) if key not in _settings.KEYS else (key,)
-        self._workings.ledger.change_settings(self._row.key, {}, unset={name})
+        self._workings.ledger.change_settings(self._row.key, {}, unset={_key(key)})
 
     def use(self, profile: str | None) -> None:
         """Take what this session does not set from a profile of its owner's; None: from none.
@@ -94,6 +93,24 @@ class Profiles:
         checked = _settings.checked(settings)
         return _profile(self._workings.ledger.set_profile(self._owner, name, checked))
 
+    def change(
+        self,
+        name: str,
+        settings: ReasoningSettings | Mapping[str, Any],
+        *,
+        unset: Collection[str] = (),
+    ) -> Profile:
+        """Change some keys of a profile, and leave the others as they are.
+
+        In one step, so two who change two keys at once both get theirs. A profile that is
+        not there is made, unless there is only something to unset.
+        """
+        checked = _settings.checked(settings)
+        gone = {_key(key) for key in unset}
+        return _profile(
+            self._workings.ledger.change_profile(self._owner, name, checked, unset=gone)
+        )
+
     def get(self, name: str) -> Profile:
         """Return one profile."""
         profiles = self.all()
@@ -120,6 +137,14 @@ class OwnerSettings:
 
     def __init__(self, workings: Workings, owner: str) -> None:
         self.profiles = Profiles(workings, owner)
+
+
+def _key(key: str) -> str:
+    """Return a key by its name in JSON; refuse one that there is not (ERR-001)."""
+    name = _settings.KEY_OF.get(key, key)
+    if name not in _settings.KEYS:
+        _settings.checked({key: None})  # says which key was meant
+    return name
 
 
 def _profile(row: ProfileRow) -> Profile:

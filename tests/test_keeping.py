@@ -85,6 +85,29 @@ def test_a_profile_with_a_bad_value_is_not_kept(store: rs.Store) -> None:
     assert store.settings.profiles.all() == []
 
 
+def test_a_change_of_a_profile_leaves_its_other_keys(store: rs.Store) -> None:
+    """One key is changed, another goes, the rest stays."""
+    profiles = store.settings.profiles
+    profiles.set("deep", {"reasoning.effort": "high", "reasoning.enabled": True})
+
+    made = profiles.change("deep", {"include_in_context": True}, unset=["enabled"])
+
+    assert made.settings == {"reasoning.effort": "high", "reasoning.includeInContext": True}
+    assert profiles.get("deep") == made
+
+
+def test_a_bad_change_of_a_profile_changes_nothing(store: rs.Store) -> None:
+    """ERR-001: neither a value that is not allowed nor a key that there is not."""
+    kept = store.settings.profiles.set("deep", {"reasoning.effort": "high"})
+
+    with pytest.raises(rs.SettingError):
+        store.settings.profiles.change("deep", {"reasoning.effort": "low", "reasoning.floor": "x"})
+    with pytest.raises(rs.SettingError):
+        store.settings.profiles.change("deep", {}, unset=["reasoning.efort"])
+
+    assert store.settings.profiles.all() == [kept]
+
+
 def test_an_unknown_profile_names_the_nearest(store: rs.Store) -> None:
     """Nothing changes, and the hint helps."""
     store.settings.profiles.set("careful", {})
@@ -330,6 +353,7 @@ def test_the_asynchronous_face_keeps_and_moves_too(tmp_path: Path) -> None:
             chat = await mine.session("chat", create=True)
             await chat.append([rs.user("Is 91 prime?"), rs.assistant(thinking("7 * 13"), "No.")])
             await mine.settings.profiles.set("deep", {"reasoning.effort": "high"})
+            await mine.settings.profiles.change("deep", {"reasoning.floor": "off"})
             await chat.settings.use("deep")
             lines = [line async for line in one.export_lines()]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,22 +29,6 @@ def found_profile(owner: Owner, name: str) -> Profile:
             f"there is no settings profile {name!r}",
             hint=near or "reasoning-store profile list names them",
         ) from None
-
-
-def changed_profile(
-    owner: Owner, name: str, changes: Mapping[str, Any], *, make: bool = False
-) -> None:
-    """Change keys of a profile; a value of None takes its key out."""
-    try:
-        held = found_profile(owner, name).settings
-    except NotFound:
-        if not make:
-            raise
-        held = {}
-    merged = {**held, **changes}
-    owner.settings.profiles.set(
-        name, {key: value for key, value in merged.items() if value is not None}
-    )
 
 
 @click.group("profile", cls=Branch)

@@ -12,7 +12,7 @@ from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import OWNER, full_key
 from reasoning_store.cli.output import Page, answer
-from reasoning_store.cli.profile import changed_profile
+from reasoning_store.cli.profile import found_profile
 from reasoning_store.cli.tree import Leaf
 from reasoning_store.errors import UsageError
 
@@ -59,7 +59,7 @@ def set_(
         if session_id is not None:
             opening.find(mine, session_id).settings.set(key, parsed)
         else:
-            changed_profile(mine, profile or "", {key: parsed}, make=True)
+            mine.settings.profiles.change(profile or "", {key: parsed})
     answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, _silent)
 
 
@@ -80,7 +80,8 @@ def unset(call: Call, key: str, session_id: str | None, profile: str | None, own
         if session_id is not None:
             opening.find(mine, session_id).settings.unset(key)
         else:
-            changed_profile(mine, profile or "", {key: None})
+            found_profile(mine, profile or "")
+            mine.settings.profiles.change(profile or "", {}, unset={key})
     answer(call, {"key": key, **_of(session_id, profile)}, _silent)
 
 

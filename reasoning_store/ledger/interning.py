@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, bindparam, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from reasoning_store import codec
 from reasoning_store.blocks import Origin
 from reasoning_store.errors import Conflict, CorruptRow
 from reasoning_store.ledger.rows import parsed
-from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.sql import Sql, by_dialect
 from reasoning_store.ledger.tables import origins
 
 _o = origins.c
 _THESE = _o.session_key == bindparam("key")
-_INSERT = {
-    "sqlite": Sql(sqlite.insert(origins).on_conflict_do_nothing()),
-    "postgresql": Sql(postgresql.insert(origins).on_conflict_do_nothing()),
-}
+_INSERT = by_dialect(lambda insert: insert(origins).on_conflict_do_nothing())
 _GET = Sql(select(_o.origin).where(_THESE, _o.number == bindparam("number")))
 _ALL = Sql(select(_o.number, _o.origin).where(_THESE))
 
 
 def intern(connection: Connection, key: int, wanted: Iterable[tuple[int, str]]) -> None:
     """Write the origins that are not there yet."""
-    insert = _INSERT[connection.dialect.name]
+    insert = _INSERT(connection)
     for number, text in sorted(wanted):
         insert.run(connection, {"session_key": key, "number": number, "origin": text})
         row = _GET.row(connection, {"key": key, "number": number})

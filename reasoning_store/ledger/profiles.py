@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from reasoning_store import codec
-from reasoning_store.errors import Conflict, CorruptRow
+from reasoning_store.errors import Conflict, CorruptRow, NotFound
 from reasoning_store.ledger.columns import name
 from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.rows import UNREADABLE, parsed
-from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.sql import Sql, by_dialect
 from reasoning_store.ledger.tables import settings_profiles
 from reasoning_store.ledger.values import ProfileRow
 
@@ -25,25 +24,30 @@ _p = settings_profiles.c
 _OWNERS = (_p.session_key == bindparam("key"), _p.owner == bindparam("of"))
 
 
-def _upsert(insert: Any) -> Sql:
-    new = insert.excluded
-    return Sql(
-        insert.on_conflict_do_update(
-            index_elements=[_p.session_key, _p.name],
-            set_={"settings": new.settings, "updated_at": new.updated_at},
-            where=_p.owner == new.owner,
-        ).returning(_p.name)
-    )
+_THIS = (*_OWNERS, _p.name == bindparam("this"))
 
 
-_SET = {
-    "sqlite": _upsert(sqlite.insert(settings_profiles)),
-    "postgresql": _upsert(postgresql.insert(settings_profiles)),
-}
-_LIST = Sql(select(_p.name, _p.settings, _p.updated_at).where(*_OWNERS).order_by(_p.name))
-_DROP = Sql(
-    delete(settings_profiles).where(*_OWNERS, _p.name == bindparam("this")).returning(_p.name)
+def _upsert(insert: Any, *replaced: str) -> Any:
+    statement = insert(settings_profiles)
+    new = statement.excluded
+    return statement.on_conflict_do_update(
+        index_elements=[_p.session_key, _p.name],
+        set_={name: new[name] for name in replaced},
+        where=_p.owner == new.owner,
+    ).returning(_p.settings)
+
+
+_SET = by_dialect(lambda insert: _upsert(insert, "settings", "updated_at"))
+# One of its name keeps its settings, and is this transaction's from here on.
+_TAKE = by_dialect(lambda insert: _upsert(insert, "updated_at"))
+_TOUCH = Sql(
+    update(settings_profiles)
+    .where(*_THIS)
+    .values(updated_at=bindparam("now"))
+    .returning(_p.settings)
 )
+_LIST = Sql(select(_p.name, _p.settings, _p.updated_at).where(*_OWNERS).order_by(_p.name))
+_DROP = Sql(delete(settings_profiles).where(*_THIS).returning(_p.name))
 
 
 def columns_of(
@@ -61,8 +65,40 @@ def columns_of(
 
 def put(connection: Connection, row: Mapping[str, Any]) -> None:
     """Write a profile, in the place of one of its name."""
-    if _SET[connection.dialect.name].row(connection, row) is None:
+    if _SET(connection).row(connection, row) is None:
         raise Conflict("another owner has the same key")
+
+
+def take(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a profile sets, made of ``row`` where there is none; hold it till the end."""
+    return _held(_TAKE(connection).row(connection, row), Conflict("another owner has the same key"))
+
+
+def touch(connection: Connection, owner: str, profile: str, now: int) -> dict[str, Any]:
+    """Return what a profile sets, and hold it till the end."""
+    found = _TOUCH.row(connection, {**_named(owner, profile), "now": now})
+    return _held(found, no_profile())
+
+
+def _held(found: Any, otherwise: Exception) -> dict[str, Any]:
+    if found is None:
+        raise otherwise
+    try:
+        return dict(parsed(found[0]))
+    except UNREADABLE:
+        raise CorruptRow("a settings profile cannot be read back") from None
+
+
+def no_profile() -> NotFound:
+    return NotFound("this owner has no settings profile of this name")
+
+
+def _named(owner: str, profile: str) -> dict[str, Any]:
+    return {
+        "key": owner_key(owner),
+        "of": codec.dumps(owner),
+        "this": name(profile, "the name of a settings profile"),
+    }
 
 
 def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
@@ -77,9 +113,4 @@ def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
 
 def drop(connection: Connection, owner: str, profile: str) -> bool:
     """Remove a profile; False where there is none of the name."""
-    params = {
-        "key": owner_key(owner),
-        "of": codec.dumps(owner),
-        "this": name(profile, "the name of a settings profile"),
-    }
-    return _DROP.row(connection, params) is not None
+    return _DROP.row(connection, _named(owner, profile)) is not None

@@ -10,8 +10,9 @@ Knows SQLAlchemy; knows no table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -95,3 +96,16 @@ class Sql:
 def driver(connection: Connection) -> Any:
     """Return the driver's own connection, in the transaction that this one has begun."""
     return connection.connection.driver_connection
+
+
+def by_dialect(make: Callable[[Any], Any]) -> Callable[[Connection], Sql]:
+    """Return a statement that each dialect has an ``insert`` of its own for.
+
+    It is made for the dialect that is in use: the other one's module is never loaded.
+    """
+
+    @cache
+    def made(name: str) -> Sql:
+        return Sql(make(import_module(f"sqlalchemy.dialects.{name}").insert))
+
+    return lambda connection: made(connection.dialect.name)

@@ -177,8 +177,8 @@ messages = Table(
         "session_key",
         "idempotency_key",
         unique=True,
+        # So on PostgreSQL too, by the migration; said here it would load that dialect always.
         sqlite_where=text("idempotency_key IS NOT NULL"),
-        postgresql_where=text("idempotency_key IS NOT NULL"),
     ),
     **CLUSTERED,
 )

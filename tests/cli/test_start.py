@@ -56,6 +56,11 @@ def test_looking_loads_no_vocabulary_no_migrations_and_no_rich(
     assert not loaded(folder, *words) & {"alembic", "rich", "tiktoken"}
 
 
+def test_an_sqlite_file_loads_nothing_for_a_server(folder: Path) -> None:
+    """Neither the driver nor its dialect."""
+    assert not loaded(folder, "usage", "chat-42") & {"psycopg", "sqlalchemy.dialects.postgresql"}
+
+
 def test_usage_loads_no_command_but_its_own(folder: Path) -> None:
     """Commands are imported when they are run."""
     mine = {name for name in loaded(folder, "usage", "chat-42") if name.startswith("reasoning_")}

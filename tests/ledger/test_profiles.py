@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -114,6 +116,10 @@ def test_two_owners_with_one_key_are_kept_apart(
 
     with pytest.raises(Conflict):
         ledger.set_profile("b", "deep", LOW)
+    with pytest.raises(Conflict):
+        ledger.change_profile("b", "deep", LOW)
+    with pytest.raises(NotFound):
+        ledger.change_profile("b", "deep", {}, unset={"reasoning.effort"})
     with pytest.raises(NotFound):
         ledger.use_profile(session.key, "deep")
     with pytest.raises(NotFound):
@@ -121,6 +127,53 @@ def test_two_owners_with_one_key_are_kept_apart(
 
     assert ledger.profiles("b") == []
     assert [row.settings for row in ledger.profiles("a")] == [HIGH]
+
+
+def test_a_change_leaves_the_other_keys(ledger: Ledger) -> None:
+    """What is changed is changed, what is unset is gone, and the rest stays."""
+    ledger.set_profile("u", "deep", {**HIGH, "reasoning.enabled": True})
+
+    ledger.change_profile("u", "deep", {"reasoning.floor": "off"}, unset={"reasoning.enabled"})
+
+    (found,) = ledger.profiles("u")
+    assert found.settings == {**HIGH, "reasoning.floor": "off"}
+
+
+def test_a_change_makes_the_profile(ledger: Ledger) -> None:
+    """As setting a whole one does."""
+    made = ledger.change_profile("u", "deep", HIGH)
+
+    assert ledger.profiles("u") == [made]
+    assert made.settings == HIGH
+
+
+def test_nothing_is_taken_out_of_a_profile_that_is_not_there(ledger: Ledger) -> None:
+    """And none is made for it."""
+    with pytest.raises(NotFound):
+        ledger.change_profile("u", "deep", {}, unset={"reasoning.effort"})
+
+    assert ledger.profiles("u") == []
+
+
+def test_a_key_that_is_not_there_may_be_taken_out(ledger: Ledger) -> None:
+    """Of a profile that is there; twice is the same as once."""
+    ledger.set_profile("u", "deep", HIGH)
+
+    for _ in range(2):
+        ledger.change_profile("u", "deep", {}, unset={"reasoning.effort"})
+
+    assert [row.settings for row in ledger.profiles("u")] == [{}]
+
+
+def test_changes_at_once_all_hold(ledger: Ledger) -> None:
+    """Nobody's key is lost to another's, a new profile's neither."""
+    names = [f"key {number}" for number in range(12)]
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda name: ledger.change_profile("u", "deep", {name: name}), names))
+
+    (found,) = ledger.profiles("u")
+    assert found.settings == {name: name for name in names}
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
@@ -154,5 +207,7 @@ def test_a_profile_that_cannot_be_read_is_raised(ledger: Ledger) -> None:
 
     with pytest.raises(CorruptRow):
         ledger.profiles("u")
+    with pytest.raises(CorruptRow):
+        ledger.change_profile("u", "deep", LOW)
     with pytest.raises(CorruptRow):
         ledger.get_session("u", session.id)
