@@ -139,7 +139,10 @@ def request_cold(*, thinking: bool) -> Prepare:
 
 
 def request_next(*, thinking: bool) -> Prepare:
-    """A program that holds what it has rendered, and reads only what is new."""
+    """A program that holds what it has rendered, and reads only what is new.
+
+    What it gives away is the caller's own, as ours is: who sends a body may change it.
+    """
 
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
@@ -151,7 +154,7 @@ def request_next(*, thinking: bool) -> Prepare:
             def grow() -> list[dict[str, Any]]:
                 last = bare.head(execute)
                 held.extend(bare.rendered(execute, len(held) + 1, last, thinking=thinking))
-                return list(held)
+                return [dict(one) for one in held]
 
             def sample() -> float:
                 one = next(pool)
