@@ -45,6 +45,8 @@ class ReasoningRenderer:
 
     def thinking(self, text: str) -> str:
         """Return what to emit for the next piece of a thought."""
+        if not text:
+            return ""  # a delta that says nothing may be None, too
         if self._is_open:
             return text
         begun = text.lstrip()

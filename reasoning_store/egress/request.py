@@ -23,7 +23,7 @@ from reasoning_store.egress.verdicts import Selection, Target, Verdict, Viewed, 
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import KEY_OF, Layer, Policy, ReasoningSettings, Resolved
 from reasoning_store.tokenizers import Counter, worst
-from reasoning_store.wire import neutral, registry
+from reasoning_store.wire import asking, neutral, registry
 from reasoning_store.wire.base import Asked, Written
 
 
@@ -147,6 +147,7 @@ def _request(
         *_left_out(written, to),
         *([_UNFOLLOWED] if written.unfollowed else []),
         *([] if _rendered(body) else [_NOTHING]),
+        *_not_the_users(body, to),
     )
     return Request(
         body=body,
@@ -230,6 +231,25 @@ _NOTHING = Warning(
     code="nothing_to_send",
     text="no message is left to send, and providers refuse a request without",
 )
+
+
+def _not_the_users(body: Mapping[str, Any], to: Target) -> list[Warning]:
+    """Say that the model's own message is the last, where a model that thinks refuses that."""
+    contract = to.contract
+    last = _rendered(body)[-1:]
+    if not contract.user_last or not last or last[0].get("role") != "assistant":
+        return []
+    said = asking.at(body, contract.enabled_at)
+    if said == contract.off if said is not None else not contract.thinks:
+        return []
+    text = (
+        f"{to.provider} refuses a conversation that ends with the model's own message while the "
+        "model thinks; append what the user says"
+    )
+    if contract.off is not None:
+        text += ", or set reasoning.enabled to false"
+    return [Warning(code="reply_last", text=text)]
+
 
 _LISTS = ("messages", "input", "contents")
 """The keys under which protocols have the list of messages."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from reasoning_store.blocks import Counts, Message
+from reasoning_store.errors import UsageError
 from reasoning_store.wire.contracts import Contract
 
 Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
@@ -61,7 +62,13 @@ class Holder(Protocol):
 
 def message_of(item: Message | Holder) -> Message:
     """Return a message, or the one that something holds."""
-    return item if isinstance(item, Message) else item.message
+    found = item if isinstance(item, Message) else getattr(item, "message", None)
+    if not isinstance(found, Message):
+        raise UsageError(
+            f"a message, not {type(item).__name__}",
+            hint="make one with user(), assistant(), tool() or system()",
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class Demands:
     """Whether arguments of a call that are not JSON are refused."""
     continued_by: str | None = None
     """The mark without which the model's own message may not be the last."""
+    user_last: bool = False
+    """Whether a model that thinks refuses a conversation that ends with its own message."""
     call_id: str | None = None
     """The ids of calls that are taken, as a regular expression."""
     unique_call_ids: bool = False

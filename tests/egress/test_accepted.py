@@ -223,6 +223,39 @@ def test_an_interrupted_turn_is_accepted(target: Target, how: str) -> None:
 
 
 @each_target
+@pytest.mark.parametrize("asked", PARAMETERS, ids=str)
+def test_a_reply_that_stands_last_is_accepted_or_said(
+    target: Target, asked: dict[str, Any]
+) -> None:
+    """Nothing can be put behind it that the user did not say."""
+    ended = a_turn(target, "only", steps=1)
+    chosen = {**target.asks, **asked}
+    said = {
+        warning.code for warning in rs.build_request(ended, settings=chosen, **target.to).warnings
+    }
+
+    assert judged(ended, target, asked) is None or "reply_last" in said
+    assert "reply_last" not in said or target.model.find("claude") >= 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [("anthropic", "claude-opus-5"), ("aws", "us.anthropic.claude-opus-5-v1:0")],
+)
+def test_a_reply_may_stand_last_where_the_model_does_not_think(provider: str, model: str) -> None:
+    """The warning is about models that think, and about a conversation that ends so."""
+
+    def said(*messages: rs.Message, **settings: Any) -> list[str]:
+        built = rs.build_request(messages, settings=settings, provider=provider, model=model)
+        return [warning.code for warning in built.warnings]
+
+    ended = (rs.user("Hi"), rs.assistant("Hello."))
+    assert said(*ended) == ["reply_last"]
+    assert said(*ended, enabled=False) == []
+    assert said(*ended, rs.user("Well?")) == []
+
+
+@each_target
 def test_a_rule_that_is_given_in_the_middle_is_accepted(target: Target) -> None:
     """Some protocols hear it as the user's word, and take what follows for another turn."""
     rule = rs.system("Be brief from now on.")

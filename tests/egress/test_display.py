@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,3 +50,10 @@ def test_what_a_history_gives_is_taken_as_it_is() -> None:
         stored = store.session(create=True).append(REPLY)
 
     assert rs.visible_parts(stored) == rs.visible_parts(REPLY)
+
+
+@pytest.mark.parametrize("given", ["Hi", None, {"role": "user"}, [rs.user("Hi")]], ids=repr)
+def test_what_is_no_message_is_refused(given: Any) -> None:
+    """By the error that says what it was."""
+    with pytest.raises(rs.UsageError, match="a message, not"):
+        rs.visible_parts(given)

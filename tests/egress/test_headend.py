@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ import reasoning_store as rs
 from reasoning_store.chunks import FinishChunk, Phase, ReasoningChunk, TextChunk, ToolCallChunk
 from reasoning_store.egress.headend import CLOSING, OPENING, ReasoningRenderer, render
 
-Piece = tuple[str, str]
+Piece = tuple[str, Any]
 
 
 def shown(*pieces: Piece, close: bool = True) -> str:
@@ -87,10 +88,13 @@ def test_white_space_inside_and_behind_a_thought_goes_out_as_it_came() -> None:
     assert text == "\n\n---\na\n\n    b\n\n---\n\n"
 
 
-@pytest.mark.parametrize("kind", ["answer", "progress"])
-def test_an_empty_piece_changes_nothing(kind: str) -> None:
-    """Providers send empty deltas at any time."""
-    assert shown(("thinking", "a"), (kind, ""), ("thinking", "b")) == "\n\n---\nab\n---\n\n"
+@pytest.mark.parametrize("piece", ["", None])
+@pytest.mark.parametrize("kind", ["answer", "progress", "thinking"])
+def test_an_empty_piece_changes_nothing(kind: str, piece: Any) -> None:
+    """Providers send empty deltas at any time, and some of them as null."""
+    found = shown((kind, piece), ("thinking", "a"), (kind, piece), ("thinking", "b"))
+
+    assert found == "\n\n---\nab\n---\n\n"
 
 
 def test_the_end_of_a_stream_closes_what_is_open() -> None:
