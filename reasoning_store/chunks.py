@@ -26,7 +26,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningChunk:
-    """A piece of thinking, in the form that seed 002 asks for.
+    """A piece of thinking.
 
     ``metadata`` holds what belongs to the block and is not its text, under the names of
     ``ThinkingBlock`` in JSON: ``sourceField``, ``signature``, ``encrypted``,

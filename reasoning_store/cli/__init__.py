@@ -19,6 +19,9 @@ COMPLETION = "_REASONING_STORE_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     hint = "nothing is half done"
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed before we began, e.g. by `>&-`
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     try:
         from reasoning_store.cli.call import Call
 

@@ -14,6 +14,7 @@ from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.output import answer, note, plural
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Leaf
+from reasoning_store.errors import CorruptRow
 
 _NUMBERS = ("input", "output", "reasoning", "cached", "counted", "unreported")
 _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
@@ -72,8 +73,12 @@ def verify(call: Call) -> None:
 
     Exits with 7 where it differs. Changes nothing.
     """
-    with opening.existing(call) as store, Progress("verifying"):
-        found = store.verify()
+    try:
+        with opening.existing(call) as store, Progress("verifying"):
+            found = store.verify()
+    except CorruptRow as error:
+        # What the error itself advises is to run this command.
+        raise CorruptRow(str(error), hint="restore a copy; nothing was changed") from None
     counted = f"{plural(found.sessions, 'session')}, {plural(found.messages, 'message')}"
     if not found.ok:
         call.exit = Exit.DAMAGED

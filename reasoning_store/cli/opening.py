@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.progress import Progress
-from reasoning_store.errors import NotFound
+from reasoning_store.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.session import Session
@@ -28,6 +28,10 @@ _NAMES = 1000
 
 def url(call: Call) -> str:
     """Return the URL that was given, else that of the user's own database."""
+    if call.db and "://" not in call.db and os.path.isfile(call.db):
+        raise UsageError(
+            f"{call.db} is a path, not a database URL", hint=f"--db sqlite:///{call.db}"
+        )
     return call.db or f"sqlite:///{default_path()}"
 
 

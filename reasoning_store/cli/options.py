@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
+from reasoning_store.cli.printable import one_line
 from reasoning_store.cli.tree import call_of
 from reasoning_store.errors import ReasoningStoreError, UsageError
 from reasoning_store.wire.contracts import APIS
@@ -48,7 +49,10 @@ def _complete_session(
         with opening.existing(call_of(context)) as store:
             mine = store.for_owner(context.params.get("owner") or "")
             return [
-                CompletionItem(name) for name in opening.names(mine) if name.startswith(incomplete)
+                CompletionItem(name)
+                for name in opening.names(mine)
+                # A shell takes an answer for a line, and shows it to a terminal as it is.
+                if name.startswith(incomplete) and one_line(name) == name
             ]
     except ReasoningStoreError:
         return []  # a shell has no place for what went wrong

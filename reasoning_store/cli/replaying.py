@@ -142,7 +142,7 @@ def _say_unread(found: list[Any]) -> None:
 def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -> None:
     """Write a captured stream as text, thinking marked.
 
-    The thinking stands between two rules (seed 003).
+    The thinking stands between two horizontal rules.
 
     CAPTURE holds server-sent events, JSON lines or a JSON list; - is standard input.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -248,6 +249,39 @@ def test_what_a_terminal_would_obey_is_written_out(run: Run, tmp_path: Path) -> 
         store.session("s", create=True).append(rs.user("\x1b[2J\x07gone"))
 
     assert "\\x1b[2J\\x07gone" in run("--db", url, "show", "s").stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("words", ["sessions", "show chat-42", "demo", "doctor", "replay -"])
+def test_a_stream_that_was_closed_before_is_no_crash(chat: str, words: str, closed: str) -> None:
+    """As cron and some supervisors start programs: no traceback, and its own exit code."""
+    line = f"{shlex.quote(sys.executable)} -m reasoning_store --db {chat} {words} {closed}"
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, stdin=None)
+
+    assert "Traceback" not in ran.stderr
+    assert ran.returncode == (2 if words == "replay -" else 0)
+
+
+def test_a_path_in_the_place_of_a_url_is_answered_with_the_url(run: Run, chat: str) -> None:
+    """The first mistake anybody makes."""
+    path = chat.removeprefix("sqlite:///")
+    ran = run("--db", path, "sessions")
+
+    assert ran.returncode == 2
+    assert ran.stderr == f"error: {path} is a path, not a database URL (--db {chat})\n"
+
+
+def test_verify_of_a_file_that_cannot_be_opened_does_not_advise_itself(
+    run: Run, chat: str, tmp_path: Path
+) -> None:
+    """What helps is a copy."""
+    path = tmp_path / "chat.db"
+    path.write_bytes(path.read_bytes()[:20_000])
+    ran = run("--db", chat, "verify")
+
+    assert ran.returncode == 7
+    assert "restore a copy" in ran.stderr
+    assert "reasoning-store verify" not in ran.stderr
 
 
 def test_a_closed_pipe_is_quiet(chat: str) -> None:

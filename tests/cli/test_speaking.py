@@ -340,6 +340,18 @@ def test_a_shell_can_complete_commands_and_sessions(run: Run, folder: Path) -> N
     assert sessions.stdout.split() == ["plain,chat-42"]
 
 
+def test_a_shell_is_offered_no_id_that_it_would_obey(run: Run, folder: Path) -> None:
+    """An escape sequence or a line end in an id is no word to complete."""
+    url = f"sqlite:///{folder / 'chat.db'}"
+    with rs.Store(url) as store:
+        store.session("chat-\x1b[31m", create=True)
+        store.session("chat-\nplain,chat-43", create=True)
+    ask = {"_REASONING_STORE_COMPLETE": "bash_complete", "REASONING_STORE_URL": url}
+    ran = run(COMP_WORDS="reasoning-store show ch", COMP_CWORD="2", **ask)
+
+    assert ran.stdout.splitlines() == ["plain,chat-42"]
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_is_told_how_to_complete(run: Run, shell: str) -> None:
     """What each is given to read at its start."""
