@@ -9,6 +9,7 @@ the event loop never waits for a disk, and both faces stand in the same lane.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,11 +42,18 @@ class AsyncPage:
     next: str | None
 
 
-class AsyncOwner:
+class AsyncOwner(ABC):
     """One owner's sessions; another's are not found, the same as absent ones."""
 
-    _hops: Hops
-    _sync: Owner  # the same, to be called in a thread
+    @property
+    @abstractmethod
+    def _hops(self) -> Hops:
+        """The threads that the verbs run in."""
+
+    @property
+    @abstractmethod
+    def _sync(self) -> Owner:
+        """The same, to be called in a thread."""
 
     @property
     def settings(self) -> AsyncOwnerSettings:
@@ -107,8 +115,15 @@ class AsyncOwner:
 
 class _OneOwner(AsyncOwner):
     def __init__(self, hops: Hops, sync: Owner) -> None:
-        self._hops = hops
-        self._sync = sync
+        self._of = hops, sync
+
+    @property
+    def _hops(self) -> Hops:
+        return self._of[0]
+
+    @property
+    def _sync(self) -> Owner:
+        return self._of[1]
 
 
 class AsyncStore(AsyncOwner):
@@ -118,19 +133,18 @@ class AsyncStore(AsyncOwner):
         self, url: str, *, masker: Masker | None = None, encoding: str = DEFAULT_ENCODING
     ) -> None:
         self._open = partial(Store, url, masker=masker, encoding=encoding)
-        self._store: Store | None = None
+        self._opened: tuple[Hops, Store] | None = None
 
     async def __aenter__(self) -> Self:
-        if self._store is not None:
-            raise UsageError("the store is open already")
+        if self._opened is not None:
+            raise UsageError("the store is open already", hint="each AsyncStore is entered once")
         opening = Hops(writers=1, readers=0)
         try:
             store = await opening.write(self._open)
         finally:
             opening.close()
-        self._store = self._sync = store
         writers = store.writers
-        self._hops = Hops(writers=writers, readers=_READERS if writers == 1 else 0)
+        self._opened = Hops(writers=writers, readers=_READERS if writers == 1 else 0), store
         return self
 
     async def __aexit__(
@@ -143,33 +157,40 @@ class AsyncStore(AsyncOwner):
 
     def for_owner(self, owner: str) -> AsyncOwner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
-        sync = self._opened.for_owner(owner)
-        return _OneOwner(self._hops, sync)
+        return _OneOwner(self._hops, self._sync.for_owner(owner))
 
     async def verify(self) -> Verified:
         """Go through all that is stored, and say what is not as it was written."""
-        return await self._hops.aside(self._opened.verify)
+        return await self._hops.aside(self._sync.verify)
 
     async def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of an embedded database while it is in use. See ``Store.backup``."""
-        return await self._hops.aside(self._opened.backup, path, overwrite=overwrite)
+        return await self._hops.aside(self._sync.backup, path, overwrite=overwrite)
 
     @property
     def revision(self) -> str:
         """The revision of the database's schema."""
-        return self._opened.revision
+        return self._sync.revision
 
     async def close(self) -> None:
-        if self._store is not None:
-            store, self._store = self._store, None
-            await self._hops.write(store.close)
-            self._hops.close()
+        if self._opened is not None:
+            (hops, store), self._opened = self._opened, None
+            await hops.write(store.close)
+            hops.close()
 
     @property
-    def _opened(self) -> Store:
-        if self._store is None:
+    def _hops(self) -> Hops:
+        return self._threads_and_store[0]
+
+    @property
+    def _sync(self) -> Store:
+        return self._threads_and_store[1]
+
+    @property
+    def _threads_and_store(self) -> tuple[Hops, Store]:
+        if self._opened is None:
             raise UsageError("the store is not open", hint="async with rs.AsyncStore(url) as store")
-        return self._store
+        return self._opened
 
 
 class AsyncOwnerSettings:

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
 
+from reasoning_store import streams
 from reasoning_store.blocks import Message, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.errors import UsageError
@@ -69,8 +70,9 @@ class AsyncRecording:
             await running.aclose()
         if self._reply is not None and not self._reply.over:
             await self._leave(self._reply, error)
-        if self._reply is not None and self._reply.conflict is not None and error is None:
-            raise self._reply.conflict
+        told = None if self._reply is None else self._reply.conflict or self._reply.failure
+        if told is not None and error is None:
+            raise told
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         if self._running is not None:
@@ -93,11 +95,15 @@ class AsyncRecording:
         reply = await self._begin()
         try:
             reply.expect()
-            async with aclosing(_events(self._stream)) as events:
-                async for raw in events:
-                    for chunk in reply.feed(raw):
-                        yield chunk
-                    reply.expect()
+            if streams.is_whole(self._stream):
+                for chunk in reply.feed_whole(self._stream):
+                    yield chunk
+            else:
+                async with aclosing(_events(self._stream)) as events:
+                    async for raw in events:
+                        for chunk in reply.feed(raw):
+                            yield chunk
+                        reply.expect()
         except BaseException as error:
             await self._leave(reply, error)
             raise

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, overload
 
+from reasoning_store import streams
 from reasoning_store.aio_recorder import AsyncRecording
 from reasoning_store.blocks import Message
 from reasoning_store.egress import budget as _budget
@@ -129,6 +130,7 @@ class AsyncSession:
         idempotency_key: str | None = None,
     ) -> AsyncRecording:
         """Return a recording of one reply, to iterate with ``async for``. Not awaited."""
+        streams.check(stream, awaited=True)
         make = partial(
             self._sync._reply, request, (provider, model, api, base_url), idempotency_key
         )

@@ -15,6 +15,8 @@ from functools import partial
 from itertools import islice
 from typing import ParamSpec, Self, TypeVar
 
+from reasoning_store.errors import UsageError
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -27,6 +29,7 @@ class Hops:
 
     def __init__(self, *, writers: int, readers: int) -> None:
         self._writers, self._readers = writers, readers
+        self._closed = False
         self._begin()
 
     def _begin(self) -> None:
@@ -41,6 +44,8 @@ class Hops:
         self._aside = ThreadPoolExecutor(_ASIDE, thread_name_prefix="reasoning-store-aside")
 
     def _here(self) -> Self:
+        if self._closed:
+            raise UsageError("the store is closed", hint="async with rs.AsyncStore(url) as store")
         if os.getpid() != self._process:
             # Threads do not come along into a forked process, where work given to these
             # would wait for ever: the store itself is to say that it cannot be used there.
@@ -71,6 +76,7 @@ class Hops:
                 yield item
 
     def close(self) -> None:
+        self._closed = True
         self._writes.shutdown(wait=False)
         self._reads.shutdown(wait=False)
         self._aside.shutdown(wait=False)

@@ -6,13 +6,16 @@ never waits for a disk. While a reply waits for its model its lease is renewed. 
 whose reader has stopped asking is not kept alive: what arrived is written, the lease runs
 out, and everybody else sees a message that was interrupted.
 
-The thread lives while there is something to keep. It knows replies only by ``keep``.
+Whoever ends a reply of this process's is given what was not written yet, too.
+
+The thread lives while there is something to keep. It knows replies only as ``Kept``.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -21,6 +24,15 @@ class Kept(Protocol):
 
     def keep(self) -> None:
         """Write what there is to write. Never raises."""
+        ...
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """The session and the branch that it is recorded on."""
+        ...
+
+    def rest(self, draft: str, written: int) -> Sequence[str]:
+        """Return the parts of a draft behind the first ``written``; none of another's."""
         ...
 
 
@@ -49,6 +61,22 @@ class Keeper:
             self._kept.discard(reply)
             if not self._kept:
                 self._wake.set()
+
+    def keep_on(self, session_key: int, branch: int) -> None:
+        """Write now what is recorded here: something else is about to be said there."""
+        for reply in self._all():
+            if reply.place == (session_key, branch):
+                reply.keep()
+
+    def rest(self, draft: str, written: int) -> Sequence[str]:
+        """Return what arrived here of a draft that somebody ends, and is not written."""
+        return [part for reply in self._all() for part in reply.rest(draft, written)]
+
+    def _all(self) -> Sequence[Kept]:
+        if not self._kept:
+            return ()
+        with self._lock:
+            return list(self._kept)
 
     def hurry(self) -> None:
         """Write soon: a reply has got much at once."""

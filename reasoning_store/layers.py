@@ -117,7 +117,7 @@ class Profiles:
         for found in profiles:
             if found.name == name:
                 return found
-        near = difflib.get_close_matches(name, [found.name for found in profiles], n=1)
+        near = difflib.get_close_matches(str(name), [found.name for found in profiles], n=1)
         raise NotFound(
             "this owner has no settings profile of this name",
             hint=f"did you mean {near[0]!r}?" if near else "profiles.all() lists them",

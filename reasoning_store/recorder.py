@@ -15,10 +15,11 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from reasoning_store import streams
 from reasoning_store.blocks import Message, Origin, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.egress.request import Request
@@ -69,12 +70,15 @@ class Reply:
         self._pieces = Draft(self._workings.masker)
         self._draft: DraftRow | None = None
         self._parts = 0
+        self._unwritten: list[str] = []
+        self._ended = False
         self._renewed = 0.0
         self._writing = threading.Lock()
         self._waiting = False
         self._arrived = False
         self.over = False
         self.conflict: Conflict | None = None
+        self.failure: Exception | None = None
         self.stored: Stored | None = None
 
     @property
@@ -103,8 +107,17 @@ class Reply:
     def feed(self, raw: Any) -> list[Chunk]:
         """Take in one event. Computes only."""
         self._waiting = False
+        if not self._arrived:
+            streams.check_first(raw)
+        return self._take(self._normalizer.feed(raw))
+
+    def feed_whole(self, body: Any) -> list[Chunk]:
+        """Take in a whole response. Computes only."""
+        self._waiting = False
+        return self._take(self._normalizer.feed_whole(body))
+
+    def _take(self, chunks: list[Chunk]) -> list[Chunk]:
         self._arrived = True
-        chunks = self._normalizer.feed(raw)
         with self._writing:
             self._pieces.add(chunks)
         if self._pieces.size >= PART_CHARACTERS:
@@ -114,23 +127,53 @@ class Reply:
     def keep(self) -> None:
         """Write what has arrived since the last time, or that the recorder lives."""
         with self._writing:
-            if self.over or self._draft is None:
+            if self.over or self._draft is None or self._ended:
                 return
             try:
                 part = self._pieces.take()
                 if part is not None:
-                    self._parts += 1
-                    mine = self._session._add_part(self._draft, self._parts, part)
+                    self._unwritten.append(part)
+                mine = True
+                if self._unwritten:
+                    mine = self._write(self._draft)
                 elif self._waiting and time.monotonic() - self._renewed > LEASE / 3:
                     mine = self._session._renew(self._draft)
                 else:
                     return
             except ReasoningStoreError:
-                # The store is full or busy: the reply itself is stored, or refused, at its end.
+                # The store is full or busy. The part is tried again, before those behind it,
+                # and the reply itself is stored, or refused, at its end.
                 return
             self._renewed = time.monotonic()
-            if not mine:
-                self._workings.keeper.discard(self)
+            self._ended = not mine
+
+    def _write(self, draft: DraftRow) -> bool:
+        """Write the parts that are not; False where the draft is somebody else's by now."""
+        while self._unwritten:
+            if not self._session._add_part(draft, self._parts + 1, self._unwritten[0]):
+                return False
+            self._parts += 1
+            del self._unwritten[0]
+        return True
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """The session and the branch of the draft, while there is one."""
+        draft = self._draft
+        return None if draft is None else (draft.session_key, draft.branch)
+
+    def rest(self, draft: str, written: int) -> Sequence[str]:
+        """Return what arrived of a draft that somebody ends, behind the parts it has there."""
+        with self._writing:
+            if self._draft is None or self._draft.id != draft:
+                return ()
+            self._ended = True  # from here on nothing is written of it
+            self._pieces.settle()
+            part = self._pieces.take()
+            if part is not None:
+                self._unwritten.append(part)
+            # One of these may be there, where nobody could say so any more.
+            return self._unwritten[max(written - self._parts, 0) :]
 
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
@@ -144,8 +187,9 @@ class Reply:
         """Keep what arrived of a reply that was left. Writes the store."""
         try:
             self._save(interrupted=True)
-        except ReasoningStoreError as failure:
+        except Exception as failure:
             # The application's own exception goes on; what could not be stored is said on it.
+            self.failure = failure
             if error is None or isinstance(error, GeneratorExit):
                 raise
             error.add_note(f"the interrupted reply could not be stored: {failure}")
@@ -196,6 +240,7 @@ class Recording:
         self._stream = stream
         # The loop that iterates owns the generator: when the loop is left, it ends at once.
         self._running: weakref.ref[Generator[Chunk]] | None = None
+        self._entered = False
 
     @property
     def stored(self) -> Stored | None:
@@ -214,6 +259,7 @@ class Recording:
 
     def __enter__(self) -> Self:
         self._begin()
+        self._entered = True
         return self
 
     def __exit__(
@@ -227,8 +273,9 @@ class Recording:
             running.close()
         if not self._reply.over:
             self._leave(error)
-        if self._reply.conflict is not None and error is None:
-            raise self._reply.conflict
+        told = self._reply.conflict or self._reply.failure
+        if told is not None and error is None:
+            raise told
 
     def __iter__(self) -> Iterator[Chunk]:
         if self._running is not None or self._reply.over:
@@ -242,9 +289,12 @@ class Recording:
         reply = self._reply
         try:
             reply.expect()
-            for raw in self._stream:
-                yield from reply.feed(raw)
-                reply.expect()
+            if streams.is_whole(self._stream):
+                yield from reply.feed_whole(self._stream)
+            else:
+                for raw in self._stream:
+                    yield from reply.feed(raw)
+                    reply.expect()
         except BaseException as error:
             self._leave(error)
             raise
@@ -254,18 +304,15 @@ class Recording:
         try:
             self._reply.begin()
         except BaseException:
-            close_stream(self._stream)
+            streams.close(self._stream)
             raise
 
     def _leave(self, error: BaseException | None) -> None:
         try:
             self._reply.leave(error)
+        except Exception:
+            # Nobody hears what is raised while the loop's iterator is let go of.
+            if not (self._entered and isinstance(error, GeneratorExit)):
+                raise
         finally:
-            close_stream(self._stream)
-
-
-def close_stream(stream: Any) -> None:
-    """Close a stream that can be closed; a list cannot."""
-    close = getattr(stream, "close", None)
-    if callable(close):
-        close()
+            streams.close(self._stream)

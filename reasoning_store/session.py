@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, overload
+from typing import Any, cast, overload
 
-from reasoning_store import recorder
+from reasoning_store import recorder, streams
 from reasoning_store.blocks import Message, Origin
 from reasoning_store.egress.request import Request
 from reasoning_store.errors import Conflict, NotFound, UsageError
@@ -116,7 +116,9 @@ class Session(Shortening):
         was stored the first time. ``after`` is the position that must be the last one;
         when something stands behind it already, nothing is stored (``Conflict``).
         """
-        batch = [message] if isinstance(message, Message) else list(message)
+        # What is neither is refused where it is counted, as one message that is none.
+        one = isinstance(message, Message | str | Mapping) or not isinstance(message, Iterable)
+        batch = [cast(Message, message)] if one else list(cast(Sequence[Message], message))
         stored = self._append(
             batch, idempotency_key=idempotency_key, after=after, created_at=created_at
         )
@@ -133,6 +135,7 @@ class Session(Shortening):
     ) -> list[Stored]:
         # Masking, counting and JSON are done before the ledger's lane is asked for.
         entries = [self._workings.entry(item, self._row.encoding, sent) for item in batch]
+        self._workings.keeper.keep_on(self._row.key, self._branch)
         try:
             rows = self._workings.ledger.append(
                 self._row.key,
@@ -161,8 +164,9 @@ class Session(Shortening):
         """Return a recording of one reply: iterate it for clean chunks, and it is stored.
 
         What the stream is follows from the ``request`` it answers, or from ``provider``,
-        ``model`` and ``api``.
+        ``model`` and ``api``. A whole response is recorded as well.
         """
+        streams.check(stream, awaited=False)
         reply = self._reply(request, (provider, model, api, base_url), idempotency_key)
         return Recording(reply, stream)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from os import PathLike
@@ -22,7 +22,7 @@ from typing import Any, Self
 from reasoning_store import recorder
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.egress.tokens import count_message
-from reasoning_store.errors import Conflict, NotFound
+from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.ingress.drafting import remasked
 from reasoning_store.ingress.masking import Masker, masked
 from reasoning_store.keeper import Keeper
@@ -249,11 +249,19 @@ class Workings:
         self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None
     ) -> Entry:
         """Return a message ready to be written: masked first, then counted (DESIGN 4.7)."""
+        if not isinstance(message, Message):
+            raise UsageError(
+                f"a message, not {type(message).__name__}",
+                hint='rs.user("text"), or rs.normalize_response(body) for what a provider answered',
+            )
         safe = message if self.masker is None else masked(message, self.masker)
         return Entry(safe, self.counts(safe, encoding), sent)
 
     def resolve(self, draft: DraftRow) -> Entry | None:
         """Return what has arrived of a reply whose recorder is ended, if anything has."""
+        # A reply that this process records has got more than what is written of it.
+        rest = self.keeper.rest(draft.id, len(draft.parts))
+        draft = replace(draft, parts=(*draft.parts, *rest))
         message = drafted(draft, interrupted=True)
         if not message.blocks and message.usage is None:
             return None

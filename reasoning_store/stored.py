@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reasoning_store.blocks import Message, Origin
-from reasoning_store.errors import Conflict
+from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ingress import drafting
 from reasoning_store.ledger.rows import twin
 from reasoning_store.ledger.summaries import CompactionRow
@@ -20,6 +20,7 @@ from reasoning_store.ledger.values import BranchRow, DraftRow, Segment, StoredRo
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_NOW = "datetime.now(UTC) is one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,4 +189,9 @@ def time_of(microseconds_since_1970: int) -> datetime:
 
 def microseconds(time: datetime) -> int:
     """Return a time as the ledger keeps it; one without a zone is taken for local time."""
-    return (time.astimezone(UTC) - _EPOCH) // _MICROSECOND
+    if not isinstance(time, datetime):
+        raise UsageError(f"a time is a datetime, not {type(time).__name__}", hint=_NOW)
+    try:
+        return (time.astimezone(UTC) - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError, OSError):
+        raise UsageError("a time is out of range: in UTC it has no year", hint=_NOW) from None

@@ -291,3 +291,196 @@ def test_much_text_at_once_is_written_before_its_second_is_over(
 
         with session.record(stream(), model="m") as reply:
             list(reply)
+
+
+# What is recorded
+
+
+WHOLE = {
+    "deepseek": {
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "No.", "reasoning_content": "7 * 13"},
+                "finish_reason": "stop",
+            }
+        ]
+    },
+    "anthropic": {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "7 * 13", "signature": "c2ln"},
+            {"type": "text", "text": "No."},
+        ],
+        "stop_reason": "end_turn",
+    },
+}
+
+
+class Answer:
+    """A response as an SDK gives it: an object that can be iterated, and gives its fields."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.body = body
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return self.body
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self.body.items())
+
+
+@pytest.mark.parametrize("provider", WHOLE)
+@pytest.mark.parametrize("made", [dict, Answer])
+def test_a_whole_response_is_recorded_as_it_is(
+    store: rs.Store, provider: str, made: Callable[[Any], Any]
+) -> None:
+    """Where ``stream=True`` was not asked for, the reply is the same and marked as sent."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Is 91 prime?"))
+    request = session.build_request(provider=provider, model="model")
+    reply = session.record(made(WHOLE[provider]), request=request)
+    said = "".join(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
+
+    assert said == "No."
+    (_, stored) = session.history()
+    assert [type(block).__name__ for block in stored.message.blocks] == [
+        "ThinkingBlock",
+        "TextBlock",
+    ]
+    assert stored.message.status == "complete"
+    assert session.build_request().target.provider == provider
+
+
+def test_a_response_of_another_form_is_refused_and_leaves_nothing(store: rs.Store) -> None:
+    """An empty reply is not stored in its place."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.WireError):
+        list(session.record({"answer": "No."}, provider="anthropic"))
+    assert session.history() == []
+
+
+async def _pending() -> None:
+    """A call that nobody awaits."""
+
+
+@pytest.mark.parametrize("given", ["No.", b"No.", None, 1], ids=repr)
+def test_what_is_no_stream_is_refused_before_anything_is_written(
+    store: rs.Store, given: Any
+) -> None:
+    """What can be iterated for letters would be stored as a reply that says nothing."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.UsageError) as caught:
+        session.record(given, provider="openai")
+    assert caught.value.hint is not None
+    assert session.history() == []
+
+
+def test_a_call_that_was_not_awaited_is_named(store: rs.Store) -> None:
+    """The mistake that asynchronous clients invite."""
+    pending = _pending()
+    with pytest.raises(rs.UsageError, match="not awaited"):
+        store.session("s", create=True).record(pending, provider="openai")  # type: ignore[arg-type]
+    pending.close()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b'data: {"choices":[]}', b""],
+        ['data: {"choices":[]}', ""],
+        ["event: message_start"],
+        ['{"message":{"content":"No."}}'],
+    ],
+    ids=repr,
+)
+def test_lines_are_refused_where_events_are_due(store: rs.Store, lines: list[Any]) -> None:
+    """The hint names what makes events of them; no empty reply is stored."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.UsageError) as caught:
+        list(session.record(lines, provider="openai"))
+    assert "wire.sse" in str(caught.value.hint)
+    assert session.history() == []
+
+
+# Nothing that was shown is lost
+
+
+def test_a_second_writer_in_this_process_loses_nothing_that_was_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """What was not written yet is part of the interrupted reply, what a masker held too."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    with rs.Store(url, masker=rs.SecretMasker(values=["correct-horse"])) as store:
+        session = store.session("s", create=True)
+        session.append(rs.user("Count."))
+        chunks = iter(session.record([event("one "), event("two "), event("3")], provider="openai"))
+        shown = [next(chunks), next(chunks)]
+        session.append(rs.user("Stop."))
+
+        assert [m.message.text for m in session.history()] == ["Count.", "one two ", "Stop."]
+        assert [chunk.text for chunk in shown if isinstance(chunk, rs.TextChunk)] == [
+            "one ",
+            "two ",
+        ]
+        with pytest.raises(rs.Conflict):
+            list(chunks)
+
+
+def test_a_second_recording_in_this_process_loses_nothing_that_was_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The reply that it ends is kept as far as it was shown."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    with rs.Store(url) as store:
+        session = store.session("s", create=True)
+        chunks = iter(session.record([event("one "), event("two")], provider="openai"))
+        next(chunks)
+        list(session.record([event("three")], provider="openai"))
+
+        assert [m.message.text for m in session.history()] == ["one ", "three"]
+        with pytest.raises(rs.Conflict):
+            list(chunks)
+
+
+def test_a_part_that_could_not_be_written_is_written_before_the_next(
+    monkeypatch: pytest.MonkeyPatch, store: rs.Store
+) -> None:
+    """A store that was busy for a moment leaves no hole in what others read."""
+    session = store.session("s", create=True)
+    write = rs.Session._add_part
+    refused: list[str] = []
+
+    def busy_once(self: rs.Session, draft: Any, number: int, part: str) -> bool:
+        if not refused:
+            refused.append(part)
+            raise rs.StoreBusy
+        return write(self, draft, number, part)
+
+    monkeypatch.setattr(rs.Session, "_add_part", busy_once)
+    chunks = iter(session.record([event("one "), event("two ")], provider="openai"))
+    next(chunks)
+    until(lambda: refused)
+    next(chunks)
+
+    assert until(
+        lambda: [m.message.text for m in session.history() if "two" in m.message.text]
+    ) == ["one two "]
+    list(chunks)
+
+
+def test_a_reply_that_was_left_and_cannot_be_stored_is_told_under_with(store: rs.Store) -> None:
+    """A break is not silent about it."""
+    session = store.session("s", create=True)
+
+    def leave() -> None:
+        with session.record([event("one "), event("two")], provider="openai") as reply:
+            for _ in reply:
+                session.erase()
+                break
+
+    with pytest.raises(rs.NotFound):
+        leave()

@@ -96,6 +96,14 @@ class StreamNormalizer:
             chunks = [UnknownChunk(raw=raw)]
         return self._take(chunks)
 
+    def feed_whole(self, body: Any) -> list[Chunk]:
+        """Return what a whole response says: the one event of a stream that was not asked for.
+
+        Raises ``WireError`` for a body that does not have the protocol's form.
+        """
+        chunks = registry.parser(self._contract.api)(body, self._contract)
+        return self._take(chunks)
+
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
         """Return the chunks that end what is still open. ``finish`` does this by itself."""
         out: list[Chunk] = []
@@ -236,14 +244,13 @@ def normalize_response(
     if isinstance(body, str):
         normalizer._take([TextChunk(text=body)])
     else:
-        contract = normalizer._contract
         try:
-            chunks = registry.parser(contract.api)(body, contract)
+            normalizer.feed_whole(body)
         except WireError as error:
             if api is None:
-                error.hint = f"it was read as {contract.api}; api= names another protocol"
+                read_as = normalizer._contract.api
+                error.hint = f"it was read as {read_as}; api= names another protocol"
             raise
-        normalizer._take(chunks)
     return normalizer.finish()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, literal_column, select, union_all
 
 from reasoning_store.errors import CorruptRow, NotFound
-from reasoning_store.ledger import columns, rows, sessions
+from reasoning_store.ledger import arguments, columns, rows, sessions
 from reasoning_store.ledger.carried import NOTHING
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import branches, messages
@@ -115,16 +115,18 @@ def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str,
 
 def check(branch: int) -> None:
     """Refuse a number that no column can hold, as the absent branch that it is."""
-    if not 0 < branch < 1 << 31:
+    if not 0 < arguments.number(branch, "a branch") < 1 << 31:
         raise no_branch()
 
 
 def no_branch() -> NotFound:
-    return NotFound("there is no such session or branch for this owner")
+    return NotFound(
+        "there is no such session or branch for this owner", hint="branches() lists those there are"
+    )
 
 
 def no_position() -> NotFound:
-    return NotFound("there is no message at this position")
+    return NotFound("there is no message at this position", hint="history() tells which there are")
 
 
 def all_of(connection: Connection, key: int) -> list[BranchRow]:
@@ -157,6 +159,7 @@ def between(branch: BranchRow, first: int, last: int) -> list[Segment]:
 
 def place(branch: BranchRow, position: int) -> Segment:
     """Return the segment of the lineage that holds ``position``."""
+    arguments.number(position, "a position")
     for segment in branch.segments:
         if segment.first <= position <= segment.last:
             return segment
@@ -193,7 +196,7 @@ def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: 
     # First, since it holds the session: an erasure could change the state that is copied.
     number = sessions.take_branch_number(connection, key)
     parent, _, next_compaction = look(connection, key, branch)
-    if not 1 <= at <= parent.next_position:
+    if not 1 <= arguments.number(at, "at") <= parent.next_position:
         raise no_position()
     state = states(connection, key, parent, [at - 1])[at - 1][0]
     shared = [[s.branch, s.first, s.last] for s in upto(parent.segments, at - 1)]

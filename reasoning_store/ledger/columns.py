@@ -18,7 +18,7 @@ from typing import Any
 from reasoning_store import codec
 from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, ThinkingBlock
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger import keys
+from reasoning_store.ledger import arguments, keys
 from reasoning_store.ledger.carried import state_of
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.values import EXACTNESS, Entry, State, Thought
@@ -41,7 +41,7 @@ def holdable(text: str) -> bool:
 
 def name(value: str, what: str) -> str:
     """Return the JSON text of a name: any string, but short enough for an index."""
-    text = codec.dumps(value)
+    text = codec.dumps(arguments.text(value, what))
     if len(text.encode()) > _NAME_LIMIT:
         raise UsageError(f"{what} is longer than {_NAME_LIMIT} bytes")
     return text

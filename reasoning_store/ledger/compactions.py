@@ -19,7 +19,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from reasoning_store import codec
 from reasoning_store.blocks import Counts
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
-from reasoning_store.ledger import branches, carried
+from reasoning_store.ledger import arguments, branches, carried
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import Basis, CompactionRow, SummaryRange
@@ -139,7 +139,7 @@ def in_force(
 
 def _get(connection: Connection, key: int, branch: int, number: int) -> CompactionRow:
     row = None
-    if 0 < number < 1 << 31:
+    if 0 < arguments.number(number, "a compaction") < 1 << 31:
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
     if row is None:
         raise NotFound("there is no such compaction on this branch")

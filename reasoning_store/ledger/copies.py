@@ -125,6 +125,8 @@ def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
     """Refuse a place where a copy cannot be, before any work is done."""
     if database is not None and target in [Path(f"{database}{end}") for end in _BESIDE]:
         raise UsageError(f"{target.name} is the database itself", hint="name another file")
+    if "\0" in str(target):
+        raise UsageError("a path holds a NUL character")
     try:
         if not target.parent.is_dir():
             raise UsageError(

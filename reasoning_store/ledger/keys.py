@@ -18,6 +18,8 @@ import os
 import time
 from hashlib import blake2b
 
+from reasoning_store.ledger import arguments
+
 _63_BITS = (1 << 63) - 1
 
 
@@ -36,7 +38,10 @@ def _hash(*parts: str, size: int = 8) -> int:
 
 def session_key(owner: str, session_id: str) -> int:
     """Return the key that leads every row of this session."""
-    return _hash(owner, session_id)
+    return _hash(
+        arguments.text(owner, "an owner"),
+        arguments.text(session_id, "a session id"),
+    )
 
 
 def owner_key(owner: str) -> int:
@@ -44,7 +49,7 @@ def owner_key(owner: str) -> int:
 
     One part where a session has two, so that no session id can name it.
     """
-    return _hash(owner)
+    return _hash(arguments.text(owner, "an owner"))
 
 
 def origin_number(origin_json: str) -> int:

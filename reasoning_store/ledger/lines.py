@@ -163,7 +163,8 @@ _KINDS: tuple[type[Line], ...] = (
 )
 _BY_NAME = {kind.kind: kind for kind in _KINDS}
 _AS_TEXT = "with_nan"
-_TIME = (-(1 << 62) + 1, (1 << 62) - 1)
+_TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""Microseconds: the years 1 to 9999, which is what a datetime holds."""
 _TOKENS = (0, (1 << 40) - 1)
 _SUM = (0, (1 << 62) - 1)
 _NUMBER = (1, (1 << 31) - 1)
@@ -326,7 +327,7 @@ def _check_range(item: Any, name: str, place: str) -> None:
         raise UsageError(f"{place}: is none of {', '.join(EXACTNESS)}")
     if name == "repeat" and not _REPEAT.fullmatch(item):
         raise UsageError(f"{place}: is not 32 hexadecimal digits")
-    if name in _RANGES:
+    if name in _RANGES and item is not None:
         least, most = _RANGES[name]
         for number in item if isinstance(item, list) else [item]:
             if not least <= number <= most:

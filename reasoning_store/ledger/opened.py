@@ -77,7 +77,7 @@ class Opened:
 
     def _check(self) -> None:
         if not self._open:
-            raise UsageError("the store is closed")
+            raise UsageError("the store is closed", hint="open it again: rs.Store(url)")
         if os.getpid() != self._process:
             # SQLite's locks and a server's connection do not survive a fork.
             raise UsageError(

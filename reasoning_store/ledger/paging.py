@@ -13,7 +13,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection
 
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger import branches, reading, windows
+from reasoning_store.ledger import arguments, branches, reading, windows
 from reasoning_store.ledger.values import BranchRow, StoredRow
 
 Read: TypeAlias = Callable[[int, int], list[StoredRow]]
@@ -34,6 +34,10 @@ def history(
     thinking: bool,
 ) -> list[StoredRow]:
     """Return the messages between ``after`` and ``before`` that the window holds, in order."""
+    given = {"limit": limit, "tokens": tokens, "before": before, "after": after}
+    for what, value in given.items():
+        if value is not None:
+            arguments.number(value, what)
     if tokens is not None and tokens < 0:
         raise UsageError("tokens: at least 0")
     found, _ = branches.get(connection, key, branch)

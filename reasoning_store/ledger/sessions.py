@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, case, insert, select, tuple_, upda
 
 from reasoning_store import codec
 from reasoning_store.errors import CorruptRow, NotFound, UsageError
+from reasoning_store.ledger import arguments
 from reasoning_store.ledger.carried import NOTHING
 from reasoning_store.ledger.columns import name, state_columns
 from reasoning_store.ledger.keys import owner_key, session_key
@@ -136,8 +137,8 @@ def new(
         "owner_key": owner_key(owner),
         "owner": codec.dumps(owner),
         "id": name(session_id, "a session id"),
-        "title": None if title is None else codec.dumps(title),
-        "metadata": codec.dumps(dict(metadata)),
+        "title": titled(title),
+        "metadata": codec.dumps(arguments.mapping(metadata, "metadata")),
         "settings": codec.dumps(dict(settings)),
         "encoding": codec.dumps(encoding),
         "current_branch": _FIRST,
@@ -152,6 +153,11 @@ def new(
         "created_at": created_at,
         "updated_at": created_at,
     }
+
+
+def titled(title: str | None) -> str | None:
+    """Return the column of a title."""
+    return None if title is None else codec.dumps(arguments.text(title, "a title"))
 
 
 def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
@@ -195,7 +201,9 @@ def by_key(connection: Connection, key: int) -> SessionRow:
 
 
 def no_session() -> NotFound:
-    return NotFound("there is no such session for this owner")
+    return NotFound(
+        "there is no such session for this owner", hint="session(id, create=True) makes one"
+    )
 
 
 def page(
@@ -207,7 +215,7 @@ def page(
     archived: bool | None,
 ) -> SessionPage:
     """Return one page of the owner's sessions, latest first; reads no message."""
-    if limit < 1:
+    if arguments.number(limit, "limit") < 1:
         raise UsageError("limit: at least 1")
     before_time, before_key = _cursor(after)
     params: dict[str, Any] = {
@@ -215,7 +223,7 @@ def page(
         "owner": codec.dumps(owner),
         "before_time": before_time,
         "before_key": before_key,
-        "limit": limit + 1,
+        "limit": min(limit + 1, _LAST),
     }
     if archived is None:
         rows = _LIST_ALL.rows(connection, params)
@@ -229,9 +237,11 @@ def page(
 def _cursor(after: str | None) -> tuple[int, int]:
     if after is None:
         return _LAST, _LAST
-    time, dot, key = after.partition(".")
+    time, dot, key = arguments.text(after, "after").partition(".")
     if not (dot and time.isdecimal() and key.isdecimal() and len(after) < 45):
-        raise UsageError("after: not the .next of a page of sessions")
+        raise UsageError(
+            "after: not the .next of a page of sessions", hint="sessions(after=page.next)"
+        )
     return min(int(time), _LAST), min(int(key), _LAST)
 
 

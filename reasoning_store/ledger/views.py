@@ -15,7 +15,15 @@ from sqlalchemy import Connection, bindparam, select
 
 from reasoning_store.blocks import Origin
 from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger import branches, carried, compactions, interning, reading, sessions
+from reasoning_store.ledger import (
+    arguments,
+    branches,
+    carried,
+    compactions,
+    interning,
+    reading,
+    sessions,
+)
 from reasoning_store.ledger.carried import origin_of, own_thinking
 from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
@@ -45,7 +53,7 @@ def state_at(connection: Connection, key: int, found: BranchRow, at: int | None)
     head = found.state
     if at is None or at == head.position:
         return head
-    if not 0 <= at <= head.position:
+    if not 0 <= arguments.number(at, "at") <= head.position:
         raise branches.no_position()
     return branches.states(connection, key, found, [at])[at][0]
 

@@ -29,7 +29,7 @@ from reasoning_store.ledger.lines import (
 from .histories import any_text, json_values
 
 objects = st.dictionaries(any_text, json_values | st.floats(allow_nan=False), max_size=3)
-times = st.none() | st.integers(-(1 << 61), 1 << 61)
+times = st.none() | st.integers(-(1 << 55), 1 << 57)
 numbers = st.integers(1, 1 << 30)
 counts = st.builds(
     CountsLine,

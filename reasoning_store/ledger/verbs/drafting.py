@@ -79,13 +79,18 @@ class DraftVerbs(WritingVerbs):
             stored = reading.by_idempotency_key(connection, key, draft.idempotency_key)
             if stored is not None:
                 raise Conflict(
-                    "a reply was already recorded under this idempotency key", stored=stored
+                    "a reply was already recorded under this idempotency key",
+                    stored=stored,
+                    hint="it is this error's .stored; another attempt has another key",
                 )
             for branch in drafts.under_key(connection, key, draft.idempotency_key):
                 found = drafts.get(connection, key, branch, now=now)
                 if found is None or found.expired:
                     return found
-                raise Conflict("a reply is being recorded under this idempotency key")
+                raise Conflict(
+                    "a reply is being recorded under this idempotency key",
+                    hint="read it with history(); another attempt has another key",
+                )
         return drafts.get(connection, key, draft.branch, now=now)
 
     def add_part(self, draft: DraftRow, part: int, text: str, *, lease: float = LEASE) -> bool:

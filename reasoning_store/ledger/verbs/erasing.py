@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import Connection
 
 from reasoning_store.blocks import Counts, Message
-from reasoning_store.errors import NotFound
+from reasoning_store.errors import NotFound, UsageError
 from reasoning_store.ledger import branches, erasing, faults, reading
 from reasoning_store.ledger.erasing import Change
 from reasoning_store.ledger.values import Erased, Segment, StoredRow
@@ -49,6 +49,7 @@ class ErasingVerbs(DraftVerbs):
         recorded: to lose its reasoning it has to end (``append``). ``rewrite=False`` leaves
         the file as it is, to erase more before it is rewritten once: the result names it.
         """
+        _check(only)
         return self._scrubbed(self._erase(session_key, only, count, resolve), rewrite=rewrite)
 
     def erase_owner(
@@ -64,6 +65,7 @@ class ErasingVerbs(DraftVerbs):
 
         Each session is one transaction: what is interrupted can be called again.
         """
+        _check(only)
         keys = self._read(lambda connection: erasing.sessions_of(connection, owner), single=True)
         total = Erased()
         for key in keys:
@@ -90,6 +92,7 @@ class ErasingVerbs(DraftVerbs):
         Position and role stay, its status is ``erased``. Tool pairs go together: the calls
         that it answers, and the answers to its calls.
         """
+        _check(only)
         if only is None:
             changes = self._read(
                 lambda connection: erasing.to_empty(connection, session_key, branch, position)
@@ -147,6 +150,12 @@ class ErasingVerbs(DraftVerbs):
             lambda: self._database.scrub(rewrite=rewrite) if anything else self._database.copies()
         )
         return replace(erased, copies=copies)
+
+
+def _check(only: Any) -> None:
+    """Refuse what might have been meant to spare something."""
+    if only not in (None, "reasoning"):
+        raise UsageError('only: "reasoning", or nothing to erase all of it')
 
 
 def _unthought(rows: list[StoredRow], encoding: str, count: Count | None) -> list[Change]:

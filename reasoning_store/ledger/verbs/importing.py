@@ -46,6 +46,11 @@ class ImportingVerbs(ErasingVerbs):
         """
         if on_conflict not in ("refuse", "skip"):
             raise UsageError("on_conflict: one of refuse, skip")
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise UsageError(
+                "lines: an iterable of lines",
+                hint="open(path, 'rb') is one, text.split('\\n') another",
+            )
         owners = (lambda named: named) if owner is None else (lambda _: owner)
         intake = Intake(self, owners, encoding, count, mask, mask_parts, on_conflict == "skip")
         for number, text in enumerate(given, 1):

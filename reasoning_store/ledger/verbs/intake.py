@@ -91,6 +91,8 @@ class Intake:
 
     def take(self, text: str | bytes) -> None:
         """Take one line; nothing, for an empty one."""
+        if not isinstance(text, str | bytes):
+            raise UsageError("a line is a string or bytes")
         if not text or text.isspace():
             return
         line = lines.read(text)

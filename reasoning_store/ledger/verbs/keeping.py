@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+from reasoning_store.errors import UsageError
 from reasoning_store.ledger import faults, reporting
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.reporting import By
@@ -37,6 +38,8 @@ class KeepingVerbs(Opened):
         ``overwrite``; and until the new copy is whole, also then.
         """
         self._check()
+        if not isinstance(path, str | PathLike):
+            raise UsageError(f"path: a string or a path, not {type(path).__name__}")
         target = Path(path).absolute()
         rows = faults.guarded(lambda: self._database.copy_to(target, replace=overwrite))
         return BackedUp(str(target), rows["sessions"], rows["messages"], target.stat().st_size)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from reasoning_store import codec
 from reasoning_store.errors import Conflict
-from reasoning_store.ledger import faults, sessions
+from reasoning_store.ledger import arguments, faults, sessions
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import SessionPage, SessionRow
 
@@ -40,7 +40,7 @@ class SessionVerbs(Opened):
             session_id,
             encoding=encoding,
             title=title,
-            metadata=metadata or {},
+            metadata={} if metadata is None else metadata,
             settings=settings or {},
             created_at=at,
         )
@@ -70,10 +70,11 @@ class SessionVerbs(Opened):
         )
 
     def rename(self, session_key: int, title: str | None) -> SessionRow:
-        return self._change(session_key, "title", None if title is None else codec.dumps(title))
+        return self._change(session_key, "title", sessions.titled(title))
 
     def set_metadata(self, session_key: int, metadata: Mapping[str, Any]) -> SessionRow:
-        return self._change(session_key, "metadata", codec.dumps(dict(metadata)))
+        held = codec.dumps(arguments.mapping(metadata, "metadata"))
+        return self._change(session_key, "metadata", held)
 
     def set_settings(self, session_key: int, settings: Mapping[str, Any]) -> SessionRow:
         """Replace the session's own layer of settings."""

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from reasoning_store.errors import Conflict, CorruptRow, UsageError
 from reasoning_store.ledger import (
     appending,
+    arguments,
     branches,
     columns,
     drafts,
@@ -77,7 +78,7 @@ class WritingVerbs(Opened):
         if any([entry.message.status == "erased" for entry in entries]):
             raise UsageError("an erased message is not appended", hint="erase(position)")
         if after is not None:
-            after = min(max(after, -1), _MOST)
+            after = min(max(arguments.number(after, "after"), -1), _MOST)
         key_text = None if idempotency_key is None else columns.repeat(idempotency_key)
         at = self._time(created_at)
         prepared = columns.keyed([self._prepared(entry, at) for entry in entries], key_text)
@@ -122,13 +123,24 @@ class WritingVerbs(Opened):
                 if same(stored, prepared):
                     return stored
                 if erasing.was_erased(connection, session_key, stored):
-                    raise Conflict("what this idempotency key stands for was erased", stored=stored)
-                raise Conflict("this idempotency key stands for another message", stored=stored)
+                    raise Conflict(
+                        "what this idempotency key stands for was erased",
+                        stored=stored,
+                        hint="to say it again, use another key",
+                    )
+                raise Conflict(
+                    "this idempotency key stands for another message",
+                    stored=stored,
+                    hint="it is this error's .stored; another message has another key",
+                )
         draft = drafts.get(connection, session_key, branch, now=self._clock())
         if draft is None:
             last = branches.get(connection, session_key, branch)[0].state.position
         elif key_text is not None and draft.idempotency_key == key_text:
-            raise Conflict("a reply is being recorded under this idempotency key")
+            raise Conflict(
+                "a reply is being recorded under this idempotency key",
+                hint="use another key",
+            )
         else:
             # Its message stands before ours, unless nothing of it has arrived.
             last = draft.position - (not draft.parts)
@@ -166,6 +178,8 @@ class WritingVerbs(Opened):
             ended = columns.keyed([item], taken.idempotency_key)
         first = taken.position + len(ended)
         if after is not None and after != first - 1:
+            # By now the draft is nobody's: what arrived of it is kept all the same.
+            self._append(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
             raise stale(first - 1, after)
         if not (ended or behind):
             dropped = self._write(lambda connection: drafts.drop(connection, taken))

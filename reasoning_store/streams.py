@@ -1,0 +1,80 @@
+"""What may be given to a recording: a stream of events, or a whole response.
+
+A request made without ``stream=True`` is answered in one piece, which is recorded as it is.
+Everything else that is no stream is refused before anything is written, since whatever can
+be iterated would otherwise be stored as a reply that says nothing.
+
+It knows what Python calls a stream. It must not know a provider's words or the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from typing import Any
+
+from reasoning_store.errors import UsageError
+
+_FRAMING = ("data:", "event:", "id:", "retry:", ":")
+
+
+def is_whole(given: Any) -> bool:
+    """Whether this is a whole response: a mapping, or an SDK's object that is no stream."""
+    if isinstance(given, Mapping):
+        return True
+    # Such objects can be iterated, too: they give their fields.
+    dumps = callable(getattr(given, "model_dump", None))
+    return dumps and not isinstance(given, Iterator | AsyncIterator)
+
+
+def check(given: Any, *, awaited: bool) -> None:
+    """Refuse what no events can come from; ``awaited`` where it may be asynchronous."""
+    if isinstance(given, str | bytes | bytearray):
+        raise UsageError(
+            "text is no stream of events",
+            hint="append(rs.normalize_response(text)) stores a whole answer",
+        )
+    if is_whole(given) or isinstance(given, Iterable):
+        return
+    if isinstance(given, AsyncIterable):
+        if awaited:
+            return
+        raise UsageError("this stream is asynchronous", hint="record it with rs.AsyncStore")
+    if isinstance(given, Awaitable):
+        raise UsageError("this stream was not awaited", hint="record(await client...create(...))")
+    raise UsageError(
+        f"a stream is iterated, and {type(given).__name__} cannot be",
+        hint="what is a context manager is entered first: with ... as stream",
+    )
+
+
+def check_first(event: Any) -> None:
+    """Refuse a stream whose first event is a piece of what a socket gives."""
+    if isinstance(event, bytes | bytearray | memoryview) or (
+        isinstance(event, str) and (event.startswith(_FRAMING) or _is_line(event))
+    ):
+        raise UsageError(
+            "this stream gives bytes or lines, not events",
+            hint="reasoning_store.wire.sse turns them into events: JSONEvents, NDJSONDecoder",
+        )
+
+
+def _is_line(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def close(stream: Any) -> None:
+    """Close a stream that can be closed; a list cannot."""
+    closing = getattr(stream, "close", None)
+    if callable(closing):
+        closing()

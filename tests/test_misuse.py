@@ -1,0 +1,250 @@
+"""What an application gets wrong: a named error, the same on both engines, nothing changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+
+Verb = Callable[[rs.Store, rs.Session], Any]
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[rs.Store]:
+    with rs.Store(url) as opened:
+        opened.session("chat", create=True).append([rs.user("Hello."), rs.assistant("Hi.")])
+        yield opened
+
+
+def refused(store: rs.Store, verb: Verb) -> rs.UsageError:
+    """Return the error of a verb that must change nothing."""
+    before = list(store.export_lines())
+    with pytest.raises(rs.UsageError) as caught:
+        verb(store, store.session("chat"))
+    assert list(store.export_lines()) == before
+    return caught.value
+
+
+POSITIONS: dict[str, Callable[[rs.Session, Any], Any]] = {
+    "get": lambda chat, at: chat.get(at),
+    "fork": lambda chat, at: chat.fork(at=at),
+    "edit": lambda chat, at: chat.edit(at, rs.user("Other.")),
+    "regenerate": lambda chat, at: chat.regenerate(at),
+    "erase": lambda chat, at: chat.erase(at),
+    "usage": lambda chat, at: chat.usage(at=at),
+    "branch": lambda chat, at: chat.branch(at),
+    "activate": lambda chat, at: chat.activate(at),
+    "undo": lambda chat, at: chat.undo(at),
+    "after": lambda chat, at: chat.append(rs.user("More."), after=at),
+    "limit": lambda chat, at: chat.history(limit=at),
+    "tokens": lambda chat, at: chat.history(tokens=at),
+    "before": lambda chat, at: chat.history(before=at),
+    "behind": lambda chat, at: chat.history(after=at),
+}
+
+
+@pytest.mark.parametrize("at", [True, "1", 1.0, 1.5, float("nan"), b"1"], ids=repr)
+@pytest.mark.parametrize("verb", POSITIONS)
+def test_what_is_no_whole_number_is_no_position(store: rs.Store, verb: str, at: Any) -> None:
+    """True is not 1, and 1.0 is not 1: neither erases the first message."""
+    error = refused(store, lambda _, chat: POSITIONS[verb](chat, at))
+
+    assert "a whole number" in str(error)
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, "3", 1.5, None], ids=repr)
+def test_a_page_has_a_whole_number_of_sessions(store: rs.Store, limit: Any) -> None:
+    """At least one of them."""
+    assert "limit" in str(refused(store, lambda all_of, _: all_of.sessions(limit=limit)))
+
+
+def test_a_page_may_ask_for_more_than_an_engine_counts(store: rs.Store) -> None:
+    """It holds what there is."""
+    assert len(store.sessions(limit=1 << 70).items) == 1
+
+
+@pytest.mark.parametrize("name", [1, True, b"chat", 1.5, ("chat",)], ids=repr)
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda store, _, name: store.session(name, create=True),
+        lambda store, _, name: store.for_owner(name).session("chat", create=True),
+        lambda store, _, name: store.for_owner(name).sessions(),
+        lambda store, _, name: store.for_owner(name).erase(),
+        lambda store, _, name: store.sessions(after=name),
+        lambda _, chat, name: chat.rename(name),
+        lambda _, chat, name: chat.append(rs.user("More."), idempotency_key=name),
+        lambda _, chat, name: list(chat.record([], provider="openai", idempotency_key=name)),
+        lambda store, _, name: store.settings.profiles.set(name, {}),
+        lambda _, chat, name: chat.settings.use(name),
+    ],
+    ids=["id", "owner", "list", "erase", "after", "title", "key", "attempt", "profile", "use"],
+)
+def test_what_is_no_string_is_no_name(
+    store: rs.Store, verb: Callable[[rs.Store, rs.Session, Any], Any], name: Any
+) -> None:
+    """An id that comes from elsewhere as a number is not taken for another's."""
+    assert "a string" in str(refused(store, lambda owner, chat: verb(owner, chat, name)))
+
+
+@pytest.mark.parametrize("metadata", [["a"], "text", {"a": {1}}, {"a": b"x"}], ids=repr)
+def test_metadata_that_json_cannot_hold_is_refused(store: rs.Store, metadata: Any) -> None:
+    """On a session that is there, and on one that is made with it."""
+    refused(store, lambda _, chat: chat.set_metadata(metadata))
+    refused(store, lambda owner, _: owner.session("new", create=True, metadata=metadata))
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["text", None, 1, {"role": "user", "content": "text"}, [None], ["text"], [[rs.user("text")]]],
+    ids=repr,
+)
+def test_what_is_no_message_is_not_stored(store: rs.Store, message: Any) -> None:
+    """A text or a dict is not taken apart into messages; the hint says what makes one."""
+    error = refused(store, lambda _, chat: chat.append(message))
+
+    assert error.hint is not None
+    assert "rs.user" in error.hint
+
+
+@pytest.mark.parametrize("only", ["thinking", "reasoning ", True, 1, ""], ids=repr)
+@pytest.mark.parametrize("what", ["message", "session", "owner"])
+def test_what_might_have_spared_something_erases_nothing(
+    store: rs.Store, what: str, only: Any
+) -> None:
+    """A misspelt ``only`` is no order at all."""
+    verbs: dict[str, Verb] = {
+        "message": lambda _, chat: chat.erase(1, only=only),
+        "session": lambda _, chat: chat.erase(only=only),
+        "owner": lambda owner, _: owner.erase(only=only),
+    }
+
+    assert "reasoning" in str(refused(store, verbs[what]))
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-01-01",
+        0,
+        date(2026, 1, 1),
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+        datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-14))),
+    ],
+    ids=repr,
+)
+def test_what_is_no_time_in_utc_is_refused(store: rs.Store, time: Any) -> None:
+    """As the time of a message and as the bound of a report."""
+    refused(store, lambda _, chat: chat.append(rs.user("More."), created_at=time))
+    refused(store, lambda owner, _: owner.report(since=time))
+
+
+@pytest.mark.parametrize(
+    "time",
+    [datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)],
+    ids=repr,
+)
+def test_the_furthest_times_come_back(store: rs.Store, time: datetime) -> None:
+    """Years that an import of old documents may bring."""
+    chat = store.session("chat")
+    stored = chat.append(rs.user("More."), created_at=time)
+
+    assert chat.get(stored.position).created_at == time
+
+
+@pytest.mark.parametrize("time", [-(10**18), 10**18, 1.5, True, "2026"], ids=repr)
+def test_a_line_with_a_time_that_nobody_could_read_again_is_refused(
+    store: rs.Store, time: Any
+) -> None:
+    """It is named by its number; a history that was imported can be shown."""
+    lines = [json.loads(line) for line in store.export_lines()]
+    given = [
+        json.dumps({**line, "createdAt": time} if "role" in str(line) else line) for line in lines
+    ]
+
+    with pytest.raises(rs.UsageError, match=r"line \d: createdAt"):
+        store.for_owner("new").import_lines(given)
+
+
+def test_a_line_may_say_null_where_it_may_say_nothing(store: rs.Store) -> None:
+    """Other languages write every field of a record."""
+    lines = [json.loads(line) for line in store.export_lines()]
+    given = [
+        json.dumps({**line, "createdAt": None} if "createdAt" in line else line) for line in lines
+    ]
+    store.for_owner("new").import_lines(given)
+
+    assert [m.message.text for m in store.for_owner("new").session("chat").history()] == [
+        "Hello.",
+        "Hi.",
+    ]
+
+
+@pytest.mark.parametrize("lines", [None, 1, "{}\n{}", b"{}", [1], [None]], ids=repr)
+def test_what_are_no_lines_are_not_imported(store: rs.Store, lines: Any) -> None:
+    """A whole text is not taken letter by letter."""
+    assert "line" in str(refused(store, lambda owner, _: owner.import_lines(lines)))
+
+
+@pytest.mark.parametrize("path", [None, 1, b"copy.db"], ids=repr)
+def test_what_is_no_path_gets_no_backup(store: rs.Store, path: Any) -> None:
+    """It is said before any work is done."""
+    assert "path" in str(refused(store, lambda owner, _: owner.backup(path)))
+
+
+def test_a_setting_is_unset_by_the_name_it_was_set_by(store: rs.Store) -> None:
+    """The names of Python and of JSON are one."""
+    settings = store.session("chat").settings
+    settings.set("include_in_context", True)
+    settings.unset("include_in_context")
+
+    assert settings.resolved()["reasoning.includeInContext"].layer == "default"
+
+
+ASKED: dict[str, Callable[[rs.AsyncStore], Any]] = {
+    "session": lambda store: store.session("chat", create=True),
+    "sessions": lambda store: store.sessions(),
+    "report": lambda store: store.report(),
+    "erase": lambda store: store.erase(),
+    "verify": lambda store: store.verify(),
+    "import": lambda store: store.import_lines([]),
+    "export": lambda store: anext(aiter(store.export_lines())),
+    "owner": lambda store: store.for_owner("you").sessions(),
+    "profiles": lambda store: store.settings.profiles.all(),
+}
+
+
+@pytest.mark.parametrize("verb", ASKED)
+def test_an_asynchronous_store_that_is_not_open_says_how(url: str, verb: str) -> None:
+    """Before it is entered and after it is closed."""
+
+    async def run() -> None:
+        store = rs.AsyncStore(url)
+        with pytest.raises(rs.UsageError, match="not open") as caught:
+            await ASKED[verb](store)
+        assert caught.value.hint == "async with rs.AsyncStore(url) as store"
+        async with store:
+            pass
+        with pytest.raises(rs.UsageError, match="not open"):
+            await ASKED[verb](store)
+
+    asyncio.run(run())
+
+
+def test_an_asynchronous_handle_outlives_its_store_as_an_error(url: str) -> None:
+    """It says that the store is closed, whatever it is asked for."""
+
+    async def run() -> None:
+        async with rs.AsyncStore(url) as store:
+            chat = await store.session("chat", create=True)
+        for verb in (chat.history(), chat.append(rs.user("More.")), chat.usage(), chat.erase()):
+            with pytest.raises(rs.UsageError, match="closed"):
+                await verb
+
+    asyncio.run(run())
