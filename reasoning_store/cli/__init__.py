@@ -83,6 +83,9 @@ def _run(call: object, words: list[str]) -> int:
         return _failed(error.format_message(), f"{path} --help", exits.Exit.USAGE)
     except click.ClickException as error:
         return _failed(error.format_message(), code=error.exit_code)
+    except RecursionError:
+        # No shape that we write is deep: it came in with a file.
+        return _failed("what was given is nested too deep", code=exits.Exit.USAGE)
     except click.Abort:
         raise KeyboardInterrupt from None
 

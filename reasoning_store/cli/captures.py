@@ -48,7 +48,7 @@ def events(data: bytes, name: str, pieces: random.Random | None = None) -> list[
 def _listed(text: bytes) -> list[Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return found if isinstance(found, list) else []
 

@@ -156,7 +156,7 @@ def full_key(key: str) -> str:
 def _tools(file: IO[str]) -> list[dict[str, Any]]:
     try:
         tools = json.load(file)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"{file.name} is not JSON", hint="a list of tools is wanted") from None
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise UsageError(f"{file.name} holds no list of tools")

@@ -352,6 +352,19 @@ def test_a_shell_is_offered_no_id_that_it_would_obey(run: Run, folder: Path) -> 
     assert ran.stdout.splitlines() == ["plain,chat-42"]
 
 
+@pytest.mark.parametrize("depth", [600, 100_000])
+@pytest.mark.parametrize(
+    "line", ["replay deep.json", "render deep.json", "context chat-42 --tools deep.json"]
+)
+def test_a_file_that_is_nested_too_deep_is_refused(here: Here, line: str, depth: int) -> None:
+    """In one line, however deep; or read, where only our own stack is the limit."""
+    Path("deep.json").write_text('[{"name": "x", "x":' + "[" * depth + "]" * depth + "}]")
+    ran = here(line)
+
+    assert ran.code == 2 or (ran.code == 0 and depth == 600)
+    assert ran.err.count("\n") <= 1
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_is_told_how_to_complete(run: Run, shell: str) -> None:
     """What each is given to read at its start."""
