@@ -17,6 +17,7 @@ from reasoning_store.blocks import Message, Origin
 from reasoning_store.egress.request import Request
 from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.layers import SessionSettings
+from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.values import DraftRow, Erased
 from reasoning_store.ledger.verbs.erasing import Only
 from reasoning_store.recorder import Recording, Reply
@@ -228,6 +229,7 @@ class Session(Shortening):
 
     # Reading
 
+    @uncollected
     def history(
         self,
         *,

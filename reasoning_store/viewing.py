@@ -27,7 +27,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow, ViewRow
 from reasoning_store.ledger.values import SessionRow, Shape
 
-MOST = 64_000_000
+MOST = 16_000_000
 """About how many characters are kept."""
 _A_TOKEN = 4
 _A_MESSAGE = 256
