@@ -126,6 +126,11 @@ class Shortening(Sending):
         is deleted: ``undo`` and ``settings.unset`` take it back. Where the range was erased
         in or compacted since the plan was made, it is a ``Conflict`` and nothing is done.
         """
+        if not isinstance(plan, Plan):
+            raise UsageError(
+                f"a plan is what compression() gives, not {type(plan).__name__}",
+                hint="session.compact(session.compression(limit=...), summary=...)",
+            )
         if plan.branch != self._branch:
             raise UsageError(f"this plan is of branch {plan.branch}, not of {self._branch}")
         if not plan.steps:
@@ -150,6 +155,8 @@ class Shortening(Sending):
 
     def _summarize(self, plan: Plan, at: Range, summary: str | Message) -> Compaction:
         message = user(summary) if isinstance(summary, str) else summary
+        if not isinstance(message, Message):
+            raise UsageError(f"a summary is a text or a message, not {type(summary).__name__}")
         tokens = self._workings.counts(message, self._row.encoding).visible
         # What the next plan asks for: how far the request has grown since.
         after = plan.after - plan.summary_tokens + tokens

@@ -248,3 +248,21 @@ def test_an_asynchronous_handle_outlives_its_store_as_an_error(url: str) -> None
                 await verb
 
     asyncio.run(run())
+
+
+WRONG_AMOUNTS: dict[str, Verb] = {
+    "limit": lambda _, chat: chat.compression(limit="many"),  # type: ignore[arg-type]
+    "no limit": lambda _, chat: chat.compression(limit=None),  # type: ignore[arg-type]
+    "reserve": lambda _, chat: chat.compression(limit=100, reserve=1.5),  # type: ignore[arg-type]
+    "threshold": lambda _, chat: chat.compression(limit=9, threshold="1"),  # type: ignore[arg-type]
+    "target": lambda _, chat: chat.compression(limit=100, target=True),
+    "a budget": lambda _, chat: chat.budget(limit="50"),  # type: ignore[arg-type]
+    "a share": lambda _, chat: chat.budget(limit=50, warn_at=None),  # type: ignore[arg-type]
+    "a plan": lambda _, chat: chat.compact({"action": "strip"}),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("case", WRONG_AMOUNTS)
+def test_what_is_no_amount_decides_nothing(store: rs.Store, case: str) -> None:
+    """The error names what was given, and nothing is done."""
+    assert " not " in str(refused(store, WRONG_AMOUNTS[case]))

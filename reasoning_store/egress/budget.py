@@ -18,6 +18,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from reasoning_store.egress.amounts import share, tokens
 from reasoning_store.errors import UsageError
 
 State: TypeAlias = Literal["ok", "warning", "exceeded", "unknown"]
@@ -62,6 +63,8 @@ def assess(
     ``warn_at`` is the share of the limit that warns; ``remembered`` are the marks of
     earlier answers that the store has kept.
     """
+    tokens("limit", limit, optional=True)
+    share("warn_at", warn_at)
     if limit is not None and limit <= 0:
         raise UsageError(
             f"a budget of {limit} tokens is no limit",

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reasoning_store.blocks import Exactness
+from reasoning_store.egress.amounts import share, tokens
 from reasoning_store.egress.cuts import Course, Range, Turns
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import Strip
@@ -120,6 +121,10 @@ class Limits:
     summary_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        for name in ("limit", "reserve", "min_growth", "min_freed", "summary_tokens"):
+            tokens(name, getattr(self, name), optional=name not in ("limit", "reserve"))
+        share("threshold", self.threshold)
+        share("target", self.target, optional=True)
         if self.usable <= 0:
             raise UsageError(
                 f"a reserve of {self.reserve} leaves nothing of a limit of {self.limit}",
