@@ -33,7 +33,7 @@ class Answers:
     to: dict[Spot, Spot] = field(default_factory=dict)
     """Each response's call."""
     astray: dict[Spot, str] = field(default_factory=dict)
-    """The responses that stay out, and why."""
+    """The responses and calls that stay out, and why."""
     away: set[Spot] = field(default_factory=set)
     """The responses that do not stand behind their call."""
 
@@ -81,16 +81,20 @@ class Matching:
         calls = message.role == "assistant"
         others = False
         for place, block in enumerate(message.blocks):
+            spot = (number, place)
             if isinstance(block, ToolCallBlock):
+                if not (block.name and message.role == "assistant"):
+                    # Nobody can call it, or nobody's it is: there is nothing to answer.
+                    answers.astray[spot] = "call_unusable"
+                    continue
                 calls = True
-                spot = (number, place)
                 self._known.add(block.id)
                 answers.calls[spot] = block
                 self._waiting[block.id] = (*self._waiting.get(block.id, ()), spot)
             elif not isinstance(block, ToolResponseBlock):
                 others = True
             else:
-                self._answer(block, (number, place), answers)
+                self._answer(block, spot, answers)
         if calls:
             self._behind = number
         elif others:

@@ -1,4 +1,4 @@
-"""The reasoning budget of a session (seed 002): how much was thought, held against a limit.
+"""The reasoning budget of a session: how much was thought, held against a limit.
 
 Two marks, each told once: a warning at a share of the limit, and exceeding it. What was
 told is remembered by the store, under the names in ``Budget.marks``, so that it holds

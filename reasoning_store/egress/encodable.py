@@ -1,4 +1,4 @@
-"""What UTF-8 has no bytes for, mended in a request: half of a character.
+"""What a request has no way to say, mended: half of a character, a number that is none.
 
 A Python string can hold a surrogate without its other half, as a stream leaves it that was
 cut in the middle of an emoji. It is stored as it came; no HTTP client can send it. In the
@@ -11,9 +11,10 @@ returned as it is. It must not know what a value means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from math import isfinite
+from typing import Any, Final, TypeVar
 
 from reasoning_store.blocks import Block, TextBlock, ThinkingBlock
 
@@ -61,29 +62,55 @@ def _is_plain(block: Block) -> bool:
 
 
 def mended(value: _Value) -> _Value:
-    """Return a value of JSON that can be sent: this one, or one with other strings."""
+    """Return a value of JSON that can be sent: this one, or one with other leaves."""
     other = _mended(value)
-    return value if other is None else other
+    return value if other is _AS_IT_IS else other
+
+
+def is_torn(block: Block) -> bool:
+    """Whether anything in a block is half of a character; what else is mended is a number."""
+    return any(
+        not is_encodable(text)
+        for item in fields(block)
+        for text in _strings(getattr(block, item.name))
+    )
+
+
+_AS_IT_IS: Final = object()
 
 
 def _mended(value: Any) -> Any:
-    """Return what stands for a value, or ``None`` where it can be sent as it is."""
+    """Return what stands for a value, or ``_AS_IT_IS`` where it can be sent so."""
     if isinstance(value, str):
-        return None if is_encodable(value) else _whole(value)
+        return _AS_IT_IS if is_encodable(value) else _whole(value)
+    if isinstance(value, float):
+        return _AS_IT_IS if isfinite(value) else None
     if isinstance(value, Mapping):
         pairs = [(name, item, _mended(name), _mended(item)) for name, item in value.items()]
-        if all(name is None and item is None for _, _, name, item in pairs):
-            return None
+        if all(name is _AS_IT_IS and item is _AS_IT_IS for _, _, name, item in pairs):
+            return _AS_IT_IS
         return {
-            name if new_name is None else new_name: item if new is None else new
+            name if new_name is _AS_IT_IS else new_name: item if new is _AS_IT_IS else new
             for name, item, new_name, new in pairs
         }
     if isinstance(value, list | tuple):
         items = [_mended(item) for item in value]
-        if all(item is None for item in items):
-            return None
-        return [old if new is None else new for old, new in zip(value, items, strict=True)]
-    return None
+        if all(item is _AS_IT_IS for item in items):
+            return _AS_IT_IS
+        return [old if new is _AS_IT_IS else new for old, new in zip(value, items, strict=True)]
+    return _AS_IT_IS
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _strings(name)
+            yield from _strings(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _strings(item)
 
 
 def _whole(text: str) -> str:

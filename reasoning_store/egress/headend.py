@@ -1,4 +1,4 @@
-r"""Reasoning for surfaces that can only show text (seed 003).
+r"""Reasoning for surfaces that can only show text.
 
 Two states. Thinking opens the section if it is closed, with exactly ``"\n\n---\n"``;
 anything else closes it if it is open, with exactly ``"\n---\n\n"``. What goes out is only

@@ -5,18 +5,20 @@
     response_orphan    an answer to no call is left out
     response_repeated  a second answer to one call is left out
     call_cut_off       a call that ended in mid-arguments is left out
+    call_unusable      so is one without a name, and one that is not in a model's message
     arguments_wrapped  arguments that are not JSON become some, where others are refused
     half_character     what UTF-8 has no bytes for becomes U+FFFD
+    number_unknown     what is no number in JSON becomes null
     seal_broken        the same in sealed reasoning, whose seal no longer fits
     draft              a reply that is still being written is left out
     block_unknown      a block newer than this package is left out
     block_foreign      a raw block of another api is left out
 
 Beside these there is the order that a provider may want (``order``). Each repair is a
-warning. None changes a count: what it leaves out still counts, what it puts in does not
-(DESIGN 7). And what belongs to somebody else is taken off: the metadata of another
-provider's blocks, and the field that its reasoning came from. Ids that the target does not
-take are mapped by a pure function, in call and response alike.
+warning. None changes a count: what it leaves out still counts, what it puts in does not.
+And what belongs to somebody else is taken off: the metadata of another provider's blocks,
+and the field that its reasoning came from. Ids that the target does not take are mapped by
+a pure function, in call and response alike.
 
 An answer is due directly behind its call, and at the end too: a model that is asked to go
 on cannot do so without it. Everything here depends on what stands before a message and on
@@ -59,6 +61,8 @@ _TEXTS = {
     "response_repeated": "a tool call was answered more than once; the first response is sent",
     "call_cut_off": "a tool call ended in the middle of its arguments; it is left out",
     "arguments_wrapped": "the provider takes JSON for a call's arguments; others are wrapped in it",
+    "call_unusable": "a tool call has no name, or is not in a model's message; it is left out",
+    "number_unknown": "JSON has no infinite number and none that is not one; null is sent instead",
     "half_character": "half of a character cannot be sent; U+FFFD is sent in its place",
     "seal_broken": "half of a character cannot be sent, and sealed reasoning has one; with U+FFFD "
     "in its place its seal does not fit, and the provider may refuse it: strip it, or include none",
@@ -155,6 +159,9 @@ class Repairs:
         for place, block in enumerate(message.blocks):
             spot = (number, place)
             if isinstance(block, ToolCallBlock):
+                if why := answers.astray.get(spot):
+                    self._note(why)
+                    continue
                 if spot not in answers.of and _is_cut_off(block, message):
                     self._note("call_cut_off")
                     continue
@@ -180,7 +187,9 @@ class Repairs:
 
     def _encodable(self, block: Block) -> Block:
         other = encodable.mended_block(block)
-        if other is not block:
+        if other is not block and not encodable.is_torn(block):
+            self._note("number_unknown")
+        elif other is not block:
             sealed = isinstance(block, ThinkingBlock) and block.opaque
             self._note("seal_broken" if sealed else "half_character")
         return other
@@ -195,9 +204,9 @@ class Repairs:
     ) -> Iterator[ToolResponseBlock]:
         """Yield the answers that are due behind a message and do not stand there."""
         for place, call in enumerate(message.blocks):
-            if not isinstance(call, ToolCallBlock):
-                continue
             spot = (number, place)
+            if not isinstance(call, ToolCallBlock) or spot in answers.astray:
+                continue
             answer = answers.of.get(spot)
             if answer is None:
                 if not _is_cut_off(call, message):

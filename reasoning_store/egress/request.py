@@ -146,7 +146,7 @@ def _request(
         *_unsaid(written.unsaid, to),
         *_left_out(written, to),
         *([_UNFOLLOWED] if written.unfollowed else []),
-        *([] if _rendered(body) else [_NOTHING]),
+        *([] if _asks(body, to) else [_NOTHING]),
         *_not_the_users(body, to),
     )
     return Request(
@@ -231,6 +231,14 @@ _NOTHING = Warning(
     code="nothing_to_send",
     text="no message is left to send, and providers refuse a request without",
 )
+
+
+def _asks(body: Mapping[str, Any], to: Target) -> bool:
+    """Whether anything is said; what a system says alone is nothing where order is strict."""
+    said = _rendered(body)
+    return bool(said) and not (
+        to.contract.strict_order and all(item.get("role") == "system" for item in said)
+    )
 
 
 def _not_the_users(body: Mapping[str, Any], to: Target) -> list[Warning]:

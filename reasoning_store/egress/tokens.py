@@ -2,7 +2,7 @@
 
 Each block is counted once, alone, when its message is appended. What a request counts is
 a sum over the blocks that the selection keeps, so it is the same number for every protocol
-that keeps the same blocks (DESIGN 7). Keys, ids, roles, delimiters and signatures are not
+that keeps the same blocks. Keys, ids, roles, delimiters and signatures are not
 counted.
 
 It knows blocks and a counter. It must not know a tokenizer's insides, a provider or SQL.

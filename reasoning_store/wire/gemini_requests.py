@@ -258,8 +258,10 @@ def _for_sdk(part: Part) -> Part:
     return out
 
 
-def _decoded(text: str) -> bytes | None:
+def _decoded(text: Any) -> bytes | None:
     """Return the bytes of base64 in either alphabet; ``None`` for what is none."""
+    if not isinstance(text, str):
+        return None
     try:
         data = text.translate(_IN_URLS).encode("ascii")
         return urlsafe_b64decode(data + b"=" * (-len(data) % 4))

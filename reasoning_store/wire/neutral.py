@@ -66,7 +66,7 @@ def arguments(block: ToolCallBlock) -> dict[str, Any]:
     value = block.parameters
     if value is None and block.arguments:
         try:
-            value = json.loads(block.arguments)
+            value = json.loads(block.arguments, parse_constant=lambda _: None)  # e.g. NaN
         except (ValueError, RecursionError):
             value = block.arguments
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
 """What a request counts, found out from nothing but the body that would be sent.
 
-It knows each protocol's shapes from the providers' documentation, and DESIGN's definition
+It knows each protocol's shapes from the providers' documentation, and the definition
 of effective tokens; it imports neither egress nor wire, so it cannot share their mistakes.
 What it cannot see it is told, for no body says it: which tokens a provider reported for
 what a seal hides.

@@ -19,6 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.blocks import MediaKind
 from reasoning_store.egress import request, select
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.settings import resolve
@@ -220,6 +221,27 @@ def test_an_interrupted_turn_is_accepted(target: Target, how: str) -> None:
     for policy in POLICIES:
         found = [judged(messages, target, policy) for messages in (goes_on, later, inside)]
         assert found == [None, None, None]
+
+
+KINDS: Sequence[tuple[MediaKind, str]] = [
+    ("image", "image/png"),
+    ("audio", "audio/wav"),
+    ("video", "video/mp4"),
+    ("file", "application/pdf"),
+    ("file", "text/plain"),
+]
+MEDIA = [
+    rs.MediaBlock(kind=kind, mime_type=mime, data=b"\x00\xff", name="a.bin") for kind, mime in KINDS
+]
+
+
+@each_target
+@pytest.mark.parametrize("shown", [{}, {"data": None, "url": "https://example.com/a"}], ids=str)
+def test_what_a_user_shows_is_accepted(target: Target, shown: dict[str, Any]) -> None:
+    """Every kind of medium, by its bytes or its address, and those without a place left out."""
+    media = [replace(medium, **shown) for medium in MEDIA]
+
+    assert judged([rs.user("See:", *media)], target, {}) is None
 
 
 @each_target

@@ -1,4 +1,4 @@
-"""Seed 002: a session's reasoning held against a limit, and each mark told once."""
+"""A session's reasoning held against a limit, and each mark told once."""
 
 from __future__ import annotations
 

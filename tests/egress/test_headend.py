@@ -1,4 +1,4 @@
-"""Seed 003: thinking between two rules, in a text that only ever grows."""
+"""Thinking between two rules, in a text that only ever grows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shown(*pieces: Piece, close: bool = True) -> str:
 
 
 def test_the_delimiters_are_the_seeds() -> None:
-    """Seed 003 decided them to the character."""
+    """They are decided to the character."""
     assert (OPENING, CLOSING) == ("\n\n---\n", "\n---\n\n")
 
 

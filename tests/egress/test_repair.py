@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from tests.egress.histories import (
     thought,
     views,
 )
+from tests.egress.targets import TARGETS, Target
 
 KEEP = {"reasoning.includeInContext": True}
 QUESTION = rs.user("Weather?")
@@ -236,6 +238,48 @@ def test_two_user_messages_in_a_row_stay_two() -> None:
 def test_a_request_of_nothing_says_so() -> None:
     """A provider refuses one without messages."""
     assert codes(request(rs.assistant(""))) == ["nothing_to_send"]
+
+
+@pytest.mark.parametrize(("provider", "said"), [("mistral", ["nothing_to_send"]), ("openai", [])])
+def test_a_system_prompt_alone_is_nothing_where_the_order_is_strict(
+    provider: str, said: list[str]
+) -> None:
+    """Mistral wants a user or a tool last; others answer it."""
+    assert codes(request(rs.system("Be brief."), provider=provider)) == said
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize(
+    "message",
+    [rs.user(call()), rs.system(call()), rs.assistant(replace(call(), name=""))],
+    ids=["user's", "system's", "unnamed"],
+)
+def test_a_call_that_nobody_can_have_made_is_left_out_with_its_answer(
+    target: Target, message: rs.Message
+) -> None:
+    """One that is no model's, or that names no tool; nothing of it is refused."""
+    found = rs.build_request([QUESTION, message, answer(), rs.user("Well?")], **target.to)
+
+    assert {"call_unusable", "response_orphan"} <= set(codes(found))
+    assert "get_weather" not in json.dumps(found.body)
+    to = {**target.to, "provider": target.provider or ""}
+    assert refusal(found.body, **to) is None
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_a_number_that_json_does_not_have_is_sent_as_null(target: Target) -> None:
+    """Python reads NaN from a model's arguments, and a tool may answer with infinity."""
+    asked = replace(call(), parameters={"a": [float("nan")]}, arguments=None)
+    infinite = {"b": float("inf")}
+    told = rs.tool(rs.ToolResponseBlock(call_id="call_1", tool_name="f", result=infinite))
+    half = replace(call("call_2"), parameters=None, arguments='{"a": NaN}')
+    messages = [QUESTION, rs.assistant(asked, half), told, answer("call_2"), rs.user("Well?")]
+    found = rs.build_request(messages, **target.to)
+
+    assert "number_unknown" in codes(found)
+    assert "half_character" not in codes(found)
+    assert json.loads(json.dumps(found.body, allow_nan=False)) == found.body
+    assert found.tokens == rs.effective_tokens(messages, **target.to)
 
 
 @pytest.mark.parametrize("api", ["openai.chat", "mistral.chat"])

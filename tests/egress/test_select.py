@@ -1,4 +1,4 @@
-"""Which thinking goes back, and by which rule: the seed's rules by name."""
+"""Which thinking goes back, and by which rule, the rules by name."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_br_009_selecting_changes_no_message() -> None:
     assert repr(TWO_TURNS) == before
 
 
-# --- the seed's rules that are about more than one block
+# --- the rules that are about more than one block
 
 
 def test_br_002_what_a_policy_withholds_is_there_when_the_policy_changes() -> None:

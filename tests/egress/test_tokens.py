@@ -199,7 +199,7 @@ def test_a_count_prints_what_will_be_sent() -> None:
 
 
 def test_usage_prints_effective_and_limit(store: rs.Store) -> None:
-    """The seed's display: 123000/212000."""
+    """As it is displayed: 123000/212000."""
     session = store.session(create=True)
     session.append(rs.user("Hi"))
     used = session.usage(limit=212_000)

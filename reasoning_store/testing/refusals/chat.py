@@ -25,7 +25,10 @@ from reasoning_store.testing.refusals.rules import (
 Message: TypeAlias = Mapping[str, Any]
 
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
-PARTS = ("text", "image_url", "input_audio", "file", "refusal", "thinking", "video_url")
+PARTS = frozenset(
+    "text image_url input_audio file refusal thinking video_url document_url reference".split()
+)
+"""Of all hosts; some have rules of their own beside."""
 NAME = r"[a-zA-Z0-9_-]{1,64}"
 
 FIELDS: Mapping[str, Sequence[str]] = {
@@ -211,7 +214,7 @@ RULES = (
     Rule(
         check=known_fields,
         providers=_OPENAI,
-        source="providers.md 3.1: api.openai.com must receive no field of other hosts",
+        source="api.openai.com must receive no field of other hosts",
     ),
     Rule(
         check=known_parameters,
