@@ -86,7 +86,7 @@ class Workload:
     """What a size counts: messages, characters."""
     contenders: tuple[Contender, ...]
     design: str | None = None
-    """The row of DESIGN 11 that it measures; None where nothing is promised there."""
+    """The promise that it measures; None where nothing is promised."""
     bounds: tuple[Bound, ...] = ()
     judged: int | None = None
     """The size at which the bounds hold; the largest where None."""

@@ -162,7 +162,7 @@ def _obstacle(session: Session | None, head: int, after: int) -> str | None:
         return f"the session ends at {head}, before its message {after}"
     if session is None:
         return None
-    # An append would end it; what is being said here goes on (DESIGN 5, drafts).
+    # An append would end it; what is being said here goes on.
     draft = session._workings.ledger.draft(session._row.key, session._branch)
     return None if draft is None else "a reply is being recorded in the session"
 

@@ -248,7 +248,7 @@ class Workings:
     def entry(
         self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None
     ) -> Entry:
-        """Return a message ready to be written: masked first, then counted (DESIGN 4.7)."""
+        """Return a message ready to be written: masked first, then counted."""
         if not isinstance(message, Message):
             raise UsageError(
                 f"a message, not {type(message).__name__}",

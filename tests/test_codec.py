@@ -139,7 +139,7 @@ def test_what_we_write_passes_the_check_for_json_from_elsewhere(message: rs.Mess
 
 
 def test_json_uses_the_products_camel_case() -> None:
-    """The names in JSON are those of the seeds."""
+    """The names in JSON are those of the documentation."""
     block = rs.ThinkingBlock(
         thought="t", source_field="reasoning", is_hidden=True, provider_metadata={"id": "rs_1"}
     )

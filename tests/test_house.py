@@ -73,7 +73,7 @@ def own(name: str) -> str | None:
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_a_room_imports_only_the_rooms_before_it(path: Path) -> None:
-    """DESIGN 2: nothing flows back."""
+    """Nothing flows back."""
     here = room(path)
     reached = {name for full in imports(path) if (name := own(full)) is not None} - {here}
 

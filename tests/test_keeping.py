@@ -201,7 +201,7 @@ def test_a_malformed_line_is_refused_by_its_number(store: rs.Store) -> None:
 
 
 def test_what_is_imported_is_masked_first(tmp_path: Path, store: rs.Store) -> None:
-    """DESIGN 4.7: masking stands before every write, those of an import and of a draft too."""
+    """Masking stands before every write, those of an import and of a draft too."""
     session = store.session("chat", create=True)
     session.append(rs.user("my key is hunter-2-hunter"))
     recording = session.record(

@@ -165,7 +165,7 @@ def test_usage_is_the_count_of_the_request_whatever_happened(
 
 
 def test_usage_prints_as_effective_of_limit(session: rs.Session) -> None:
-    """DESIGN 7: ``123000/212000``."""
+    """``123000/212000``."""
     turn(session, 1)
 
     usage = session.usage(limit=212_000)
@@ -360,7 +360,7 @@ def test_a_plan_is_applied_as_it_stands_or_not_at_all(session: rs.Session, case:
 
 
 def test_each_mark_of_a_budget_is_told_once(store: rs.Store, session: rs.Session) -> None:
-    """Seed 002: a warning at a share, and at exceeding; whoever asks second is not told."""
+    """A warning at a share, and at exceeding; whoever asks second is not told."""
     session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))
     told = [session.budget(limit=100), store.session("chat").budget(limit=100)]
     session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))

@@ -38,7 +38,7 @@ def session(tmp_path: Path) -> Iterator[Any]:
 
 
 def test_tags_split_across_chunks_reach_neither_the_screen_nor_the_store(session: Any) -> None:
-    """Seed 000: the answer holds no delimiter, live and stored, and the thought is kept."""
+    """The answer holds no delimiter, live and stored, and the thought is kept."""
     session.append(rs.user("Is 91 prime?"))
     with session.record(text_stream(SPLIT_TAGS), model="open-model") as reply:
         shown = "".join(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
@@ -127,7 +127,7 @@ def test_the_request_defaults_to_who_gave_the_last_recorded_reply(session: Any) 
 
 
 def test_usage_prints_effective_and_limit(session: Any) -> None:
-    """The seed's form: effective over limit, without grouping."""
+    """Effective over limit, without grouping."""
     session.append(rs.user("word " * 150_000))
     usage = session.usage(limit=212_000)
 

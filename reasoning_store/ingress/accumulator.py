@@ -50,6 +50,7 @@ class _Draft:
 
     kind: type
     pieces: list[str] = field(default_factory=list)
+    """As many as come: nothing is cut (ERR-003)."""
     metadata: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     id: str | None = None

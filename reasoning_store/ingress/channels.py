@@ -2,14 +2,14 @@
 
 What comes in is an adapter's: deltas without a start, ends that repeat the whole text,
 the same thought in two fields, delimiters inside the answer. What goes out keeps these
-promises for every input (seed 002):
+promises for every input:
 
 1. A reasoning block has one start, then its deltas, then one end; ``content_index`` is its
    place among the message's blocks in the order in which they began.
-2. Visible text holds no supported delimiter (seed 000, invariant 1).
+2. Visible text holds no supported delimiter.
 3. A thought that arrives in several fields is taken from the first that speaks; once any
-   field spoke, tagged copies in the text are taken out and not added (seed 000,
-   precedence), unless ``merge`` asks for them.
+   field spoke, tagged copies in the text are taken out and not added, unless ``merge`` asks
+   for them.
 4. Nothing follows the finish. What a provider still sends after it is kept for the message,
    in ``late``, and not shown.
 
@@ -305,7 +305,7 @@ class Channels:
         if kind == "visible":
             self._show(text, key, None, out)
         elif self._native and not self._merge:
-            # Seed 000: the native field is authoritative; the tagged copy is not added.
+            # The native field is authoritative; the tagged copy is not added.
             if (place := (self._stripped, block)) != self._last_copy:
                 self._last_copy = place
                 self._tagged_copies += 1
@@ -404,7 +404,7 @@ class _Call:
 
 
 def _says(metadata: Mapping[str, Any]) -> bool:
-    """Whether metadata alone makes a block real: EC-002 as DESIGN 4.4 means it."""
+    """Whether metadata alone makes a block real: EC-002."""
     return len(metadata) > 1 and any(metadata.get(name) for name in (*_SPEAKS, "providerMetadata"))
 
 

@@ -3,7 +3,7 @@
 A part is JSON: the chunks since the last part, in the form in which the accumulator takes
 them, so that parts of any size in order give the message that the stream has given so far.
 Deltas of one block are joined, and nothing of a masked text is written before its lookback
-has passed (DESIGN 4.7), so a part holds no secret and no half of one.
+has passed, so a part holds no secret and no half of one.
 
 A signature seals the exact thought. Where masking changed the text, the seal is left out:
 a sealed text that was changed is refused by whoever made it.

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from reasoning_store.errors import SettingError
 
 DEFAULT_TAGS: tuple[str, ...] = ("think", "thinking", "thought", "reasoning", "reflection")
-"""The names of seeds 000 and 001."""
+"""The names that models put around their thoughts."""
 
 LONGEST_RUN = 16
 """Whitespace allowed in each place of a tag; more of it is text, so a tag has a length."""

@@ -1,4 +1,4 @@
-"""Secrets taken out of what is stored: DESIGN 4.7, seed 002 P09.
+"""Secrets taken out of what is stored, before anything is.
 
 Theory. A masker turns a text into one without its secrets, and says how far a match may
 reach (``lookback``). Nothing else is asked of it, so an application can bring its own;

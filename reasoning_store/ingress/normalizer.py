@@ -2,7 +2,7 @@
 
 ``StreamNormalizer`` feeds a protocol's adapter, hands each chunk to the channels of its
 choice, and lets an accumulator collect what they let through. A whole response goes the
-same way in one step, so that streamed and whole give the same blocks (seed 000).
+same way in one step, so that streamed and whole give the same blocks.
 
 Nothing raises into an application's stream: an event that the adapter does not know, or
 cannot read, is counted, kept within bounds, and changes nothing else.

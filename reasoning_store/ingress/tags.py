@@ -128,7 +128,7 @@ class TagFilter:
         """The rest: what was held goes to the channel that it was in."""
         runs: list[Run] = []
         carry, self._carry = self._carry, ""
-        if carry and self._kind == "thinking":  # unclosed is kept, which seed 001 did not
+        if carry and self._kind == "thinking":  # unclosed is kept all the same
             self._think(carry, runs)
         elif carry:
             self._show(carry, runs, cut=False)
@@ -255,7 +255,7 @@ class TagFilter:
             self._kind = "thinking"
             self._silent = True
             self._mark("thinking", token, "start", runs)
-        else:  # seed 000: a stray close is removed and nothing else is touched
+        else:  # a stray close is removed and nothing else is touched
             self._mark("visible", token, "removed", runs)
 
     def _think(self, text: str, runs: list[Run]) -> None:

@@ -1,7 +1,7 @@
 """The blocks of thinking that are open, and the chunks that begin, grow and end them.
 
 Whatever asks for them, a block has one start, then its deltas, then one end, and its number
-is its place among all of the message's blocks in the order in which they began (seed 002).
+is its place among all of the message's blocks in the order in which they began.
 A unit that the protocol numbers is found by that ``key`` until it is ended. Of those that it
 does not number one at most, the *loose* one, is open for what comes next.
 

@@ -1,8 +1,8 @@
 """One writer at a time, in the order in which they asked.
 
-SQLite's own busy handler sleeps and retries: under load somebody starves (reliability.md
-2.4). So the writers of a process queue here, first come first served, and only the one in
-front meets the file's lock. ``threading.Lock`` promises no order.
+SQLite's own busy handler sleeps and retries: under load somebody starves. So the writers of
+a process queue here, first come first served, and only the one in front meets the file's
+lock. ``threading.Lock`` promises no order.
 
 Knows threads; knows no database.
 """

@@ -1,4 +1,4 @@
-"""PostgreSQL as the ledger uses it (DESIGN 5, PostgreSQL): psycopg 3, nothing a pooler breaks.
+"""PostgreSQL as the ledger uses it: psycopg 3, nothing a pooler breaks.
 
 No prepared statements, no state in a session of the server's, READ COMMITTED. One statement
 is one round trip: nothing is said before it or after. A write is a

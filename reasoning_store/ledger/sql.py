@@ -2,7 +2,7 @@
 
 The statements are written in SQLAlchemy's expressions, so that there is one text of each
 for both engines; what runs is the compiled string through ``exec_driver_sql``, which costs
-a third of compiling, caching and converting at each call (performance.md B). That is sound
+a third of compiling, caching and converting at each call. That is sound
 because every value here is an int, a str, bytes or None, which no driver needs converted.
 
 Knows SQLAlchemy; knows no table.

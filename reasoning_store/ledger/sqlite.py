@@ -1,4 +1,4 @@
-"""SQLite as the ledger uses it: the recipe, the library, the file (DESIGN 5, SQLite).
+"""SQLite as the ledger uses it: the recipe, the library, the file.
 
 The driver never opens a transaction: ``isolation_level`` is None and we say ``BEGIN``,
 ``IMMEDIATE`` for writes, so that no reader has to become a writer in the middle. Every

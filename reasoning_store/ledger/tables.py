@@ -125,7 +125,7 @@ branches = Table(
     _need("segments", Text),  # [[branch, first, last], ...] of what is shared, flat
     _need("next_position"),
     *_state(),
-    _may("draft", Text),  # the id of the live draft: at most one (DESIGN 5)
+    _may("draft", Text),  # the id of the live draft: at most one
     _need("next_compaction", Integer),
     _need("created_at"),
     PrimaryKeyConstraint("session_key", "branch"),

@@ -1,6 +1,6 @@
 """Streams that a host has normalised already, spoken in either of two vocabularies.
 
-The seed's: ``thinking_start``, ``thinking_delta``, ``thinking_end`` and the same for text
+The hosts' own: ``thinking_start``, ``thinking_delta``, ``thinking_end`` and the same for text
 and calls, numbered by ``contentIndex``; an end repeats the whole and has, in the snapshot
 that goes with it, what seals the block. The AI SDK's, for its own provider id:
 ``reasoning-start`` and its kin, named by ``id``, sealed by the metadata of an end.
@@ -57,7 +57,7 @@ def _said(script: Script) -> list[Block]:
     ]
 
 
-# The seed's vocabulary
+# The hosts' own vocabulary
 
 
 def _seed_events(script: Script) -> Iterator[Event]:

@@ -28,7 +28,7 @@ from reasoning_store.wire.contracts import Contract
 
 
 class StreamAdapter(Protocol):
-    """One stream's reader, as seed 002 draws it. One instance reads one stream."""
+    """One stream's reader. One instance reads one stream."""
 
     id: str
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Floor: TypeAlias = Literal["none", "open_calls", "all_calls", "open_turn_with_call", "all"]
-"""In which messages a provider demands reasoning back: DESIGN 7, ``required``."""
+"""In which messages a provider demands reasoning back: the rule ``required``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

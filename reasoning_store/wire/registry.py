@@ -1,4 +1,4 @@
-"""Which reader a stream gets: decided once, when its message starts (seed 002).
+"""Which reader a stream gets: decided once, when its message starts.
 
 An explicit api always wins. Else the first of these that can handle the model and provider:
 OpenAI, Anthropic, DeepSeek, the protocol of a known provider, and the tag fallback, which

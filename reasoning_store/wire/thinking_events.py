@@ -1,10 +1,10 @@
 """Streams that a host has normalised already: its events say thinking, text, tool call.
 
-Two vocabularies, told apart by their spelling: seed 002's ``thinking_start``,
+Two vocabularies, told apart by their spelling: the hosts' own ``thinking_start``,
 ``thinking_delta``, ``thinking_end`` with the same three for ``text`` and ``toolcall``, which
 are read here; and the AI SDK's ``reasoning-start`` and its kin, which ``ui_messages`` reads.
 
-A seed event may carry ``partial``, a snapshot of the message so far. It repeats what was
+A host's event may carry ``partial``, a snapshot of the message so far. It repeats what was
 said, so only the entry that the event is about is looked at, for its id, name and seal.
 
 Every protocol's adapter hands such events to ``parse_event``, whatever its own protocol is,

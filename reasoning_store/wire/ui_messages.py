@@ -5,7 +5,7 @@ so one event means the same wherever it stands. A part of a message says what it
 say together. What only ever was on show (transient data, preliminary results) is not kept.
 
 This module knows that vocabulary and its older spellings. ``thinking_events`` offers it,
-beside the seed's own. It must not know what a block becomes, nor any provider's own wire.
+beside the hosts' own. It must not know what a block becomes, nor any provider's own wire.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_the_demo_fits_eighty_columns_and_has_no_colour_in_a_pipe(run: Run) -> N
 
 
 def test_no_answer_of_the_demo_holds_a_delimiter(run: Run) -> None:
-    """Seed 000, as a newcomer sees it: five streams, five clean answers."""
+    """As a newcomer sees it: five streams, five clean answers."""
     answers = [line for line in run("demo").stdout.splitlines() if line.startswith("answer")]
 
     assert len(answers) == 5
@@ -120,7 +120,7 @@ def test_a_conversation_is_shown_with_its_thinking_beside(run: Run, chat: str) -
 
 
 def test_usage_is_one_line(run: Run, chat: str) -> None:
-    """effective/limit, as the seed writes it."""
+    """Effective over limit, as it is written everywhere."""
     ran = run("--db", chat, "usage", "chat-42", "--limit", "212000")
 
     assert ran.stdout.strip().endswith("/212000")

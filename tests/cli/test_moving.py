@@ -110,7 +110,7 @@ def test_a_capture_of_any_protocol_is_known_by_its_events(here: Here, api: str) 
 
 @pytest.mark.parametrize("api", APIS)
 def test_cut_anywhere_a_capture_says_the_same(api: str) -> None:
-    """Bytes and texts are cut as a seed says, and the message is the same (DESIGN 4.3)."""
+    """Bytes and texts are cut as a seed says, and the message is the same."""
     found = list(stream(MESSAGE, api=api, pieces=3))
     data = "\n".join(map(json.dumps, found)).encode()
     target = {"api": api, "provider": None, "model": None, "base_url": None}
@@ -145,7 +145,7 @@ def test_a_replay_that_is_not_the_same_fails(here: Here, monkeypatch: pytest.Mon
 
 
 def test_a_torn_event_changes_nothing_but_is_told(here: Here) -> None:
-    """As it is with a stream that arrives (DESIGN 4.6)."""
+    """As it is with a stream that arrives."""
     text = Path("stream.jsonl").read_text("utf-8")
     Path("torn.jsonl").write_text(text + '\n{"choices": [{"ind', "utf-8")
     ran = here("replay torn.jsonl --json")
@@ -158,7 +158,7 @@ def test_a_torn_event_changes_nothing_but_is_told(here: Here) -> None:
 
 
 def test_a_rendered_stream_is_exactly_the_renderers(here: Here) -> None:
-    """Seed 003: one rule opens, one closes, and nothing is added at the end."""
+    """One rule opens, one closes, and nothing is added at the end."""
     shown = here("render stream.sse").out
     hidden = here("render stream.sse --hide").out
 

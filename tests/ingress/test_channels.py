@@ -73,7 +73,7 @@ def test_a_seal_on_a_suppressed_copy_is_not_lost() -> None:
 
 
 def test_tags_and_native_in_one_chunk_give_the_native_thought() -> None:
-    """Seed 000, precedence: the native field is authoritative."""
+    """The native field is authoritative."""
     message = read(delta(reasoning_content="Plan", content="<think>Plan</think>Answer"))
 
     assert thoughts(message) == [("reasoning_content", "Plan")]
@@ -175,7 +175,7 @@ def test_empty_text_between_reasoning_deltas_ends_nothing() -> None:
 
 
 def test_an_end_that_repeats_the_whole_text_does_not_double_it() -> None:
-    """Seed 002: thinking_end brings the text once more."""
+    """Thinking_end brings the text once more."""
     normalizer = rs.StreamNormalizer(api="thinking_events")
     for event in (
         {"type": "thinking_start", "contentIndex": 0},
@@ -281,7 +281,7 @@ def thinking(text: str = "", **fields: Any) -> rs.ReasoningChunk:
 def test_a_block_has_one_start_its_deltas_and_one_end(
     chunks: Sequence[rs.Chunk], pieces: list[tuple[Any, ...]]
 ) -> None:
-    """Seed 002: the lifecycle is well formed whatever the protocol sends."""
+    """The lifecycle is well formed whatever the protocol sends."""
     assert shown(*chunks) == pieces
 
 

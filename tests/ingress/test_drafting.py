@@ -56,7 +56,7 @@ def test_the_parts_of_a_reply_come_to_the_reply(case: Case, seed: int) -> None:
 @hypothesis_settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_part_holds_a_secret_however_the_stream_is_cut(case: Case, seed: int) -> None:
-    """DESIGN 4.7: masking stands before every write, drafts too."""
+    """Masking stands before every write, drafts too."""
     parts, message = drafted(case, rs.SecretMasker(values=[SECRET]), seed)
 
     assert SECRET not in "".join(block.thought for block in made_of(parts, message).thinking)
@@ -128,7 +128,7 @@ ESCAPED = [
 @hypothesis_settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_part_holds_a_secret_that_an_escape_hides(arguments: str, seed: int) -> None:
-    """DESIGN 4.7: what a tool is called with is JSON, in pieces and in a draft too."""
+    """What a tool is called with is JSON, in pieces and in a draft too."""
     dice = random.Random(seed)
     normalizer = rs.StreamNormalizer(api="openai.chat")
     draft = drafting.Draft(rs.SecretMasker(values=['pass"word']))

@@ -310,7 +310,7 @@ def test_a_long_text_in_pieces_is_masked_like_the_whole(masker: Masker, size: in
 @given(st.text("ab \n", max_size=4_000), st.lists(st.integers(0, 4_000), max_size=20))
 @settings(deadline=None)
 def test_what_is_handed_out_stays_behind_the_newest_text(text: str, cuts: list[int]) -> None:
-    """DESIGN 4.7: at least ``lookback`` characters behind, and not much more than twice that."""
+    """At least ``lookback`` characters behind, and not much more than twice that."""
     masker = SecretMasker(["swordfish"])
     stream = StreamMasker(masker)
     fed = given_out = 0

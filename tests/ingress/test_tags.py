@@ -145,7 +145,7 @@ def test_case_holds_for_split_reasoning(case: Case) -> None:
     assert expected == (split.visible, split.thoughts, split.interrupted)
 
 
-# Seed 000
+# What leaks elsewhere
 
 
 @pytest.mark.parametrize(
@@ -170,13 +170,13 @@ def test_case_holds_for_split_reasoning(case: Case) -> None:
 def test_seed_000_leak_case_leaves_no_delimiter(
     chunks: list[str], visible: str, thoughts: list[str]
 ) -> None:
-    """Each numbered leak case of seed 000 comes out clean."""
+    """Each known case comes out clean."""
     outcome = drive(chunks)
 
     assert (visible, thoughts) == (outcome.visible, outcome.spoken)
 
 
-# Seed 001
+# What a filter gets wrong elsewhere
 
 
 @pytest.mark.parametrize("name", DEFAULT_TAGS)

@@ -1,6 +1,6 @@
 """Requests in each protocol, and small edits that break them.
 
-One scenario everywhere, as in ``cases/wire``: the weather in Oslo is asked, a tool is called
+One scenario everywhere, as in ``tests/cases/wire``: the weather in Oslo is asked, a tool is called
 and answers.
 """
 

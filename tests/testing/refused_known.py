@@ -1,4 +1,4 @@
-"""The refusals that people have met, by the pattern of ``cases/wire/errors_400.json``."""
+"""The refusals that people have met, by the pattern of their text."""
 
 from __future__ import annotations
 

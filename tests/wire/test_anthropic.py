@@ -582,7 +582,7 @@ def test_the_good_blocks_of_a_message_count_and_its_bad_ones_are_one_unknown() -
 
 
 def test_events_that_a_host_normalised_already_are_read() -> None:
-    """The vocabulary of seed 002 is not this protocol's, and is understood all the same."""
+    """The hosts' own vocabulary is not this protocol's, and is understood all the same."""
     message = streamed(
         [
             {"type": "thinking_start", "contentIndex": 0},
@@ -696,7 +696,7 @@ def test_the_rows_of_the_protocol() -> None:
 
 
 def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
-    """Seed 002: provider anthropic, whatever the model."""
+    """Provider anthropic, whatever the model."""
     adapter = Adapter(CONTRACT)
 
     assert adapter.id == API

@@ -556,7 +556,7 @@ def test_the_good_parts_of_a_response_count_and_its_bad_ones_are_one_unknown() -
 
 
 def test_events_that_a_host_normalised_already_are_read() -> None:
-    """The vocabulary of seed 002 is not this protocol's, and is understood all the same."""
+    """The hosts' own vocabulary is not this protocol's, and is understood all the same."""
     message = streamed(
         [
             {"type": "thinking_delta", "contentIndex": 0, "delta": "Hm"},

@@ -111,7 +111,7 @@ def test_start_may_bring_part_of_a_step() -> None:
 
 
 def test_thought_with_nothing_but_a_signature_is_real() -> None:
-    """A thought without a summary has to go back all the same (EC-002 as DESIGN 4.4 has it)."""
+    """A thought without a summary has to go back all the same (EC-002)."""
     expected = (
         ThinkingBlock(
             source_field="thought.summary",

@@ -95,7 +95,7 @@ def test_a_signature_ends_a_thought_and_belongs_to_it() -> None:
 
 
 def test_an_empty_thought_with_a_signature_is_real() -> None:
-    """EC-002 as DESIGN 4.4 means it: a seal has to go back."""
+    """EC-002: a seal has to go back."""
     message = whole(response(content=[thinking(signature="cw==")]))
 
     assert message.blocks == (ThinkingBlock(source_field=SOURCE, signature="cw==", is_hidden=True),)

@@ -901,7 +901,7 @@ def test_events_that_say_nothing_give_nothing() -> None:
 
 
 def test_events_that_a_host_normalised_already_are_read() -> None:
-    """The vocabulary of seed 002 is not this protocol's, and is understood all the same."""
+    """The hosts' own vocabulary is not this protocol's, and is understood all the same."""
     message = streamed(
         [
             {"type": "thinking_start", "contentIndex": 0},

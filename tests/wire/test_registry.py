@@ -1,4 +1,4 @@
-"""What the registry of readers promises: seed 002's rules, and the rows it needs beside them."""
+"""What the registry of readers promises: who handles what, and the rows it needs beside them."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_seed_adapters_are_found(provider: str, model: str, request: pytest.Fixt
 def test_known_providers_get_their_protocol(
     provider: str | None, model: str | None, expected: str
 ) -> None:
-    """Behind the seed's adapters stands each known provider's own; the fallback is last."""
+    """Behind the first adapters stands each known provider's own; the fallback is last."""
     assert registry.resolve(model=model, provider=provider).id == expected
 
 
@@ -315,7 +315,7 @@ def test_fallback_keeps_a_thought_that_never_closed() -> None:
 
 
 def test_fallback_takes_native_thoughts_first() -> None:
-    """Native events count; a tagged copy is taken out of the text and not added (seed 000)."""
+    """Native events count; a tagged copy is taken out of the text and not added."""
     normalizer = StreamNormalizer()
     copy = {"type": "text_delta", "contentIndex": 1, "delta": "<think>Need the tool.</think>Yes."}
     for event in (*LIFECYCLE, copy):

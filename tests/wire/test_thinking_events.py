@@ -1,4 +1,4 @@
-"""What the reader of already normalised events promises: seed 002's and the AI SDK's."""
+"""What the reader of already normalised events promises: hosts' own and the AI SDK's."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def snapshot(*entries: dict[str, Any]) -> dict[str, Any]:
 def seed_events(
     *pieces: str, seal: str | None = None, place: int = 0, repeats: bool = True
 ) -> list[dict[str, Any]]:
-    """One thinking block as seed 002's hosts send it."""
+    """One thinking block as such hosts send it."""
     entry = {"type": "thinking", "thinking": "".join(pieces)}
     sealed = entry | ({"thinkingSignature": seal} if seal else {})
     end: dict[str, Any] = {"type": "thinking_end", "contentIndex": place}
@@ -73,7 +73,7 @@ def seed_events(
     ]
 
 
-# Seed 002: one event, one meaning
+# One event, one meaning
 
 
 def test_start_says_that_a_block_begins() -> None:
@@ -183,7 +183,7 @@ def test_hosts_that_spell_a_delta_differently_are_read(event: dict[str, Any], ch
     assert given.content_index == (2 if len(event) == 2 else None)
 
 
-# Seed 002: what a snapshot adds
+# What a snapshot adds
 
 
 def test_seal_is_taken_from_the_entry_that_ends() -> None:
@@ -262,7 +262,7 @@ def test_seal_of_a_text_goes_with_the_text() -> None:
     assert message.blocks == (TextBlock(text="a", provider_metadata={"textSignature": "msg_1"}),)
 
 
-# Seed 002: calls, end, error
+# Calls, end, error
 
 
 def test_tool_call_is_built_from_its_pieces() -> None:

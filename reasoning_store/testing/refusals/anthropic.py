@@ -253,7 +253,7 @@ def _of_claude(check: Callable[[Talk], str | None]) -> Check:
 
 
 _CLAUDE = hosts("anthropic vertex")
-_DOCS = "platform.claude.com/docs/en/build-with-claude/extended-thinking; providers.md 3.3"
+_DOCS = "platform.claude.com/docs/en/build-with-claude/extended-thinking"
 
 RULES = (
     Rule(check=structure, source="anthropic SDK types: MessageCreateParams"),

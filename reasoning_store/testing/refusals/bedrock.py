@@ -251,17 +251,21 @@ RULES = (
         check=calls_have_tools,
         source="docs.aws.amazon.com/bedrock: ValidationException of Converse",
     ),
-    Rule(check=thoughts_are_signed, models=_CLAUDE, source="providers.md 5.4"),
+    Rule(
+        check=thoughts_are_signed,
+        models=_CLAUDE,
+        source="docs.aws.amazon.com/bedrock claude-messages-thinking",
+    ),
     Rule(
         check=no_thoughts_come_back,
         models=("*deepseek*",),
-        source="cases/wire/bedrock_converse.json: no signature, do not send back",
+        source="docs.aws.amazon.com/bedrock: no signature, do not send back",
     ),
     *(
         Rule(
             check=_of_claude(check),
             models=_CLAUDE,
-            source="docs.aws.amazon.com/bedrock claude-messages-thinking; providers.md 3.3, 5.4",
+            source="docs.aws.amazon.com/bedrock claude-messages-thinking",
         )
         for check in claude.CHECKS
     ),

@@ -195,8 +195,8 @@ def groq_format(sent: Sent) -> str | None:
     return None
 
 
-_DEEPSEEK = "api-docs.deepseek.com/guides/thinking_mode; providers.md 4.1"
-_KIMI = "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model; providers.md 4.2"
+_DEEPSEEK = "api-docs.deepseek.com/guides/thinking_mode"
+_KIMI = "platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model"
 _V3 = ("deepseek-chat*", "deepseek-reasoner*", "*v3*")
 _R1 = ("*-r1", "*-r1-*")
 _KIMI_LATER = ("kimi-k2.7*", "kimi-k3*")
@@ -212,7 +212,7 @@ RULES = (
         check=deepseek_r1_present,
         providers=hosts("deepseek"),
         models=_R1,
-        source="providers.md 4.1",
+        source="api-docs.deepseek.com/guides/reasoning_model",
     ),
     Rule(
         check=_but_for(deepseek_v3_missing, *_R1),
@@ -283,7 +283,7 @@ RULES = (
         ),
         providers=hosts("minimax"),
         models=("minimax-m3.1*",),
-        source="cases/wire/minimax_chat.json",
+        source="platform.minimax.io/docs: reasoning_split",
     ),
     Rule(
         check=_thinking_type(("adaptive", "disabled"), "invalid params, thinking.type (2013)"),

@@ -26,7 +26,7 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What one family of Claude takes as ``thinking.type``. Source: providers.md 3.3."""
+    """What one family of Claude takes as ``thinking.type``, by its own documentation."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]

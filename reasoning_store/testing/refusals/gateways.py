@@ -140,7 +140,7 @@ RULES = (
     Rule(
         check=details_are_merged,
         providers=hosts("openrouter"),
-        source="providers.md 5.1; github.com/agno-agi/agno/pull/5802",
+        source="github.com/agno-agi/agno/pull/5802",
     ),
     Rule(check=openrouter_parameters, providers=hosts("openrouter"), source="openrouter SDK types"),
     Rule(
@@ -153,13 +153,13 @@ RULES = (
         check=openrouter_to_claude,
         providers=hosts("openrouter"),
         models=("anthropic/*",),
-        source="openrouter.ai/docs/use-cases/reasoning-tokens; providers.md 3.3",
+        source="openrouter.ai/docs/use-cases/reasoning-tokens",
     ),
     Rule(
         check=openrouter_to_gemini,
         providers=hosts("openrouter"),
         models=("google/gemini-3*",),
-        source="openrouter.ai/docs/use-cases/reasoning-tokens; providers.md 3.4",
+        source="openrouter.ai/docs/use-cases/reasoning-tokens",
     ),
     Rule(
         check=gemini_compat,

@@ -211,7 +211,7 @@ def tools(sent: Sent) -> str | None:
     return None
 
 
-_SEALS = "ai.google.dev/gemini-api/docs/thought-signatures; providers.md 3.4"
+_SEALS = "ai.google.dev/gemini-api/docs/thought-signatures"
 
 RULES = (
     Rule(check=structure, source="google-genai SDK types: Content, Part"),

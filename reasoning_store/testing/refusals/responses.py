@@ -258,7 +258,7 @@ def tools(sent: Sent) -> str | None:
 
 _OPENAI = hosts("openai azure")
 _REASONING_MODELS = ("", "gpt-5*", "gpt-6*", "o1*", "o3*", "o4*", "codex*", "computer-use*")
-_PAIRS = "providers.md 3.2; cases/wire/openai_responses.json"
+_PAIRS = "platform.openai.com/docs/guides/reasoning: what api.openai.com answers"
 
 RULES = (
     Rule(check=structure, source="openai SDK types: ResponseInputItemParam"),
