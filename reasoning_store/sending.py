@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from reasoning_store.egress.select import Target, Viewed, decide, target
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.egress.what_if import WhatIf, what_if
 from reasoning_store.ledger.carried import field_of, origin_of
+from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.summaries import UsageRows
 from reasoning_store.ledger.values import SentRow, SessionRow
 from reasoning_store.settings import KEYS, Policy, ReasoningSettings
@@ -43,6 +44,7 @@ class Sending:
         self._row = row
         self._branch = branch
 
+    @uncollected
     def build_request(
         self,
         *,
@@ -61,13 +63,13 @@ class Sending:
         ``tools`` are for this request only: counted, and never stored. ``cache_break`` is
         held against the request of that reply.
         """
-        row = self._session()
+        now = self._workings.ledger.outlook(self._row.owner, self._row.id, self._branch)
+        row, last = now.session, now.sent
         policy = layers.policy(self._workings, row, settings)
-        last = self._last_sent()
         to = self._target(provider, model, api, base_url, last)
         counter = self._workings.counter(self._row.encoding)
         digest = _request.digest(system, tools)
-        first = self._first_kept(policy.settings, to, None)
+        first = _first_kept(policy.settings, to, lambda: now.usage)
         before = self._sent_before(row, last, digest) if last is not None else None
         view = self._workings.views.of(row, self._branch, thinking_from=first)
         key = building.Key.of(to, policy.settings, digest)
@@ -105,12 +107,19 @@ class Sending:
 
         With ``at`` it is that of the request that would have followed that position.
         """
-        carried = self._workings.ledger.states(self._row.key, self._branch, at)
+        names = (provider, model, api, base_url)
+        unnamed = all(name is None for name in names)
+        now = self._workings.ledger.outlook(
+            self._row.owner, self._row.id, self._branch, at, sent=unnamed
+        )
+        carried = now.usage
         return usage(
             carried,
             makers(carried),
-            self._policy(settings).settings,
-            self._target(provider, model, api, base_url),
+            layers.policy(self._workings, now.session, settings).settings,
+            _target_of(now.sent.sent if now.sent is not None else {})
+            if unnamed
+            else self._target(*names),
             fixed=fixed(system, tools, self._workings.counter(carried.encoding)),
             encoding=carried.encoding,
             limit=limit,
@@ -169,25 +178,8 @@ class Sending:
             return _known_target(*names)
         return target(*names)
 
-    def _first_kept(self, settings: ReasoningSettings, to: Target, at: int | None) -> int:
-        """Return the first position whose thinking the request behind ``at`` may carry.
-
-        Where a message of a closed turn stands decides alike for all of them.
-        """
-
-        def kept(*, last: bool) -> bool:
-            return any(
-                decide(None, settings, Place(last, False, *calls), to)[0]
-                for calls in product((False, True), repeat=2)
-            )
-
-        if kept(last=False):
-            return 1
-        carried = self._workings.ledger.states(self._row.key, self._branch, at)
-        start = carried.head.turn_start or 1
-        if carried.last_thinking is None or not kept(last=True):
-            return start
-        return min(start, carried.last_thinking.position)
+    def _carried(self, at: int | None) -> UsageRows:
+        return self._workings.ledger.states(self._row.key, self._branch, at)
 
     def _asked(self, items: Sequence[Viewed], policy: Policy, to: Target) -> Sequence[Viewed]:
         """Return a view with what is known of the requests that its replies answered.
@@ -196,7 +188,7 @@ class Sending:
         """
         if to.contract.bound is None:
             return items
-        first = self._first_kept(policy.settings, to, None)
+        first = _first_kept(policy.settings, to, partial(self._carried, None))
         sent = self._workings.ledger.sent_from(self._row.key, self._branch, first)
         digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
         return [
@@ -224,7 +216,7 @@ class Sending:
         key = building.Key.of(to, settings, digest)
         if changed:
             return building.remember(key, (), None)
-        first = self._first_kept(settings, to, last.position - 1)
+        first = _first_kept(settings, to, partial(self._carried, last.position - 1))
         view = self._workings.views.of(row, self._branch, thinking_from=first)
         policy = Policy(settings, dict.fromkeys(KEYS, "call"))
         items = [item for item in view.items if item.name < last.position]
@@ -234,6 +226,27 @@ class Sending:
             if made is not None and made.key == key and len(made.view) <= len(items)
         )
         return building.remember(key, self._asked(items, policy, to), next(fits, None))
+
+
+def _first_kept(settings: ReasoningSettings, to: Target, carried: Callable[[], UsageRows]) -> int:
+    """Return the first position whose thinking a request may carry.
+
+    Where a message of a closed turn stands decides alike for all of them.
+    """
+
+    def kept(*, last: bool) -> bool:
+        return any(
+            decide(None, settings, Place(last, False, *calls), to)[0]
+            for calls in product((False, True), repeat=2)
+        )
+
+    if kept(last=False):
+        return 1
+    known = carried()
+    start = known.head.turn_start or 1
+    if known.last_thinking is None or not kept(last=True):
+        return start
+    return min(start, known.last_thinking.position)
 
 
 _NOWHERE = 1 << 62
