@@ -10,7 +10,7 @@ Glue: what may leave is decided in ``egress``, what is stored is the ledger's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.summaries import UsageRows
 from reasoning_store.ledger.values import SentRow, SessionRow
 from reasoning_store.settings import KEYS, Policy, ReasoningSettings
+from reasoning_store.viewing import View
 
 if TYPE_CHECKING:
     from reasoning_store.store import Workings
@@ -70,8 +71,11 @@ class Sending:
         counter = self._workings.counter(self._row.encoding)
         digest = _request.digest(system, tools)
         first = _first_kept(policy.settings, to, lambda: now.usage)
-        before = self._sent_before(row, last, digest) if last is not None else None
+        then = self._then(row, last, digest) if last is not None else None
+        if then is not None:
+            first = min(first, then.first)
         view = self._workings.views.of(row, self._branch, thinking_from=first)
+        before = self._made_then(then, view) if then is not None else None
         key = building.Key.of(to, policy.settings, digest)
         usable = (made for made in (view.made, before) if made is not None and made.key == key)
         request, made = _request.build_next(
@@ -198,34 +202,48 @@ class Sending:
             for item in items
         ]
 
-    def _sent_before(self, row: SessionRow, last: SentRow, digest: str) -> Remembered | None:
-        """Return what the request was made of that the last recorded reply answered.
+    def _then(self, row: SessionRow, last: SentRow, digest: str) -> _Then | None:
+        """Return how the request was asked for that the last recorded reply answered.
 
-        Rows never change, so it can be made again, but for what was erased since. None where
-        system and tools are not what they were, or nothing is known of the request.
+        None where system and tools are not what they were, or nothing is known of it.
         """
         if last.sent.get("digest") != digest:
             return None
-        ledger = self._workings.ledger
         to = _target_of(last.sent)
         settings = ReasoningSettings.model_validate(last.sent["settings"])
+        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
+        key = building.Key.of(to, settings, digest)
         changed = row.erased_at is not None and row.erased_at >= last.created_at
-        for made in ledger.compactions(self._row.key, self._branch, every=True):
+        for made in self._workings.ledger.compactions(self._row.key, self._branch, every=True):
             undone = made.undone_at or 0
             changed = changed or made.created_at >= last.created_at or undone >= last.created_at
-        key = building.Key.of(to, settings, digest)
         if changed:
-            return building.remember(key, (), None)
+            return _Then(key, policy, 0, _NOWHERE)
         first = _first_kept(settings, to, partial(self._carried, last.position - 1))
-        view = self._workings.views.of(row, self._branch, thinking_from=first)
-        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
-        items = [item for item in view.items if item.name < last.position]
+        return _Then(key, policy, last.position, first)
+
+    def _made_then(self, then: _Then, view: View) -> Remembered:
+        """Return what that request was made of. Rows never change, so it can be made again."""
+        items = [item for item in view.items if item.name < then.position]
         fits = (
             made
             for made in (view.sent, view.made)
-            if made is not None and made.key == key and len(made.view) <= len(items)
+            if made is not None and made.key == then.key and len(made.view) <= len(items)
         )
-        return building.remember(key, self._asked(items, policy, to), next(fits, None))
+        asked = self._asked(items, then.policy, then.key.to)
+        return building.remember(then.key, asked, next(fits, None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Then:
+    """How an earlier request was asked for."""
+
+    key: building.Key
+    policy: Policy
+    position: int
+    """Of its reply: what stands before it was sent. 0 where that was changed since."""
+    first: int
+    """The first position whose thinking it may have carried."""
 
 
 def _first_kept(settings: ReasoningSettings, to: Target, carried: Callable[[], UsageRows]) -> int:

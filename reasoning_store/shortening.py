@@ -100,9 +100,10 @@ class Shortening(Sending):
             return Counting(chosen.strip_from_context, counted.effective, upto), counted
 
         made_by = makers(carried)
-        first, now = counting(self._policy(settings).settings)
+        policy = self._policy(settings)
+        first, now = counting(policy.settings)
         plan = _compression.decide(
-            [first, *(counting(chosen)[0] for chosen in _stricter(self._policy(settings)))],
+            [first, *(counting(chosen)[0] for chosen in _stricter(policy))],
             Course(
                 head=carried.lineage.position,
                 turn_start=lambda position: states[position].turn_start,

@@ -91,6 +91,22 @@ def test_the_next_request_writes_no_closed_turn_again(
     assert after.body["messages"][:-2] == request.body["messages"]
 
 
+def test_a_setting_that_was_another_when_last_sent_costs_no_second_read(
+    session: rs.Session, url: str, read: list[tuple[int, bool]]
+) -> None:
+    """What was sent then and what is sent now are made of one reading."""
+    request = session.build_request(settings=KEEP, **HOST)
+    delta = {"choices": [{"index": 0, "delta": {"content": "Yes."}}]}
+    with session.record([delta], request=request) as reply:
+        for _ in reply:
+            pass
+    read.clear()
+    with rs.Store(url) as other:
+        other.session("chat").build_request(**HOST)
+
+    assert read == [(11, True)]
+
+
 def test_what_was_handed_out_is_the_callers(session: rs.Session) -> None:
     """Whatever is done to a body, the next is what it would be."""
     first = session.build_request(settings=KEEP, **HOST).body["messages"]

@@ -10,6 +10,7 @@ It knows the frame that all protocols share. What a message looks like is its su
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol, Self, TypeAlias
@@ -22,7 +23,7 @@ from reasoning_store.wire.copying import Copier, Shapes
 Part: TypeAlias = dict[str, Any]
 
 
-class Page:
+class Page(ABC):
     """What was written so far, and what has to be known of it to go on."""
 
     def __init__(self, contract: Contract) -> None:
@@ -45,9 +46,11 @@ class Page:
                 self.turn.note(item)
         self.write(messages)
 
+    @abstractmethod
     def write(self, messages: Iterable[Outgoing]) -> None:
-        raise NotImplementedError
+        """Write messages that were noted."""
 
+    @abstractmethod
     def finish(
         self,
         *,
@@ -58,7 +61,6 @@ class Page:
         copies: bool,
     ) -> Written:
         """Return the whole JSON body of the HTTP request. The page stays as it is."""
-        raise NotImplementedError
 
     def fork(self) -> Self:
         """Return the same, to go on with apart from this one."""

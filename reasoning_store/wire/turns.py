@@ -11,6 +11,7 @@ It knows roles and order. It must not know what a part looks like: a protocol's 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
@@ -63,17 +64,17 @@ class Alternating(Page):
         self._later: list[Part] = []
         """What the system said behind it."""
 
+    @abstractmethod
     def said(self, outgoing: Outgoing) -> list[Part]:
         """Return the parts of a message without its answers of tools."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, block: ToolResponseBlock) -> Part:
         """Return the part that answers one call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def closed(self, turn: Turn) -> Part:
         """Return a turn as the message that it is."""
-        raise NotImplementedError
 
     def write(self, messages: Iterable[Outgoing]) -> None:
         for item in messages:

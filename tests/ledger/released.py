@@ -105,7 +105,7 @@ def fill(ledger: Ledger) -> None:
     key = ledger.create_session(
         "owner", "first", encoding="o200k_base", title="A 'title' \\ \0", metadata={"k": [1, "\0"]}
     ).key
-    ledger.set_settings(key, {"reasoning.effort": "high"})
+    ledger.change_settings(key, {"reasoning.effort": "high"})
     ledger.set_profile("owner", "careful", {"reasoning.enabled": True})
     ledger.use_profile(key, "careful")
     ledger.append(key, 1, conversation(), idempotency_key="first")

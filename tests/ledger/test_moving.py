@@ -112,7 +112,7 @@ def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -
     elif kind == "set":
         ledger.rename(key, what)
         ledger.set_metadata(key, {what: [what]})
-        ledger.set_settings(key, {"x": what})
+        ledger.change_settings(key, {"x": what})
         ledger.remember_crossing(key, what)
         ledger.activate(key, branches[-1])
     elif head.position:

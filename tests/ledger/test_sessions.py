@@ -88,7 +88,7 @@ def test_what_is_changed_is_returned_and_kept(ledger: Ledger) -> None:
 
     assert ledger.rename(session.key, "new").title == "new"
     assert ledger.set_metadata(session.key, {"x": 1}).metadata == {"x": 1}
-    assert ledger.set_settings(session.key, {"reasoning.effort": "low"}).settings == {
+    assert ledger.change_settings(session.key, {"reasoning.effort": "low"}).settings == {
         "reasoning.effort": "low"
     }
     assert ledger.archive(session.key).archived
@@ -99,7 +99,7 @@ def test_what_is_changed_is_returned_and_kept(ledger: Ledger) -> None:
     changes: list[Callable[[], object]] = [
         lambda: ledger.rename(absent, "x"),
         lambda: ledger.set_metadata(absent, {}),
-        lambda: ledger.set_settings(absent, {}),
+        lambda: ledger.change_settings(absent, {}),
         lambda: ledger.archive(absent),
     ]
     for change in changes:

@@ -129,7 +129,7 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
     number = new_session(ledger).id
     owner = f"{text}/{number}"
     session = ledger.create_session(owner, text, encoding=text, title=text, metadata=more)
-    ledger.set_settings(session.key, more)
+    ledger.change_settings(session.key, more)
     ledger.set_profile(owner, text, more)
     ledger.use_profile(session.key, text)
     ledger.remember_crossing(session.key, text)

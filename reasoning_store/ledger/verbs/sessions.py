@@ -76,10 +76,6 @@ class SessionVerbs(Opened):
         held = codec.dumps(arguments.mapping(metadata, "metadata"))
         return self._change(session_key, "metadata", held)
 
-    def set_settings(self, session_key: int, settings: Mapping[str, Any]) -> SessionRow:
-        """Replace the session's own layer of settings."""
-        return self._change(session_key, "settings", codec.dumps(dict(settings)))
-
     def change_settings(
         self, session_key: int, changes: Mapping[str, Any], *, unset: Collection[str] = ()
     ) -> SessionRow:
