@@ -10,8 +10,6 @@ Knows threads; knows no database.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 
 from reasoning_store.errors import StoreBusy
@@ -26,14 +24,15 @@ class Lane:
         self._taken = False
         self._waiting: deque[Lock] = deque()
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Wait for the lane, at most the timeout, and hold it."""
+    def held(self) -> Lane:
+        """Wait for the lane, at most the timeout, and hold it: for a ``with`` statement."""
+        return self
+
+    def __enter__(self) -> None:
         self._acquire()
-        try:
-            yield
-        finally:
-            self._release()
+
+    def __exit__(self, *_: object) -> None:
+        self._release()
 
     def _acquire(self) -> None:
         with self._guard:

@@ -169,7 +169,7 @@ class SqliteDatabase:
         """Run ``work`` in one transaction that holds the write lock from its start."""
         with self.lane.held():
             connection = self._held()
-            result = _transaction(connection, work)
+            result = _written(connection, work)
             if self._guards_checkpoints:
                 self._checkpoint_when_due(connection)
             return result
@@ -192,7 +192,8 @@ class SqliteDatabase:
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot; ``single`` says that it is one statement."""
         if self._reader is None:
-            return self.write(work)
+            with self.lane.held():
+                return _transaction(self._held(), work)
         with self._reader.connect() as connection:
             return work(connection) if single else _transaction(connection, work)
 
@@ -268,6 +269,20 @@ class SqliteDatabase:
             if self._reader is not None:
                 self._reader.dispose()
             self._writer.dispose()
+
+
+def _written(connection: Connection, work: Callable[[Connection], T]) -> T:
+    # Past SQLAlchemy, as every statement of a write is (see sql).
+    raw = driver(connection)
+    try:
+        raw.execute("BEGIN IMMEDIATE")
+        result = work(connection)
+        raw.execute("COMMIT")
+    except BaseException:
+        if raw.in_transaction:
+            raw.rollback()
+        raise
+    return result
 
 
 def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
