@@ -65,6 +65,8 @@ KNOWN = [
     ("\ufffd\ufffd", 1, 1),
 ]
 
+SPECIAL = ("", "<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>", "<|endoftext", "\ud800")
+
 
 @cache
 def reference(encoding: str) -> tiktoken.Encoding:
@@ -344,6 +346,37 @@ def test_surrogates_are_ours_to_replace_should_tiktoken_refuse_them() -> None:
 
     assert found == Count(7, "exact")
     assert fake.handed[-1] == "\U0001f600\ufffd"
+
+
+@BOTH
+@given(text=st.text(st.characters(), max_size=60), special=st.sampled_from(SPECIAL))
+@settings(max_examples=300, deadline=None)
+def test_counting_without_a_list_is_the_length_of_the_list(
+    encoding: str, text: str, special: str
+) -> None:
+    """Any text, with what looks like a special token in it, counts as its tokens are many."""
+    text = text[:20] + special + text[20:]
+
+    assert counter(encoding).count(text) == (len(tokens_of(encoding, text)), "exact")
+
+
+class Odd:
+    """A tiktoken whose buffer is another than the one that is known."""
+
+    def __init__(self, buffer: Callable[..., Any]) -> None:
+        self._core_bpe = self
+        self.encode_to_tiktoken_buffer = buffer
+
+    def encode_ordinary(self, text: str) -> Sized:
+        return text.split()
+
+
+@pytest.mark.parametrize("buffer", [lambda text: b"", lambda text, special: bytes(7), None])
+def test_a_tiktoken_that_counts_another_way_is_asked_for_its_list(buffer: Any) -> None:
+    """Where its buffer is not there, is asked for otherwise or says other things: the list."""
+    odd = TiktokenCounter("o200k_base", lambda: Odd(buffer))
+
+    assert odd.count("one two three") == Count(3, "exact")
 
 
 # --- Pieces -------------------------------------------------------------------------------

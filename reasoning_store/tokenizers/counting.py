@@ -30,6 +30,8 @@ ENCODINGS = tuple(sorted(vocabularies.VOCABULARIES))
 # that bound. This is four times as much, and next to nothing beside 64 Ki characters.
 HARD_CUT_TOKENS = 8
 
+_PROBE = "I'LL say <|endoftext|>: 91 = 7 * 13\n\n \u4f60\u597d \U0001f600"
+
 
 class Encoding(Protocol):
     """The part of ``tiktoken.Encoding`` that counting needs."""
@@ -55,13 +57,13 @@ def counter(encoding: str = DEFAULT_ENCODING) -> Counter:
 class TiktokenCounter:
     """Counts with tiktoken; from a failure to load on, by estimate."""
 
-    __slots__ = ("_encode", "_encoding", "_failure", "_load", "_lock", "_warned")
+    __slots__ = ("_encoding", "_failure", "_length", "_load", "_lock", "_warned")
 
     def __init__(self, encoding: str, load: Callable[[], Encoding]) -> None:
         self._encoding = encoding
         self._load = load
         self._lock = Lock()
-        self._encode: Callable[[str], Sized] | None = None
+        self._length: Callable[[str], int] | None = None
         self._failure = ""
         self._warned = False
 
@@ -75,33 +77,33 @@ class TiktokenCounter:
 
     def count(self, text: str) -> Count:
         """Count ``text``; exact unless tiktoken fails or a piece had to be cut hard."""
-        encode = self._encode or self._encoder()
-        if encode is None:
+        length = self._length or self._loaded()
+        if length is None:
             return self._estimated(text, self._failure)
         try:
             if len(text) <= WHOLE_CHARS:
-                return Count(len(encode(text)), "exact")
-            return _in_pieces(encode, text)
+                return Count(length(text), "exact")
+            return _in_pieces(length, text)
         except BaseException as error:
             if not _is_failure(error) or not isinstance(text, str):
                 raise
-            # tiktoken replaces surrogates itself today; should it refuse them, we do.
+            # What makes no list refuses surrogates, and then we replace them.
             if isinstance(error, UnicodeEncodeError) and not _is_valid(text):
                 return self.count(_valid(text))
             # The type only: what an error of a count says might quote the text.
             return self._estimated(text, type(error).__name__)
 
-    def _encoder(self) -> Callable[[str], Sized] | None:
-        """What encodes, loaded once in a process; None when loading failed, once as well."""
+    def _loaded(self) -> Callable[[str], int] | None:
+        """What counts, loaded once in a process; None when loading failed, once as well."""
         with self._lock:
-            if self._encode is None and not self._failure:
+            if self._length is None and not self._failure:
                 try:
-                    self._encode = self._load().encode_ordinary
+                    self._length = _length_in(self._load())
                 except BaseException as error:
                     if not _is_failure(error):
                         raise  # interrupted, not failed: the next count begins again
                     self._failure = f"{type(error).__name__}: {error}"
-            return self._encode
+            return self._length
 
     def _estimated(self, text: str, reason: str) -> Count:
         """ERR-002: a number that is not too low, and one warning in a process."""
@@ -117,10 +119,33 @@ class TiktokenCounter:
         return Count(estimate(text, self._encoding), "estimated")
 
 
-def _in_pieces(encode: Callable[[str], Sized], text: str) -> Count:
+def _length_in(encoding: Encoding) -> Callable[[str], int]:
+    """Return what counts a text: where this tiktoken can, without making a list of numbers.
+
+    It can where its buffer, four bytes a token and no part of its promise, is as long as
+    the list for a text that has something of everything.
+    """
+    encode = encoding.encode_ordinary
+
+    def listed(text: str) -> int:
+        return len(encode(text))
+
+    try:
+        to_buffer = encoding._core_bpe.encode_to_tiktoken_buffer  # type: ignore[attr-defined]
+        no_special: set[str] = set()
+
+        def buffered(text: str) -> int:
+            return memoryview(to_buffer(text, no_special)).nbytes // 4
+
+        return buffered if buffered(_PROBE) == listed(_PROBE) else listed
+    except Exception:
+        return listed
+
+
+def _in_pieces(length: Callable[[str], int], text: str) -> Count:
     tokens, cut_hard = 0, False
     for piece, hard in pieces(_valid(text)):
-        tokens += len(encode(piece))
+        tokens += length(piece)
         if hard:
             tokens += HARD_CUT_TOKENS
             cut_hard = True
