@@ -34,11 +34,12 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import NullPool, StaticPool
 
 from reasoning_store.errors import SchemaError, StoreFull, UsageError
 from reasoning_store.ledger import copies, faults
 from reasoning_store.ledger.lane import Lane
+from reasoning_store.ledger.lending import Lending
 from reasoning_store.ledger.sql import driver
 
 APPLICATION_ID = 0x52535431
@@ -103,26 +104,32 @@ class SqliteDatabase:
         self._pages = 0
         self._writer = self.engine()
         self._writing: Connection | None = None
-        self._reader = None if path is None else self.engine(reading=readers)
+        self._readers: Lending[Connection] | None = None
+        if path is not None:
+            self._readers = Lending(
+                self.engine(reading=True).connect,
+                Connection.close,
+                most=readers,
+                timeout=busy_timeout,
+            )
 
-    def engine(self, *, reading: int = 0) -> Engine:
+    def engine(self, *, reading: bool = False) -> Engine:
         """Return an engine of our recipe: one that writes, or one that only reads."""
-        pool: dict[str, Any] = {"poolclass": StaticPool}
-        if reading:
-            pool = {"poolclass": QueuePool, "pool_size": reading, "max_overflow": 0}
         engine = create_engine(
             "sqlite://",
             module=self.module,
             creator=self._connect,
             hide_parameters=True,
             pool_reset_on_return=None,  # every transaction here ends itself
-            **pool,
+            poolclass=NullPool if reading else StaticPool,
         )
-        begin = "BEGIN" if reading else "BEGIN IMMEDIATE"
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
-            driver(connection).execute(begin)
+            raw = driver(connection)
+            # What SQLAlchemy begins by itself (see migrate) may be in a snapshot already.
+            if not raw.in_transaction:
+                raw.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
 
         if reading:
 
@@ -191,11 +198,14 @@ class SqliteDatabase:
 
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot; ``single`` says that it is one statement."""
-        if self._reader is None:
+        if self._readers is None:
             with self.lane.held():
                 return _transaction(self._held(), work)
-        with self._reader.connect() as connection:
-            return work(connection) if single else _transaction(connection, work)
+        connection = self._readers.take()
+        try:
+            return work(connection) if single else _snapshot(connection, work)
+        finally:
+            self._readers.give(connection)
 
     def _checkpoint_when_due(self, connection: Connection) -> None:
         # Pages are not known without asking; a commit of ours writes about a dozen.
@@ -266,8 +276,8 @@ class SqliteDatabase:
             if self._writing is not None:
                 self._writing.close()
                 self._writing = None
-            if self._reader is not None:
-                self._reader.dispose()
+            if self._readers is not None:
+                self._readers.close()
             self._writer.dispose()
 
 
@@ -283,6 +293,16 @@ def _written(connection: Connection, work: Callable[[Connection], T]) -> T:
             raw.rollback()
         raise
     return result
+
+
+def _snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
+    # Past SQLAlchemy, as every statement of a read is (see sql).
+    raw = driver(connection)
+    raw.execute("BEGIN")
+    try:
+        return work(connection)
+    finally:
+        raw.commit()  # nothing was written
 
 
 def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
