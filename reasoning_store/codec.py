@@ -120,14 +120,27 @@ _BLOCKS: dict[str, type] = {
     "media": MediaBlock,
     "raw": RawBlock,
 }
-_KINDS: tuple[type, ...] = (*_BLOCKS.values(), Origin, Usage, Message)
-_TO_JSON: dict[type, dict[str, str]] = {kind: _names(kind) for kind in _KINDS}
+KINDS: tuple[type, ...] = (*_BLOCKS.values(), Origin, Usage, Message)
+"""Everything that is written field by field."""
+_TO_JSON: dict[type, dict[str, str]] = {kind: _names(kind) for kind in KINDS}
 _FROM_JSON: dict[type, dict[str, str]] = {
     kind: {json_name: name for name, json_name in names.items()} for kind, names in _TO_JSON.items()
 }
-_DEFAULTS: dict[type, dict[str, Any]] = {kind: _optional(kind) for kind in _KINDS}
+_DEFAULTS: dict[type, dict[str, Any]] = {kind: _optional(kind) for kind in KINDS}
 _ALWAYS = frozenset({"thought"})
 """Written even at its default: a thinking block says what was thought, though it be nothing."""
+
+
+def written(kind: type) -> list[tuple[str, str, Any]]:
+    """Return the fields of a kind of value: name, name in JSON, the default that JSON leaves out.
+
+    ``MISSING`` is the default of what is always written.
+    """
+    defaults = _DEFAULTS[kind]
+    return [
+        (name, json_name, MISSING if name in _ALWAYS else defaults.get(name, MISSING))
+        for name, json_name in _TO_JSON[kind].items()
+    ]
 
 
 def _to_json(value: Any) -> dict[str, Any]:

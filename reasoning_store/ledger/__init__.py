@@ -8,6 +8,7 @@ codec and errors; it knows no policy, no provider and no tokenizer: counts arriv
     values, summaries   what the verbs take and give
     carried             how the state of a conversation grows, as arithmetic
     columns, rows       values to columns, columns to values; pure
+    digests             what a message is compared by; pure
     tables              the schema
     sql                 a statement, compiled once a dialect
     sessions, branches, interning, appending, drafts, compactions, profiles, budget

@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 from reasoning_store import codec
@@ -20,6 +19,7 @@ from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, Th
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments, keys
 from reasoning_store.ledger.carried import state_of
+from reasoning_store.ledger.digests import digest
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.values import EXACTNESS, Entry, State, Thought
 
@@ -51,42 +51,6 @@ def repeat(idempotency_key: str) -> str:
     """Return the column of an idempotency key."""
     name(idempotency_key, "an idempotency key")
     return keys.repeat(idempotency_key)
-
-
-_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
-
-
-def digest(message: Message) -> bytes:
-    """Return 16 bytes of BLAKE2b over the canonical JSON of the whole message.
-
-    Keys are sorted, so that equal messages have equal digests; surrogates are encoded one
-    by one, so that no two strings share one. Keys that are no strings become what JSON
-    makes of them before they are sorted: the message is read back with those.
-    """
-    value = codec.message_to_json(message)
-    try:
-        if not _has_names(value):
-            value = codec.loads(codec.dumps(value))
-        text = _canonical(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"a message cannot be written as JSON: {type(error).__name__}",
-            hint="use strings, numbers, booleans, None, lists and dicts with string keys",
-        ) from None
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _has_names(value: Any) -> bool:
-    """Whether all keys in a value are strings."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str) or (isinstance(item, _NESTED) and not _has_names(item)):
-                return False
-        return True
-    return all([not isinstance(item, _NESTED) or _has_names(item) for item in value])
-
-
-_NESTED = (dict, list, tuple)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.ledger import columns, sqlite
+from reasoning_store.ledger.digests import digest
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
@@ -64,7 +65,7 @@ def whole(ledger: Ledger, key: int) -> None:
     for branch in ledger.branches(key):
         assert all(one.stored == one.actual for one in ledger.recount(key, branch.number))
         for row in ledger.history(key, branch.number):
-            assert row.digest == columns.digest(row.message)
+            assert row.digest == digest(row.message)
 
 
 def rows_of(ledger: Ledger, key: int) -> dict[str, int]:
