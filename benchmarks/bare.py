@@ -128,8 +128,8 @@ _TAKE = """UPDATE branches SET next_position = next_position + 2,
 _MESSAGE_COLUMNS = """session_key, branch, position, id, role, status, created_at, visible,
     thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
     sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
-    input, output, reasoning"""
-_INSERT_MESSAGE = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 24)})"
+    input, output, reasoning, clearable, sum_clearable"""
+_INSERT_MESSAGE = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 26)})"
 _INSERT_BODY = "INSERT INTO bodies (session_key, branch, position, text, data) VALUES (?,?,?,?,?)"
 _INSERT_THINKING = """INSERT INTO thinking_blocks
     (session_key, branch, position, ordinal, tokens, source_field, thought)
@@ -149,7 +149,8 @@ def append(execute: Any, turn: Turn, counts: tuple[int, int, int], now: int) -> 
     after_asking = (visible - answered - 4, portable - thought, 0, first, 0, None, 0, 0)
     replying = (answered + 4, thought, 0, 0, shape, _DIGEST)
     after_replying = (visible, portable, 0, first, 0, first + 1, 0, 0)
-    unused, used = (None, None, None), (USAGE["input"], USAGE["output"], USAGE["reasoning"])
+    unused = (None, None, None, 0, 0)
+    used = (USAGE["input"], USAGE["output"], USAGE["reasoning"], 0, 0)
     place = (KEY, 1, first, f"{now}-{first}", "user", *about)
     execute(_INSERT_MESSAGE, (*place, *asking, *after_asking, *unused))
     place = (KEY, 1, first + 1, f"{now}-{first + 1}", "assistant", *about)
@@ -178,11 +179,11 @@ POSTGRES_TURN = f"""WITH old AS (
     INSERT INTO messages ({_MESSAGE_COLUMNS})
     SELECT %(key)s, 1, first, %(id)s::text || first, 'user', 'complete', %(now)s, %(asked)s, 0,
         0, 0, NULL, %(digest)s, sum_visible - %(answered)s, sum_portable - %(thought)s, 0, first,
-        0, NULL::bigint, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint FROM old
+        0, NULL::bigint, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint, 0, 0 FROM old
     UNION ALL
     SELECT %(key)s, 1, first + 1, %(id)s::text || (first + 1), 'assistant', 'complete', %(now)s,
         %(answered)s, %(thought)s, 0, 0, %(shape)s, %(digest)s, sum_visible, sum_portable, 0,
-        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s FROM old
+        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s, 0, 0 FROM old
 ), in_bodies AS (
     INSERT INTO bodies (session_key, branch, position, text, data)
     SELECT %(key)s, 1, first, %(question)s::text, NULL::text FROM old

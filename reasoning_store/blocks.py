@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Metadata: TypeAlias = Mapping[str, Any]
@@ -195,6 +195,9 @@ class Counts:
     visible: int = 0
     thinking: tuple[int, ...] = ()
     exactness: Exactness = "exact"
+    clearable: int = field(default=0, compare=False)
+    """How much of ``visible`` goes when the results in it are cleared (``clearing``). Known to
+    whoever counts; a stored message that is read does not tell it."""
 
 
 def _blocks(content: tuple[Block | str, ...]) -> tuple[Block, ...]:

@@ -10,7 +10,7 @@ Glue: what to do is decided in ``egress``, what is stored is the ledger's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -31,10 +31,6 @@ from reasoning_store.stored import Compaction, compaction
 
 _STRICTER: tuple[Strip, ...] = ("priorTurns", "all")
 """What a plan may strip, the gentlest first."""
-
-
-_AFTER = "reasoning-store.after"
-"""Where a summary keeps what the request counted once it was applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +103,9 @@ class Shortening(Sending):
             Course(
                 head=carried.lineage.position,
                 turn_start=lambda position: states[position].turn_start,
-                in_force=[InForce(one.first, one.last, one.tokens) for one in carried.in_force],
+                in_force=[
+                    InForce(one.first, one.last, one.tokens) for one in carried.in_force.ranges
+                ],
                 splits=lambda position: ledger.splits(key, self._branch, position),
             ),
             limits,
@@ -161,7 +159,6 @@ class Shortening(Sending):
         tokens = self._workings.counts(message, self._row.encoding).visible
         # What the next plan asks for: how far the request has grown since.
         after = plan.after - plan.summary_tokens + tokens
-        message = replace(message, metadata={**(message.metadata or {}), _AFTER: after})
         row = self._workings.ledger.compact(
             self._row.key,
             self._branch,
@@ -169,6 +166,7 @@ class Shortening(Sending):
             at.last,
             self._workings.entry(message, self._row.encoding),
             expected=plan.basis,
+            effective=after,
         )
         return compaction(row)
 
@@ -203,12 +201,10 @@ class Shortening(Sending):
 
     def _since(self, carried: UsageRows) -> int | None:
         """Return what the request counted when a summary was last put into it."""
-        if not carried.in_force:
+        if not carried.in_force.numbers:
             return None
         rows = self._workings.ledger.compactions(self._row.key, self._branch)
-        latest = max(rows, key=lambda row: (row.created_at, row.number))
-        after = (latest.message.metadata or {}).get(_AFTER)
-        return after if isinstance(after, int) else None
+        return max(rows, key=lambda row: (row.created_at, row.number)).effective
 
 
 class _States:

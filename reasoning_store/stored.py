@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from reasoning_store.blocks import Message, Origin
 from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ingress import drafting
 from reasoning_store.ledger.rows import twin
-from reasoning_store.ledger.summaries import CompactionRow
+from reasoning_store.ledger.summaries import ClearingRow, CompactionRow
 from reasoning_store.ledger.values import BranchRow, DraftRow, Segment, StoredRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,22 +56,28 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A summary that stands for the messages ``first..last`` of a branch in its requests."""
+    """What makes the requests of a branch shorter: it is about the messages ``first..last``.
+
+    A *summary* goes out in their place. A *clearing* leaves them where they are, and a
+    placeholder goes out for each of the tool results in them.
+    """
 
     id: int
+    kind: Literal["summary", "clearing"]
     branch: int
     first: int
     last: int
-    message: Message
-    """What goes out in their place."""
+    message: Message | None
+    """What goes out in their place; None for a clearing."""
     tokens: int
+    """What that counts."""
     supersedes: tuple[int, ...]
     """The narrower ones inside it, which hold again when it is undone."""
     created_at: datetime
 
     @property
-    def summary(self) -> str:
-        return self.message.text
+    def summary(self) -> str | None:
+        return None if self.message is None else self.message.text
 
 
 _new: Any = object.__new__
@@ -137,14 +143,16 @@ def branch(row: BranchRow, *, current: int) -> Branch:
     )
 
 
-def compaction(row: CompactionRow) -> Compaction:
+def compaction(row: ClearingRow) -> Compaction:
+    summary = row if isinstance(row, CompactionRow) else None
     return Compaction(
         id=row.number,
+        kind="clearing" if summary is None else "summary",
         branch=row.branch,
         first=row.first,
         last=row.last,
-        message=row.message,
-        tokens=row.counts.visible,
+        message=None if summary is None else summary.message,
+        tokens=0 if summary is None else summary.counts.visible,
         supersedes=row.supersedes,
         created_at=time_of(row.created_at),
     )

@@ -79,7 +79,8 @@ class Views:
             view = None if rows is None else _extended(view, rows)
         if view is None:
             found = self._ledger.view(*at, thinking_from=thinking_from)
-            view = _extended(View(known, (), 0, thinking_from, (), 0), found)
+            empty = View(known, (), 0, thinking_from, found.in_force.numbers, 0)
+            view = _extended(empty, found.rows)
         self._keep(at, view)
         return view
 
@@ -122,7 +123,6 @@ def _extended(view: View, rows: Sequence[ViewRow]) -> View:
         view,
         items=[*view.items, *map(_viewed, rows)],
         head=max(view.head, *(row.position for row in rows)),
-        in_force=(*view.in_force, *(r.number for r in rows if isinstance(r, CompactionRow))),
         weight=view.weight + sum(map(_weight, rows)),
     )
 

@@ -28,16 +28,17 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "chunks": {"blocks"},
     "codec": VALUES,
+    "clearing": VALUES | {"codec"},
     "settings": VALUES,
     "tokenizers": VALUES,
     "wire": VALUES | {"codec"},
-    "ledger": VALUES | {"codec"},
+    "ledger": VALUES | {"codec", "clearing"},
     "ingress": VALUES | {"codec", "wire"},
-    "egress": VALUES | {"codec", "wire", "settings", "tokenizers"},
+    "egress": VALUES | {"codec", "clearing", "wire", "settings", "tokenizers"},
     "importers": VALUES | {"codec", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
-PURE = ("blocks", "chunks", "codec", "wire", "ingress", "egress")
+PURE = ("blocks", "chunks", "codec", "clearing", "wire", "ingress", "egress")
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}
 
 

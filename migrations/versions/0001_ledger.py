@@ -42,6 +42,7 @@ def state() -> list[sa.Column[Any]]:
         may("last_sent"),
         need("sum_reported"),
         need("sum_estimated"),
+        need("sum_clearable"),
     ]
 
 
@@ -78,14 +79,14 @@ BEGIN
     ), made AS (
         INSERT INTO messages (
             session_key, branch, position, id, role, status, created_at, origin, visible,
-            thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
+            thinking, clearable, exactness, has_call, shape, digest, sum_visible, sum_portable,
             sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
-            sum_reported, sum_estimated, idempotency_key, batch, input, output, reasoning,
-            cached, erased_at
+            sum_reported, sum_estimated, sum_clearable, idempotency_key, batch, input, output,
+            reasoning, cached, erased_at
         ) SELECT
             for_key, for_branch, old.next_position - 1 + n.position, n.id, n.role, n.status,
-            n.created_at, n.origin, n.visible, n.thinking, n.exactness, n.has_call, n.shape,
-            n.digest,
+            n.created_at, n.origin, n.visible, n.thinking, n.clearable, n.exactness, n.has_call,
+            n.shape, n.digest,
             old.sum_visible + n.sum_visible, old.sum_portable + n.sum_portable,
             old.sum_portable_calls + n.sum_portable_calls,
             CASE WHEN n.opaque IS NULL THEN old.opaque ELSE (
@@ -107,6 +108,7 @@ BEGIN
             coalesce(old.next_position - 1 + n.last_thinking, old.last_thinking),
             coalesce(old.next_position - 1 + n.last_sent, old.last_sent),
             old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
+            old.sum_clearable + n.sum_clearable,
             n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at
         FROM old, json_populate_recordset(NULL::messages, heads) n
         RETURNING *
@@ -128,7 +130,8 @@ BEGIN
             opaque = made.opaque, turn_start = made.turn_start,
             turn_has_call = made.turn_has_call, last_thinking = made.last_thinking,
             last_sent = made.last_sent, sum_reported = made.sum_reported,
-            sum_estimated = made.sum_estimated, draft = NULL
+            sum_estimated = made.sum_estimated, sum_clearable = made.sum_clearable,
+            draft = NULL
         FROM old, made
         WHERE b.session_key = for_key AND b.branch = for_branch
           AND made.position = old.next_position - 1 + count
@@ -219,6 +222,7 @@ def upgrade() -> None:
         may("origin"),
         need("visible"),
         need("thinking"),
+        need("clearable"),
         need("exactness", sa.Integer),
         need("has_call", sa.Integer),
         may("shape", sa.Text),
@@ -306,9 +310,10 @@ def upgrade() -> None:
         need("number", sa.Integer),
         need("first"),
         need("last"),
-        need("summary", sa.Text),
+        may("summary", sa.Text),
         need("tokens"),
         need("exactness", sa.Integer),
+        may("effective"),
         need("supersedes", sa.Text),
         may("superseded_by", sa.Integer),
         may("copied_from", sa.Integer),

@@ -220,7 +220,7 @@ def list_(call: Call, where: Where) -> None:
                         str(one.id),
                         f"{one.first}-{one.last}",
                         str(one.tokens),
-                        _first_line(one.summary),
+                        "tool results cleared" if one.summary is None else _first_line(one.summary),
                     )
                     for one in found
                 ],
@@ -250,6 +250,7 @@ def undo(call: Call, where: Where, number: int) -> None:
 def _data(one: Compaction) -> dict[str, Any]:
     return {
         "id": one.id,
+        "kind": one.kind,
         "branch": one.branch,
         "first": one.first,
         "last": one.last,

@@ -28,6 +28,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
+from reasoning_store.clearing import PLACEHOLDER, gains
 from reasoning_store.tokenizers import Counter, worst
 
 FRAMING = 4
@@ -59,7 +60,7 @@ class TokenCount:
 
 def count_message(message: Message, counter: Counter) -> Counts:
     """Return what each part of a message counts."""
-    visible = 0
+    visible = clearable = 0
     thinking: list[int] = []
     labels: list[Exactness] = ["exact"]
     framed = False
@@ -67,6 +68,11 @@ def count_message(message: Message, counter: Counter) -> Counts:
         if isinstance(block, ThinkingBlock):
             tokens, label = _text(block.thought, counter) if block.thought else (0, "exact")
             thinking.append(tokens)
+        elif isinstance(block, ToolResponseBlock):
+            tokens, label, freed = _answered(block, counter)
+            visible += tokens
+            clearable += freed
+            framed = True
         else:
             tokens, label = _VISIBLE[type(block)](block, counter)
             visible += tokens
@@ -81,7 +87,12 @@ def count_message(message: Message, counter: Counter) -> Counts:
         visible += FRAMING
     elif thinking:
         thinking[0] += FRAMING
-    return Counts(visible=visible, thinking=tuple(thinking), exactness=worst(*labels))
+    return Counts(
+        visible=visible,
+        thinking=tuple(thinking),
+        exactness=worst(*labels),
+        clearable=max(0, clearable),
+    )
 
 
 def _hidden(message: Message, readable: int) -> tuple[int, Exactness]:
@@ -147,8 +158,12 @@ def _called(block: ToolCallBlock, counter: Counter) -> tuple[int, Exactness]:
     return name + arguments, worst(one, other)
 
 
-def _answered(block: ToolResponseBlock, counter: Counter) -> tuple[int, Exactness]:
-    return _text(codec.result_text(block), counter)
+def _answered(block: ToolResponseBlock, counter: Counter) -> tuple[int, Exactness, int]:
+    """What an answer counts, and how much of that goes where it is cleared."""
+    text = codec.result_text(block)
+    tokens, label = _text(text, counter)
+    freed = tokens - _text(PLACEHOLDER, counter)[0] if gains(text) else 0
+    return tokens, label, freed
 
 
 def _pictured(block: MediaBlock, counter: Counter) -> tuple[int, Exactness]:
@@ -162,7 +177,6 @@ def _kept_raw(block: RawBlock, counter: Counter) -> tuple[int, Exactness]:
 _VISIBLE: Mapping[type[Block], Callable[[Any, Counter], tuple[int, Exactness]]] = {
     TextBlock: _said,
     ToolCallBlock: _called,
-    ToolResponseBlock: _answered,
     MediaBlock: _pictured,
     RawBlock: _kept_raw,
 }

@@ -34,6 +34,7 @@ STATE = (
     "last_sent",
     "sum_reported",
     "sum_estimated",
+    "sum_clearable",
 )
 """The carried state's columns, in the order of ``rows.state``."""
 _COLUMNS = (

@@ -64,6 +64,7 @@ def state_of(
             for block, tokens in zip(thinking, counts.thinking, strict=True)
         ],
         visible=counts.visible,
+        clearable=counts.clearable,
         exactness=counts.exactness,
         has_call=has_call,
         starts_turn=starts_turn,
@@ -76,6 +77,7 @@ def own_state(
     thinking: Sequence[tuple[int, bool, str | None]],
     *,
     visible: int,
+    clearable: int,
     exactness: Exactness,
     has_call: bool,
     starts_turn: bool,
@@ -106,6 +108,7 @@ def own_state(
         last_sent=1 if sent else None,
         reported=int(exactness == "reported"),
         estimated=int(exactness == "estimated"),
+        clearable=clearable,
     )
 
 
@@ -131,6 +134,7 @@ def then(before: State, after: State) -> State:
         last_sent=_moved(after.last_sent, base, before.last_sent),
         reported=before.reported + after.reported,
         estimated=before.estimated + after.estimated,
+        clearable=before.clearable + after.clearable,
     )
 
 
@@ -149,15 +153,19 @@ def between(before: State, last: State) -> State:
         opaque=opaque,
         reported=last.reported - before.reported,
         estimated=last.estimated - before.estimated,
+        clearable=last.clearable - before.clearable,
     )
 
 
-def view_of(whole: State, parts: Iterable[tuple[State, SummaryRange]]) -> State:
+def view_of(whole: State, parts: Iterable[tuple[State, SummaryRange]], cleared: int = 0) -> State:
     """Return a state with summaries in the place of ranges, of which the sums are given.
 
-    Where turns start and who thought last is no sum, and stays what it was.
+    ``cleared`` is what clearing frees outside of them. Where turns start and who thought
+    last is no sum, and stays what it was.
     """
     state = whole
+    if cleared:
+        state = replace(whole, visible=whole.visible - cleared, clearable=whole.clearable - cleared)
     for gone, summary in parts:
         opaque = dict(state.opaque)
         for key, (own, calls) in gone.opaque.items():
@@ -171,6 +179,7 @@ def view_of(whole: State, parts: Iterable[tuple[State, SummaryRange]]) -> State:
             opaque={key: sums for key, sums in opaque.items() if any(sums)},
             reported=state.reported - gone.reported + (summary.exactness == "reported"),
             estimated=state.estimated - gone.estimated + (summary.exactness == "estimated"),
+            clearable=state.clearable - gone.clearable,
         )
     return state
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from reasoning_store import codec
+from reasoning_store import clearing, codec
 from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, ThinkingBlock
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments, keys
@@ -99,6 +99,7 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "origin": origin[0] if origin else None,
             "visible": counts.visible,
             "thinking": sum(counts.thinking),
+            "clearable": counts.clearable,
             "exactness": EXACTNESS.index(counts.exactness),
             "has_call": int(own.turn_has_call),
             "shape": _shape(message, counts) if thinking else None,
@@ -117,6 +118,13 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
         thought=thought(message.role, _number(reported and reported.reasoning), counts.thinking),
         origin=origin,
     )
+
+
+def check_clearable(message: Message, counts: Counts) -> None:
+    """Refuse a count of what clearing frees that the message's results cannot free."""
+    clearable = counts.clearable
+    if clearable and not (0 < clearable <= counts.visible and clearing.has_results(message)):
+        raise UsageError("counts: clearing the results would not free that many tokens")
 
 
 def thought(role: str, reported: int | None, counted: Sequence[int]) -> Thought:
@@ -250,4 +258,5 @@ def state_columns(state: State) -> dict[str, Any]:
         "last_sent": state.last_sent,
         "sum_reported": state.reported,
         "sum_estimated": state.estimated,
+        "sum_clearable": state.clearable,
     }

@@ -1,12 +1,15 @@
-"""The SQL of compactions: summaries that stand for ranges of one branch.
+"""The SQL of compactions: what stands for ranges of one branch in its views.
+
+There are two kinds. A *summary* stands for whole turns, none of them the open one. A
+*clearing* (a row without a summary) is about the tool results from the first message up to
+one before the open turn, which give way to a placeholder.
 
 Rows are added; nothing of them is deleted and no message is touched. A wider range marks
-those inside as superseded by it, and undoing it takes the mark away again. So the rows that
-nothing supersedes are disjoint, and which ranges are in force at a position follows from
-the rows alone (``in_force``).
+those of its kind inside as superseded by it, and undoing it takes the mark away again. So
+the summaries that nothing supersedes are disjoint, of clearings there is one, and what is
+in force at a position follows from the rows alone (``in_force``).
 
-A range is whole turns, none of them the open one. A branch that was forked has its own
-copies; undoing one touches no other branch.
+A branch that was forked has its own copies; undoing one touches no other branch.
 """
 
 from __future__ import annotations
@@ -22,7 +25,15 @@ from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import arguments, branches, carried
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.summaries import Basis, CompactionRow, SummaryRange
+from reasoning_store.ledger.summaries import (
+    Basis,
+    Cleared,
+    ClearingRow,
+    CompactionRow,
+    InForce,
+    SummaryRange,
+    Wanted,
+)
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions
 from reasoning_store.ledger.values import EXACTNESS, BranchRow, Entry
@@ -39,6 +50,7 @@ _WHOLE = (
     _c.summary,
     _c.tokens,
     _c.exactness,
+    _c.effective,
     _c.supersedes,
     _c.superseded_by,
     _c.copied_from,
@@ -58,7 +70,15 @@ _INSERT = Sql(insert(compactions))
 _GET = Sql(select(*_WHOLE).where(*_THIS))
 _LIST = Sql(select(*_WHOLE).where(*_THESE).order_by(_c.number))
 _RANGES = Sql(
-    select(_c.number, _c.superseded_by, _c.first, _c.last, _c.tokens, _c.exactness)
+    select(
+        _c.number,
+        _c.superseded_by,
+        _c.first,
+        _c.last,
+        _c.tokens,
+        _c.exactness,
+        _c.summary.is_(None),
+    )
     .where(*_THESE, _c.undone_at.is_(None), _c.last < bindparam("before"))
     .order_by(_c.first)
 )
@@ -72,28 +92,40 @@ _UNDO = Sql(update(compactions).where(*_THIS).values(undone_at=bindparam("now"))
 _EVERYWHERE = 1 << 62
 
 
-def _row(row: Sequence[Any]) -> CompactionRow:
-    number, branch, first, last, summary, tokens, exactness, inside, by, source, made, undone = row
+def _row(row: Sequence[Any]) -> ClearingRow:
+    number, branch, first, last, summary, tokens, exactness, effective, inside, *rest = row
+    by, source, made, undone = rest
     try:
+        about: dict[str, Any] = {
+            "number": number,
+            "branch": branch,
+            "first": first,
+            "last": last,
+            "effective": effective,
+            "supersedes": tuple([int(one) for one in parsed(inside)]),
+            "superseded_by": by,
+            "copied_from": source,
+            "created_at": made,
+            "undone_at": undone,
+        }
+        if summary is None:
+            return ClearingRow(**about)
         return CompactionRow(
-            number=number,
-            branch=branch,
-            first=first,
-            last=last,
+            **about,
             message=codec.message_from_json(parsed(summary)),
             counts=Counts(visible=tokens, exactness=EXACTNESS[exactness]),
-            supersedes=tuple([int(one) for one in parsed(inside)]),
-            superseded_by=by,
-            copied_from=source,
-            created_at=made,
-            undone_at=undone,
         )
     except UNREADABLE:
         raise CorruptRow(f"compaction {number} cannot be read back") from None
 
 
-def summary_columns(summary: Entry) -> dict[str, Any]:
-    """Return the columns of a summary, which is one user message and thinks nothing."""
+def summary_columns(summary: Entry | None) -> dict[str, Any]:
+    """Return the columns of a summary, which is one user message and thinks nothing.
+
+    None is a clearing, which has none.
+    """
+    if summary is None:
+        return {"summary": None, "tokens": 0, "exactness": 0}
     message, counts = summary.message, summary.counts
     if not message.starts_turn or message.thinking or message.status != "complete":
         raise UsageError("a summary is one whole user message, without reasoning")
@@ -106,10 +138,8 @@ def summary_columns(summary: Entry) -> dict[str, Any]:
     }
 
 
-def ranges(
-    connection: Connection, key: int, branch: int, turn_start: int | None
-) -> list[SummaryRange]:
-    """Return the ranges in force at a position in the turn that starts at ``turn_start``.
+def standing(connection: Connection, key: int, branch: int, turn_start: int | None) -> InForce:
+    """Return what is in force at a position in the turn that starts at ``turn_start``.
 
     Those that end before it, less those that one of them supersedes: so at an earlier
     position a narrower one holds where the wider did not apply yet.
@@ -117,27 +147,36 @@ def ranges(
     params = {"key": key, "of": branch, "before": 0 if turn_start is None else turn_start}
     found = _RANGES.rows(connection, params)
     present = {number for number, *_ in found}
+    ranges: list[SummaryRange] = []
+    cleared = None
     try:
-        return [
-            SummaryRange(number, first, last, tokens, EXACTNESS[exactness])
-            for number, by, first, last, tokens, exactness in found
-            if by not in present
-        ]
+        for number, by, first, last, tokens, exactness, clears in found:
+            if by in present:
+                continue
+            if clears:
+                cleared = Cleared(number, last)
+            else:
+                ranges.append(SummaryRange(number, first, last, tokens, EXACTNESS[exactness]))
     except UNREADABLE:
         raise CorruptRow("a compaction cannot be read back") from None
+    return InForce(tuple(ranges), cleared)
 
 
 def in_force(
     connection: Connection, key: int, branch: int, turn_start: int | None
-) -> list[CompactionRow]:
-    """Return the same with their summaries."""
-    return [
-        _get(connection, key, branch, one.number)
-        for one in ranges(connection, key, branch, turn_start)
-    ]
+) -> list[ClearingRow]:
+    """Return the same with their summaries, a clearing last."""
+    found = standing(connection, key, branch, turn_start)
+    return [_get(connection, key, branch, number) for number in found.numbers]
 
 
-def _get(connection: Connection, key: int, branch: int, number: int) -> CompactionRow:
+def summaries(connection: Connection, key: int, branch: int, found: InForce) -> list[CompactionRow]:
+    """Return the summaries of what is in force."""
+    rows = [_get(connection, key, branch, one.number) for one in found.ranges]
+    return [row for row in rows if isinstance(row, CompactionRow)]
+
+
+def _get(connection: Connection, key: int, branch: int, number: int) -> ClearingRow:
     row = None
     if 0 < arguments.number(number, "a compaction") < 1 << 31:
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
@@ -146,7 +185,7 @@ def _get(connection: Connection, key: int, branch: int, number: int) -> Compacti
     return _row(row)
 
 
-def all_of(connection: Connection, key: int, branch: int) -> list[CompactionRow]:
+def all_of(connection: Connection, key: int, branch: int) -> list[ClearingRow]:
     """Return every compaction of a branch, undone and superseded ones too."""
     return [_row(row) for row in _LIST.rows(connection, {"key": key, "of": branch})]
 
@@ -169,7 +208,7 @@ def basis(connection: Connection, key: int, found: BranchRow, first: int, last: 
             hint="a turn is a real user message and all that follows it up to the next one",
         )
     inside = []
-    for other in ranges(connection, key, found.number, _EVERYWHERE):
+    for other in standing(connection, key, found.number, _EVERYWHERE).ranges:
         if first <= other.first and other.last <= last:
             inside.append(other.number)
         elif other.first <= last and first <= other.last:
@@ -181,28 +220,53 @@ def basis(connection: Connection, key: int, found: BranchRow, first: int, last: 
     return Basis(first, last, sums, tuple(inside))
 
 
+def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int) -> Basis:
+    """Return what is to be cleared now; refuse a place up to which no results can be."""
+    head = found.state
+    if not 1 <= arguments.number(last, "a position") <= head.position:
+        raise branches.no_position()
+    if head.turn_start is None or last >= head.turn_start:
+        raise UsageError(
+            "what tools answered in the open turn is not cleared",
+            hint="clear up to a position before it",
+        )
+    cleared = standing(connection, key, found.number, _EVERYWHERE).cleared
+    if cleared is not None and last <= cleared.last:
+        raise Conflict(
+            f"the tool results up to {cleared.last} are cleared already",
+            hint=f"clear beyond, or undo that first: it is number {cleared.number}",
+        )
+    sums = carried.between(
+        carried.NOTHING, branches.states(connection, key, found, [last])[last][0]
+    )
+    return Basis(1, last, sums, () if cleared is None else (cleared.number,))
+
+
 def compact(
     connection: Connection,
     key: int,
     branch: int,
-    first: int,
-    last: int,
+    wanted: Wanted,
     summary: dict[str, Any],
     *,
-    expected: Basis | None,
     now: int,
-) -> CompactionRow:
-    """Write a summary for a range of the branch."""
+) -> ClearingRow:
+    """Write a compaction of the branch; ``summary`` is its columns."""
     taken = _TAKE.row(connection, {"key": key, "of": branch})
     if taken is None:
         raise branches.no_branch()
     number: int = taken[0]
     found, _ = branches.get(connection, key, branch)
-    basis_now = basis(connection, key, found, first, last)
-    if expected is not None and basis_now != expected:
+    if wanted.summary is None:
+        basis_now = clearing_basis(connection, key, found, wanted.last)
+    else:
+        basis_now = basis(connection, key, found, wanted.first, wanted.last)
+    if wanted.expected not in (None, basis_now):
         raise Conflict(
-            f"what stands from {first} to {last} was changed since it was summarized",
-            hint="read it again and make a new summary",
+            f"what stands from {wanted.first} to {wanted.last} was changed since this was planned",
+            hint="ask for a plan again"
+            if wanted.summary is None
+            else "read it again and make a new summary",
         )
     _INSERT.run(
         connection,
@@ -210,9 +274,10 @@ def compact(
             "session_key": key,
             "branch": branch,
             "number": number,
-            "first": first,
-            "last": last,
+            "first": basis_now.first,
+            "last": basis_now.last,
             **summary,
+            "effective": wanted.effective,
             "supersedes": codec.dumps(list(basis_now.supersedes)),
             "superseded_by": None,
             "copied_from": None,
@@ -227,8 +292,8 @@ def compact(
     return _get(connection, key, branch, number)
 
 
-def undo(connection: Connection, key: int, branch: int, number: int, *, now: int) -> CompactionRow:
-    """Take a summary back; those that it superseded are in force again."""
+def undo(connection: Connection, key: int, branch: int, number: int, *, now: int) -> ClearingRow:
+    """Take a compaction back; those that it superseded are in force again."""
     if not _LOCK.rows(connection, {"key": key, "of": branch}):
         raise branches.no_branch()
     found = _get(connection, key, branch, number)
@@ -236,7 +301,7 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
         return found
     if found.superseded_by is not None:
         raise Conflict(
-            "a wider summary stands in its place",
+            "a wider one stands in its place",
             hint=f"undo that one first: it is number {found.superseded_by}",
         )
     _UNDO.run(connection, {"key": key, "of": branch, "this": number, "now": now})

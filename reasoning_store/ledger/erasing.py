@@ -101,10 +101,14 @@ _CHANGE = Sql(
     .where(*_at(_m))
     .values({name: bindparam(name) for name in (*_CHANGED, "erased_at")})
 )
+_UNCLEAR = Sql(update(messages).where(*_at(_m)).values(clearable=0))
 _EMPTY = Sql(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
 _FORGET = Sql(delete(thinking_blocks).where(*_at(_t)))
 _RANGES = Sql(
-    select(_c.branch, _c.number, _c.first, _c.last).where(_c.session_key == bindparam("key"))
+    # A clearing is made from nothing that messages say, so it stays.
+    select(_c.branch, _c.number, _c.first, _c.last).where(
+        _c.session_key == bindparam("key"), _c.summary.is_not(None)
+    )
 )
 _SUMMARY = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
 _UNSUMMARIZE = Sql(delete(compactions).where(*_SUMMARY, _c.number == bindparam("number")))
@@ -259,7 +263,9 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
             for change in made
         ],
     )
-    _EMPTY.many(connection, [_params(key, change.place) for change in made if _empties(change)])
+    emptied = [_params(key, change.place) for change in made if _empties(change)]
+    _UNCLEAR.many(connection, emptied)
+    _EMPTY.many(connection, emptied)
     _FORGET.many(connection, [_params(key, change.place) for change in made])
 
 

@@ -8,7 +8,7 @@ snapshot; one that was erased meanwhile is exported erased.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -27,14 +27,14 @@ from reasoning_store.ledger import (
 )
 from reasoning_store.ledger.lines import Line
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.summaries import CompactionRow
+from reasoning_store.ledger.summaries import ClearingRow, CompactionRow
 from reasoning_store.ledger.tables import bodies, messages, settings_profiles
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.values import DraftRow, Segment
 
 _m, _b, _p, _h = messages.c, bodies.c, settings_profiles.c, branches_table.c
 _MORE = Sql(
-    select(_m.position, _b.sent, _m.idempotency_key, _m.batch, _m.erased_at)
+    select(_m.position, _m.clearable, _b.sent, _m.idempotency_key, _m.batch, _m.erased_at)
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.position.between(bindparam("first"), bindparam("last")))
     .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
@@ -124,14 +124,16 @@ def outline(connection: Connection, key: int) -> Outline:
     )
 
 
-def _compaction(row: CompactionRow) -> Line:
+def _compaction(row: ClearingRow) -> Line:
+    summary = row if isinstance(row, CompactionRow) else None
     return lines.CompactionLine(
         branch=row.branch,
         number=row.number,
         first=row.first,
         last=row.last,
-        message=codec.message_to_json(row.message),
-        counts=lines.counts_line(row.counts),
+        message=None if summary is None else codec.message_to_json(summary.message),
+        counts=None if summary is None else lines.counts_line(summary.counts),
+        effective=row.effective,
         supersedes=list(row.supersedes),
         superseded_by=row.superseded_by,
         copied_from=row.copied_from,
@@ -158,7 +160,7 @@ def message_lines(connection: Connection, key: int, part: Segment) -> Iterator[L
     branches.get(connection, key, part.branch)  # says that the session is gone, where it is
     span = {"key": key, "of": part.branch, "first": part.first, "last": part.last}
     stored = reading.part(connection, key, part, thinking=True)
-    for row, (_, sent, repeat, batch, erased_at) in zip(
+    for row, (_, clearable, sent, repeat, batch, erased_at) in zip(
         stored, _MORE.rows(connection, span), strict=True
     ):
         yield lines.MessageLine(
@@ -167,7 +169,7 @@ def message_lines(connection: Connection, key: int, part: Segment) -> Iterator[L
             id=row.id,
             created_at=row.created_at,
             message=codec.message_to_json(row.message),
-            counts=lines.counts_line(row.counts),
+            counts=lines.counts_line(replace(row.counts, clearable=clearable)),
             sent=None if sent is None else rows.parsed(sent),
             repeat=repeat,
             batch=batch,

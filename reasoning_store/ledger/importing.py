@@ -197,6 +197,7 @@ def compaction(
             "first": line.first,
             "last": line.last,
             **summary,
+            "effective": line.effective,
             "supersedes": codec.dumps(line.supersedes),
             "superseded_by": line.superseded_by,
             "copied_from": line.copied_from,

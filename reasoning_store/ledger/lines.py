@@ -89,6 +89,8 @@ class CountsLine:
     visible: int = 0
     thinking: list[int] = field(default_factory=list)
     exactness: Exactness = "exact"
+    clearable: int = 0
+    """How much of ``visible`` goes where its tool results are cleared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +116,11 @@ class CompactionLine(Line):
     number: int
     first: int
     last: int
-    message: dict[str, Any]
+    message: dict[str, Any] | None = None
+    """What stands for the messages; absent where their tool results are cleared."""
     counts: CountsLine | None = None
+    effective: int | None = None
+    """What the next request counted once this was in force."""
     supersedes: list[int] = field(default_factory=list)
     superseded_by: int | None = None
     copied_from: int | None = None
@@ -191,6 +196,8 @@ _RANGES: Mapping[str, tuple[int, int]] = {
     "batch": _NUMBER,
     "visible": _TOKENS,
     "thinking": _TOKENS,
+    "clearable": _TOKENS,
+    "effective": _SUM,
     "supersedes": _NUMBER,
     "messages": _SUM,
     "sessions": _SUM,
@@ -229,12 +236,20 @@ _TYPES: Mapping[Any, dict[str, tuple[str, tuple[Any, ...]]]] = {
 
 def counts_line(counts: Counts) -> CountsLine:
     return CountsLine(
-        visible=counts.visible, thinking=list(counts.thinking), exactness=counts.exactness
+        visible=counts.visible,
+        thinking=list(counts.thinking),
+        exactness=counts.exactness,
+        clearable=counts.clearable,
     )
 
 
 def counts_of(line: CountsLine) -> Counts:
-    return Counts(visible=line.visible, thinking=tuple(line.thinking), exactness=line.exactness)
+    return Counts(
+        visible=line.visible,
+        thinking=tuple(line.thinking),
+        exactness=line.exactness,
+        clearable=line.clearable,
+    )
 
 
 # To text

@@ -8,6 +8,7 @@ cursor open: what is returned is whole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count, zip_longest
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -65,6 +66,7 @@ _STATES = Sql(
     select(
         _m.position,
         _m.origin,
+        _m.clearable,
         _b.sent.is_not(None),
         *(_m[column] for column in branches.STATE),
     )
@@ -186,16 +188,16 @@ def recount(connection: Connection, key: int, branch: int) -> list[Recounted]:
     steps = [
         state_of(
             row.message.blocks,
-            row.counts,
+            replace(row.counts, clearable=clearable),
             starts_turn=row.message.starts_turn,
             origin=origin,
             sent=bool(sent),
         )
-        for row, (_, origin, sent, *_rest) in zip(rows, carried, strict=True)
+        for row, (_, origin, clearable, sent, *_rest) in zip(rows, carried, strict=True)
     ]
     pairs = [
         Recounted(stored=state(position, columns), actual=actual)
-        for (position, _, _, *columns), actual in zip(carried, running(steps), strict=True)
+        for (position, _, _, _, *columns), actual in zip(carried, running(steps), strict=True)
     ]
     pairs.append(Recounted(stored=found.state, actual=pairs[-1].actual if pairs else NOTHING))
     return pairs

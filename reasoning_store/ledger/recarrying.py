@@ -31,6 +31,7 @@ _OWN = Sql(
         _m.position,
         _m.origin,
         _m.visible,
+        _m.clearable,
         _m.exactness,
         _m.has_call,
         _m.shape,
@@ -114,7 +115,7 @@ def _one(
 
 def _states(row: Sequence[Any], changed: Own | None) -> tuple[State, State]:
     """Return the state that a row carries, and the one that its message is on its own."""
-    position, origin, visible, exactness, has_call, shape, *stored = row
+    position, origin, visible, clearable, exactness, has_call, shape, *stored = row
     old = rows.state(position, stored)
     sent = old.last_sent == position
     if changed is not None and changed.sent is not None:
@@ -125,6 +126,7 @@ def _states(row: Sequence[Any], changed: Own | None) -> tuple[State, State]:
             for _, tokens, flags, source_field in (rows.parsed(shape) if shape else ())
         ],
         visible=visible,
+        clearable=clearable,
         exactness=EXACTNESS[exactness],
         has_call=bool(has_call),
         starts_turn=old.turn_start == position if changed is None else changed.starts_turn,

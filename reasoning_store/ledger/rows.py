@@ -232,6 +232,7 @@ def stored_rows(
 def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
     counts: Any = _new(_Counts)
     counts.visible, counts.thinking, counts.exactness = visible, thinking, EXACTNESS[exactness]
+    counts.clearable = 0
     counts.__class__ = Counts
     made: Counts = counts
     return made
@@ -262,7 +263,8 @@ def _woven(
 
 def state(position: int, columns: Sequence[Any]) -> State:
     """Return a state from its columns, in the order of ``state_columns``."""
-    visible, portable, calls, opaque, turn, has_call, thinking, sent, reported, guessed = columns
+    visible, portable, calls, opaque, turn, has_call, thinking, sent, *rest = columns
+    reported, estimated, clearable = rest
     return State(
         position=position,
         visible=visible,
@@ -274,5 +276,6 @@ def state(position: int, columns: Sequence[Any]) -> State:
         last_thinking=thinking,
         last_sent=sent,
         reported=reported,
-        estimated=guessed,
+        estimated=estimated,
+        clearable=clearable,
     )

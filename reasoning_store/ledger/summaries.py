@@ -1,7 +1,7 @@
 """What stands in a view, and what it comes to: values, as in ``values``.
 
 A view is a conversation as a request would carry it: a summary in the place of each range
-that was compacted.
+that was compacted, and old tool results cleared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
-from reasoning_store.ledger.values import OwnThinking, SentRow, SessionRow, State, StoredRow
+from reasoning_store.ledger.values import (
+    Entry,
+    OwnThinking,
+    SentRow,
+    SessionRow,
+    State,
+    StoredRow,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +32,59 @@ class SummaryRange:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionRow:
-    """A summary that was made to stand for the messages ``first..last`` of a branch.
+class Cleared:
+    """The tool results up to and with ``last`` are cleared."""
 
-    In a view it is one message, where its range began.
-    """
+    number: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What makes a view another thing than its messages."""
+
+    ranges: tuple[SummaryRange, ...] = ()
+    cleared: Cleared | None = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those of all of them: a view with others is another view."""
+        some = tuple([one.number for one in self.ranges])
+        return some if self.cleared is None else (*some, self.cleared.number)
+
+
+NOTHING_IN_FORCE = InForce()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearingRow:
+    """That the tool results in ``first..last`` of a branch are cleared in its views."""
 
     number: int
     """Its id, on its branch."""
     branch: int
     first: int
     last: int
-    message: Message
-    counts: Counts
+    effective: int | None
+    """What the next request counted once this was in force, where its maker said so."""
     supersedes: tuple[int, ...]
-    """Those inside its range that were in force before it."""
+    """Those inside its range that were in force before it, of the same kind."""
     superseded_by: int | None
     copied_from: int | None
     """The branch that a fork took it from."""
     created_at: int
     undone_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRow(ClearingRow):
+    """A summary that was made to stand for the messages ``first..last`` of a branch.
+
+    In a view it is one message, where its range began.
+    """
+
+    message: Message
+    counts: Counts
 
     @property
     def position(self) -> int:
@@ -56,15 +96,37 @@ ViewRow: TypeAlias = StoredRow | CompactionRow
 
 
 @dataclass(frozen=True, slots=True)
+class ViewRows:
+    """What stands in a view, in order, and what is in force in it."""
+
+    rows: list[ViewRow]
+    in_force: InForce
+
+
+@dataclass(frozen=True, slots=True)
 class Basis:
-    """What a range of messages was when a summary of it was planned."""
+    """What a range of messages was when its compaction was planned."""
 
     first: int
     last: int
     sums: State
     """What the range alone counts; an erasure in it changes that."""
     supersedes: tuple[int, ...]
-    """The compactions in force inside it."""
+    """The compactions of the same kind in force inside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A compaction that is to be made."""
+
+    first: int
+    last: int
+    summary: Entry | None
+    """None: the tool results in the range are to be cleared, which then begins at 1."""
+    expected: Basis | None = None
+    """Where the range is another by now, it is a conflict."""
+    effective: int | None = None
+    """What the next request will count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +134,8 @@ class UsageRows:
     """Everything that any policy needs for a number: at one position, in constant reads.
 
     Sums are those of the view: messages for which a summary stands do not count, the
-    summary does. Positions are those of the lineage.
+    summary does, and of results that are cleared what stands for them. Positions are those
+    of the lineage.
     """
 
     head: State
@@ -83,8 +146,8 @@ class UsageRows:
     """The origins that ``head.opaque`` names, but for 0."""
     encoding: str
     lineage: State
-    """The same head with every message and no summary."""
-    in_force: tuple[SummaryRange, ...] = ()
+    """The same head with every message whole and no summary."""
+    in_force: InForce = NOTHING_IN_FORCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ def _state() -> tuple[Column[Any], ...]:
         _may("last_sent"),
         _need("sum_reported"),
         _need("sum_estimated"),
+        _need("sum_clearable"),
     )
 
 
@@ -157,6 +158,7 @@ messages = Table(
     _may("origin"),
     _need("visible"),  # own tokens
     _need("thinking"),  # ... of all its thinking; block by block they are in shape
+    _need("clearable"),  # what of "visible" goes when its tool results are cleared
     _need("exactness", Integer),
     _need("has_call", Integer),
     _may("shape", Text),  # [[place, tokens, flags, sourceField], ...]: values.Shape
@@ -250,9 +252,10 @@ compactions = Table(
     _need("number", Integer),
     _need("first"),
     _need("last"),
-    _need("summary", Text),  # JSON of the message
+    _may("summary", Text),  # JSON of the message; NULL: tool results are cleared instead
     _need("tokens"),
     _need("exactness", Integer),
+    _may("effective"),  # what the request counted once this was in force
     _need("supersedes", Text),  # [number, ...]: those inside, on this branch
     _may("superseded_by", Integer),
     _may("copied_from", Integer),  # the branch that a fork took it from

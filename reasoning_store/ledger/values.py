@@ -142,7 +142,8 @@ class State:
     ``turn_has_call`` speaks of everything so far. ``last_thinking`` and ``last_sent`` are
     the last messages that have a thinking block, and that have a ``sent``. ``reported`` and
     ``estimated`` are how many messages hold a count that the provider gave, and one that
-    nobody knows exactly: numbers, so that a part can be taken away again.
+    nobody knows exactly: numbers, so that a part can be taken away again. ``clearable`` is
+    how much of ``visible`` goes where all tool results up to here are cleared.
     """
 
     position: int = 0
@@ -156,6 +157,7 @@ class State:
     last_sent: int | None = None
     reported: int = 0
     estimated: int = 0
+    clearable: int = 0
 
     @property
     def exactness(self) -> Exactness:

@@ -13,6 +13,7 @@ text that stands there. It knows the rules of the tables; what is wrong it leave
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, case, exists, func, select
@@ -31,6 +32,7 @@ from reasoning_store.ledger import (
     sessions,
 )
 from reasoning_store.ledger.sql import Sql, driver
+from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.tables import bodies, messages, metadata
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import BranchRow, Entry, Problem, Segment, SessionRow, State
@@ -45,6 +47,7 @@ _WRITTEN = (
     "origin",
     "visible",
     "thinking",
+    "clearable",
     "exactness",
     "has_call",
     "shape",
@@ -53,6 +56,7 @@ _WRITTEN = (
     "reasoning",
     "cached",
 )
+_CLEARABLE = _WRITTEN.index("clearable")
 _KEYS = Sql(
     select(_s.session_key)
     .where(_s.session_key > bindparam("after"))
@@ -246,19 +250,22 @@ def _check_compactions(
 ) -> None:
     every = compactions.all_of(connection, key, lineage.number)
     numbers = {one.number: one for one in every}
-    last = 0
+    last = {True: 0, False: 0}
     for one in sorted(every, key=lambda one: one.first):
         if not 1 <= one.first <= one.last < lineage.next_position:
             problem("compaction", f"number {one.number} has no such range", lineage.number)
         wider = numbers.get(one.superseded_by) if one.superseded_by is not None else None
         if one.superseded_by is not None and (
-            wider is None or not wider.first <= one.first <= one.last <= wider.last
+            wider is None
+            or type(wider) is not type(one)
+            or not wider.first <= one.first <= one.last <= wider.last
         ):
             problem("compaction", f"number {one.number} is inside of none", lineage.number)
         if one.superseded_by is None and one.undone_at is None:
-            if one.first <= last:
+            kind = isinstance(one, CompactionRow)
+            if one.first <= last[kind]:
                 problem("compaction", f"number {one.number} reaches into another", lineage.number)
-            last = one.last
+            last[kind] = one.last
 
 
 def messages_of(
@@ -311,9 +318,11 @@ def _read(
     """Yield each message as it would be written now, or what stands in the way of that."""
 
     def prepared(row: Any) -> columns.Prepared | str:
-        sent = stored[row.position][1]
+        _, sent, *written = stored[row.position]
+        counts = replace(row.counts, clearable=written[_CLEARABLE])
         try:
-            entry = Entry(row.message, row.counts, None if sent is None else rows.parsed(sent))
+            columns.check_clearable(row.message, counts)
+            entry = Entry(row.message, counts, None if sent is None else rows.parsed(sent))
             return columns.prepare(entry, id=row.id, created_at=row.created_at)
         except (CorruptRow, UsageError) as error:
             return str(error)

@@ -1,4 +1,4 @@
-"""The SQL of views: a conversation with a summary in the place of each compacted range.
+"""The SQL of views: a conversation as its compactions leave it.
 
 What stands in a view, and what it comes to. The sums are taken from the states at the ends
 of the ranges, so they cost a number of reads that grows with the ranges in force and not
@@ -7,12 +7,13 @@ with the conversation. The messages are read around the ranges; those inside are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
+from reasoning_store import clearing
 from reasoning_store.blocks import Origin
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import (
@@ -27,7 +28,15 @@ from reasoning_store.ledger import (
 from reasoning_store.ledger.carried import origin_of, own_thinking
 from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.summaries import Outlook, SummaryRange, UsageRows, ViewRow
+from reasoning_store.ledger.summaries import (
+    NOTHING_IN_FORCE,
+    Cleared,
+    InForce,
+    Outlook,
+    UsageRows,
+    ViewRow,
+    ViewRows,
+)
 from reasoning_store.ledger.tables import bodies, messages
 from reasoning_store.ledger.values import BranchRow, Segment, SentRow, State, StoredRow
 
@@ -41,6 +50,11 @@ _REPLIES = select(_b.position, _b.sent, _m.created_at).where(
 )
 _SENT = Sql(_REPLIES.where(_b.position == bindparam("position")))
 
+_CLEARABLE = Sql(
+    select(_m.position, _m.clearable)
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("branch"))
+    .where(_m.position.between(bindparam("first"), bindparam("last")), _m.clearable > 0)
+)
 _SENT_FROM = Sql(
     _REPLIES.where(
         _b.position.between(bindparam("first"), bindparam("last")), _b.sent.is_not(None)
@@ -60,16 +74,18 @@ def state_at(connection: Connection, key: int, found: BranchRow, at: int | None)
 
 def view(
     connection: Connection, key: int, branch: int, at: int | None, *, thinking_from: int
-) -> list[ViewRow]:
+) -> ViewRows:
     """Return the messages up to ``at`` that are in no range, and the summaries, in order.
 
-    Those before ``thinking_from`` are read without their thinking.
+    Those before ``thinking_from`` are read without their thinking. Results that are cleared
+    have given way already, in what the messages count, too.
     """
     found, _, next_compaction = branches.look(connection, key, branch)
     state = state_at(connection, key, found, at)
-    summaries = []
+    in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
-        summaries = compactions.in_force(connection, key, branch, state.turn_start)
+        in_force = compactions.standing(connection, key, branch, state.turn_start)
+    summaries = compactions.summaries(connection, key, branch, in_force)
     segments = []
     start = 1
     for summary in summaries:
@@ -78,7 +94,29 @@ def view(
     segments += branches.between(found, start, state.position)
     rows: list[ViewRow] = []
     rows += _read(connection, key, segments, thinking_from)
-    return sorted([*rows, *summaries], key=_position) if summaries else rows
+    if in_force.cleared is not None:
+        _clear(connection, key, found, in_force.cleared, rows)
+    if summaries:
+        rows = sorted([*rows, *summaries], key=_position)
+    return ViewRows(rows, in_force)
+
+
+def _clear(
+    connection: Connection, key: int, found: BranchRow, cleared: Cleared, rows: list[ViewRow]
+) -> None:
+    """Put what stands for cleared results into the rows of a view."""
+    freed: dict[int, int] = {}
+    for segment in branches.upto(found.segments, cleared.last):
+        span = {"first": segment.first, "last": segment.last}
+        freed.update(_CLEARABLE.rows(connection, {"key": key, "branch": segment.branch, **span}))
+    for place, row in enumerate(rows):
+        own = freed.get(row.position)
+        if own is not None and isinstance(row, StoredRow):
+            rows[place] = replace(
+                row,
+                message=clearing.cleared(row.message),
+                counts=replace(row.counts, visible=row.counts.visible - own),
+            )
 
 
 def following(
@@ -90,16 +128,16 @@ def following(
     *,
     thinking_from: int,
 ) -> list[StoredRow] | None:
-    """Return the messages behind a position, where the summaries in force are these.
+    """Return the messages behind a position, where the compactions in force are these.
 
     None says that the view is another one by now.
     """
     found, _, next_compaction = branches.look(connection, key, branch)
     state = found.state
-    ranges: Sequence[SummaryRange] = ()
+    now = NOTHING_IN_FORCE
     if next_compaction > 1:
-        ranges = compactions.ranges(connection, key, branch, state.turn_start)
-    if [one.number for one in ranges] != list(in_force) or state.position < after:
+        now = compactions.standing(connection, key, branch, state.turn_start)
+    if list(now.numbers) != list(in_force) or state.position < after:
         return None
     segments = branches.between(found, after + 1, state.position)
     return _read(connection, key, segments, thinking_from)
@@ -150,9 +188,10 @@ def _usage(
 ) -> tuple[BranchRow, UsageRows]:
     found, encoding, next_compaction = branches.look(connection, key, branch)
     lineage = state_at(connection, key, found, at)
-    ranges: Sequence[SummaryRange] = ()
+    in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
-        ranges = compactions.ranges(connection, key, branch, lineage.turn_start)
+        in_force = compactions.standing(connection, key, branch, lineage.turn_start)
+    ranges = in_force.ranges
     last = lineage.last_thinking
     turn = 0 if lineage.turn_start is None else lineage.turn_start - 1
     wanted = [turn]
@@ -160,6 +199,8 @@ def _usage(
         wanted += [position for one in ranges for position in (one.first - 1, one.last)]
     elif last is not None:
         wanted += [last - 1, last]
+    if in_force.cleared is not None:
+        wanted.append(in_force.cleared.last)
     states = branches.states(connection, key, found, wanted)
     if ranges:
         for one in reversed(ranges):
@@ -169,20 +210,36 @@ def _usage(
         if last is not None:
             states |= branches.states(connection, key, found, [last - 1, last])
     gone = [(carried.between(states[one.first - 1][0], states[one.last][0]), one) for one in ranges]
-    head = replace(carried.view_of(lineage, gone), last_thinking=last) if ranges else lineage
+    freed = _freed(states, in_force)
+    head = lineage
+    if ranges or freed:
+        head = replace(carried.view_of(lineage, gone, freed), last_thinking=last)
     own = None
     if last is not None:
         state, has_call = states[last]
         own = own_thinking(states[last - 1][0], state, has_call=has_call)
     return found, UsageRows(
         head=head,
-        before_turn=carried.view_of(states[turn][0], gone),
+        before_turn=carried.view_of(states[turn][0], gone, freed),
         last_thinking=own,
         origins=_origins_of(connection, key, head),
         encoding=encoding,
         lineage=lineage,
-        in_force=tuple(ranges),
+        in_force=in_force,
     )
+
+
+def _freed(states: Mapping[int, tuple[State, bool]], in_force: InForce) -> int:
+    """Return what is freed by results that are cleared outside of any range."""
+    if in_force.cleared is None:
+        return 0
+    upto = in_force.cleared.last
+    freed = states[upto][0].clearable
+    for one in in_force.ranges:
+        if one.first <= upto:
+            inside = states[min(one.last, upto)][0].clearable
+            freed -= inside - states[one.first - 1][0].clearable
+    return freed
 
 
 def _origins_of(connection: Connection, key: int, state: State) -> dict[int, Origin]:

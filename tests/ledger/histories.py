@@ -23,6 +23,7 @@ from reasoning_store.blocks import (
     assistant,
     user,
 )
+from reasoning_store.clearing import has_results
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import EXACTNESS, DraftRow, Entry, SessionRow
 
@@ -67,7 +68,7 @@ visible_blocks: st.SearchStrategy[Block] = st.one_of(
         ToolResponseBlock,
         call_id=any_text,
         tool_name=any_text,
-        result=json_values,
+        result=json_values | st.just("a result that is worth clearing"),
         is_error=st.booleans(),
     ),
     st.builds(
@@ -117,10 +118,12 @@ tokens = st.integers(0, 1000)
 def entries(draw: st.DrawFn) -> Entry:
     """Any message, with any counts that fit it."""
     message = draw(messages())
+    visible = draw(tokens)
     counts = Counts(
-        visible=draw(tokens),
+        visible=visible,
         thinking=tuple(draw(tokens) for _ in message.thinking),
         exactness=draw(st.sampled_from(EXACTNESS)),
+        clearable=draw(st.integers(0, visible)) if has_results(message) else 0,
     )
     return Entry(message, counts, draw(st.none() | st.just({"provider": "x"})))
 

@@ -59,8 +59,10 @@ def conversation() -> list[Entry]:
     native = Origin(provider="anthropic", api="anthropic.messages", model="m-1", response_id="r-1")
     field = Origin(provider="deepseek", api="openai.chat", model="m-2", base_url="https://x.test")
 
-    def entry(message: Message, *thinking: int, sent: dict[str, Any] | None = None) -> Entry:
-        return Entry(message, Counts(visible=5, thinking=thinking), sent)
+    def entry(
+        message: Message, *thinking: int, clearable: int = 0, sent: dict[str, Any] | None = None
+    ) -> Entry:
+        return Entry(message, Counts(visible=5, thinking=thinking, clearable=clearable), sent)
 
     return [
         entry(system("Be brief.")),
@@ -79,7 +81,10 @@ def conversation() -> list[Entry]:
             3,
             sent={"provider": "anthropic", "model": "m-1"},
         ),
-        entry(tool(ToolResponseBlock(call_id="c", tool_name="f", result={"ok": "\ud83d"}))),
+        entry(
+            tool(ToolResponseBlock(call_id="c", tool_name="f", result={"ok": "\ud83d" + "!" * 30})),
+            clearable=2,
+        ),
         entry(
             assistant(
                 ThinkingBlock(thought="a\0b", source_field="reasoning_content", is_hidden=True),
@@ -114,6 +119,8 @@ def fill(ledger: Ledger) -> None:
     ledger.compact(key, 1, 2, 7, Entry(user("All of it."), Counts(visible=3)))
     undone = ledger.compact(key, 1, 9, 14, Entry(user("More."), Counts(visible=2)))
     ledger.undo(key, 1, undone.number)
+    ledger.clear(key, 1, 5)
+    ledger.clear(key, 1, 11, effective=40)
     fork = ledger.fork(key, 1, 13)
     ledger.append(key, fork, [said("otherwise")], idempotency_key="other")
     ledger.activate(key, fork)

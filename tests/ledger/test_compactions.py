@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,12 +23,13 @@ from reasoning_store.blocks import (
     tool,
     user,
 )
+from reasoning_store.clearing import PLACEHOLDER
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger import carried
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
-from reasoning_store.ledger.summaries import CompactionRow, SummaryRange, ViewRow
+from reasoning_store.ledger.summaries import Cleared, CompactionRow, SummaryRange, ViewRows
 from reasoning_store.ledger.values import Entry, SessionRow, State, StoredRow
 
 from .histories import answered, any_text, entries, new_session, said
@@ -48,9 +49,11 @@ def conversation(ledger: Ledger, turns: int) -> SessionRow:
     return session
 
 
-def shown(rows: Iterable[ViewRow]) -> list[str | int]:
+def shown(view: ViewRows) -> list[str | int]:
     """Positions of messages, texts of summaries."""
-    return [row.message.text if isinstance(row, CompactionRow) else row.position for row in rows]
+    return [
+        row.message.text if isinstance(row, CompactionRow) else row.position for row in view.rows
+    ]
 
 
 def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
@@ -74,7 +77,7 @@ def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
     assert ledger.compactions(session.key, 1) == [row]
     assert history == ledger.history(session.key, 1)
     assert recounted == ledger.recount(session.key, 1)
-    assert [one for one in ledger.view(session.key, 1) if isinstance(one, StoredRow)] == [
+    assert [one for one in ledger.view(session.key, 1).rows if isinstance(one, StoredRow)] == [
         one for one in history if not 3 <= one.position <= 6
     ]
 
@@ -84,10 +87,10 @@ def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
     session = conversation(ledger, 3)
     ledger.compact(session.key, 1, 1, 2, summary("S"))
 
-    rows = ledger.view(session.key, 1, thinking_from=100)
+    view = ledger.view(session.key, 1, thinking_from=100)
 
-    assert shown(rows) == ["S", 3, 4, 5, 6]
-    assert rows[1:] == ledger.history(session.key, 1, after=2, thinking=False)
+    assert shown(view) == ["S", 3, 4, 5, 6]
+    assert view.rows[1:] == ledger.history(session.key, 1, after=2, thinking=False)
 
 
 def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:
@@ -351,7 +354,7 @@ def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
     made = ledger.compact(session.key, 1, 1, 2, summary(text, exactness="estimated"))
 
     assert made.message == user(text)
-    assert ledger.view(session.key, 1)[0] == made
+    assert ledger.view(session.key, 1).rows[0] == made
 
 
 # A plan holds while its range is untouched
@@ -430,6 +433,7 @@ class Made:
     last: int
     tokens: int
     exactness: Any
+    clears: bool = False
     undone: bool = False
 
 
@@ -440,9 +444,17 @@ class Line:
     number: int
     made: list[Made] = field(default_factory=list)
 
-    def in_force(self, turn_start: int | None) -> list[Made]:
+    def cleared(self, turn_start: int | None) -> Made | None:
+        """How far tool results are cleared."""
+        return next(iter(self.in_force(turn_start, clears=True)), None)
+
+    def in_force(self, turn_start: int | None, *, clears: bool = False) -> list[Made]:
         """Those that end before the turn and lie in no later one that does."""
-        there = [one for one in self.made if not one.undone and one.last < (turn_start or 0)]
+        there = [
+            one
+            for one in self.made
+            if one.clears == clears and not one.undone and one.last < (turn_start or 0)
+        ]
         return sorted(
             (
                 one
@@ -459,22 +471,46 @@ class Line:
 
 
 def recounted(
-    rows: Sequence[StoredRow], ranges: Sequence[Made], sent: set[str], numbers: dict[Origin, int]
+    rows: Sequence[StoredRow],
+    ranges: Sequence[Made],
+    cleared: Made | None,
+    sent: set[str],
+    numbers: dict[Origin, int],
+    clearable: Mapping[str, int],
 ) -> State:
     """Count a view from its messages, the long way."""
     outside = [
         row for row in rows if not any(one.first <= row.position <= one.last for one in ranges)
     ]
-    state = counted(outside, sent, numbers)
+    state = counted(outside, sent, numbers, clearable)
+    gone = sum(
+        clearable[row.id] for row in outside if cleared is not None and row.position <= cleared.last
+    )
     labels = [one.exactness for one in ranges]
     return replace(
         state,
         position=len(rows),
-        visible=state.visible + sum(one.tokens for one in ranges),
+        visible=state.visible + sum(one.tokens for one in ranges) - gone,
+        clearable=state.clearable - gone,
         reported=state.reported + labels.count("reported"),
         estimated=state.estimated + labels.count("estimated"),
         last_sent=counted(rows, sent, numbers).last_sent,
     )
+
+
+def as_cleared(row: StoredRow, cleared: Made | None, clearable: Mapping[str, int]) -> StoredRow:
+    """A message as a view has it: with a placeholder for each result, where that frees any."""
+    own = clearable[row.id]
+    if not own or cleared is None or row.position > cleared.last:
+        return row
+    blocks = [
+        replace(block, result=PLACEHOLDER, provider_metadata=None)
+        if isinstance(block, ToolResponseBlock) and codec.result_text(block)[len(PLACEHOLDER) :]
+        else block
+        for block in row.message.blocks
+    ]
+    counts = replace(row.counts, visible=row.counts.visible - own)
+    return replace(row, message=replace(row.message, blocks=tuple(blocks)), counts=counts)
 
 
 def comparable(state: State) -> State:
@@ -506,6 +542,7 @@ steps = st.lists(
             )
         ]
         * 3,
+        st.tuples(st.just("clear"), st.integers(0, 3), st.integers(0, 30)),
         st.tuples(st.just("undo"), st.integers(0, 3), st.integers(1, 5)),
     ),
     min_size=2,
@@ -518,15 +555,17 @@ steps = st.lists(
 def test_usage_of_a_view_equals_a_recount_of_it(
     ledger: Ledger, steps: list[tuple[str, int, Any]]
 ) -> None:
-    """Whatever was appended, forked, compacted and undone, at every position of every branch."""
+    """Whatever was appended, forked, compacted, cleared and undone, wherever it is asked for."""
     session = new_session(ledger)
     lines = [Line(1)]
     sent: set[str] = set()
+    clearable: dict[str, int] = {}
     for kind, which, what in steps:
         line = lines[which % len(lines)]
         if kind == "append":
             for row, entry in zip(ledger.append(session.key, line.number, what), what, strict=True):
                 sent |= {row.id} if entry.sent is not None else set()
+                clearable[row.id] = entry.counts.clearable
         elif kind == "fork":
             at = min(what, ledger.head(session.key, line.number).position) + 1
             number = ledger.fork(session.key, line.number, at)
@@ -534,11 +573,13 @@ def test_usage_of_a_view_equals_a_recount_of_it(
             lines.append(Line(number, kept))
         elif kind == "compact":
             compact(ledger, session, line, *what)
+        elif kind == "clear":
+            clear(ledger, session, line, what)
         else:
             undo(ledger, session, line, what)
 
     for line in lines:
-        check_line(ledger, session, line, sent)
+        check_line(ledger, session, line, sent, clearable)
 
 
 def compact(
@@ -570,12 +611,24 @@ def compact(
     line.made.append(Made(row.number, first, last, tokens, label))
 
 
+def clear(ledger: Ledger, session: SessionRow, line: Line, upto: int) -> None:
+    open_turn = ledger.head(session.key, line.number).turn_start or 0
+    now = line.cleared(1 << 62)
+    try:
+        row = ledger.clear(session.key, line.number, upto)
+    except ReasoningStoreError:
+        assert not (now.last if now is not None else 0) < upto < open_turn
+        return
+    assert row.supersedes == (() if now is None else (now.number,))
+    line.made.append(Made(row.number, 1, upto, 0, "exact", clears=True))
+
+
 def undo(ledger: Ledger, session: SessionRow, line: Line, number: int) -> None:
     found = next((one for one in line.made if one.number == number), None)
     if found is None:
         with pytest.raises(NotFound):
             ledger.undo(session.key, line.number, number)
-    elif found.undone or found in line.in_force(1 << 62):
+    elif found.undone or found in line.in_force(1 << 62, clears=found.clears):
         assert ledger.undo(session.key, line.number, number).undone_at is not None
         found.undone = True
     else:
@@ -583,7 +636,13 @@ def undo(ledger: Ledger, session: SessionRow, line: Line, number: int) -> None:
             ledger.undo(session.key, line.number, number)
 
 
-def check_line(ledger: Ledger, session: SessionRow, line: Line, sent: set[str]) -> None:
+def check_line(
+    ledger: Ledger,
+    session: SessionRow,
+    line: Line,
+    sent: set[str],
+    clearable: Mapping[str, int],
+) -> None:
     rows = ledger.history(session.key, line.number)
     numbers = {
         origin: origin_number(codec.dumps(codec.origin_to_json(origin)))
@@ -592,28 +651,34 @@ def check_line(ledger: Ledger, session: SessionRow, line: Line, sent: set[str]) 
         for origin in [replace(row.message.origin, response_id=None)]
     }
     for at in range(len(rows) + 1):
-        plain = counted(rows[:at], sent, numbers)
+        plain = counted(rows[:at], sent, numbers, clearable)
         ranges = line.in_force(plain.turn_start)
+        cleared = line.cleared(plain.turn_start)
         found = ledger.states(session.key, line.number, at=at)
         view = ledger.view(session.key, line.number, at)
         by_first = {one.first: one for one in ranges}
         expected: list[Any] = [
-            by_first.get(row.position, row)
+            by_first.get(row.position) or as_cleared(row, cleared, clearable)
             for row in rows[:at]
             if row.position in by_first
             or not any(one.first <= row.position <= one.last for one in ranges)
         ]
-        assert [one.number if isinstance(one, (CompactionRow, Made)) else one for one in view] == [
-            one.number if isinstance(one, Made) else one for one in expected
-        ]
-        assert found.in_force == tuple(
+        assert [
+            one.number if isinstance(one, (CompactionRow, Made)) else one for one in view.rows
+        ] == [one.number if isinstance(one, Made) else one for one in expected]
+        assert found.in_force == view.in_force
+        assert found.in_force.ranges == tuple(
             SummaryRange(one.number, one.first, one.last, one.tokens, one.exactness)
             for one in ranges
         )
+        assert found.in_force.cleared == (
+            None if cleared is None else Cleared(cleared.number, cleared.last)
+        )
         assert comparable(found.lineage) == comparable(plain)
-        assert comparable(found.head) == comparable(recounted(rows[:at], ranges, sent, numbers))
+        given = (ranges, cleared, sent, numbers, clearable)
+        assert comparable(found.head) == comparable(recounted(rows[:at], *given))
         turn = (plain.turn_start or 1) - 1
-        before = recounted(rows[:turn], ranges, sent, numbers)
+        before = recounted(rows[:turn], *given)
         assert sums_of(before) == sums_of(found.before_turn)
         last = found.head.last_thinking
         if last is None:
@@ -636,7 +701,7 @@ def check_line(ledger: Ledger, session: SessionRow, line: Line, sent: set[str]) 
     assert all(one.stored == one.actual for one in ledger.recount(session.key, line.number))
     states = ledger.states_at(session.key, line.number, range(len(rows) + 1))
     assert all(
-        comparable(states[at]) == comparable(counted(rows[:at], sent, numbers))
+        comparable(states[at]) == comparable(counted(rows[:at], sent, numbers, clearable))
         for at in range(len(rows) + 1)
     )
 

@@ -21,6 +21,7 @@ from reasoning_store import codec
 from reasoning_store.blocks import Counts, Message, Origin, TextBlock, assistant, user
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import Entry, Imported, SessionRow
 from reasoning_store.ledger.verbs import exporting, intake
 
@@ -359,7 +360,8 @@ def test_another_encoding_is_a_recount(ledger: Ledger, other: Ledger) -> None:
 
     assert other.get_session(session.owner, session.id).encoding == "cl100k_base"
     assert other.head(session.key, 1).visible == 8 * 7
-    assert [row.counts.visible for row in other.compactions(session.key, 1, every=True)] == [7, 7]
+    made = other.compactions(session.key, 1, every=True)
+    assert [row.counts.visible for row in made if isinstance(row, CompactionRow)] == [7, 7]
     assert other.verify().ok
     assert other.import_lines(exported, encoding="cl100k_base", count=count).messages == 0
 

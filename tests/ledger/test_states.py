@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -26,9 +26,19 @@ from reasoning_store.ledger.values import Entry, State, StoredRow
 
 from .histories import answered, any_text, entries, new_session, said
 
+NO_RESULTS: Mapping[str, int] = {}
 
-def counted(rows: Sequence[StoredRow], sent: set[str], numbers: dict[Origin, int]) -> State:
-    """Count a history from its messages, the long way: no sums, no states."""
+
+def counted(
+    rows: Sequence[StoredRow],
+    sent: set[str],
+    numbers: dict[Origin, int],
+    clearable: Mapping[str, int] = NO_RESULTS,
+) -> State:
+    """Count a history from its messages, the long way: no sums, no states.
+
+    ``clearable`` is of each id what clearing that message's results frees.
+    """
     visible = portable = portable_calls = 0
     opaque: dict[str, list[int]] = {}
     turn_start = last_thinking = last_sent = None
@@ -68,6 +78,7 @@ def counted(rows: Sequence[StoredRow], sent: set[str], numbers: dict[Origin, int
         reported=labels["reported"],
         estimated=labels["estimated"],
         last_sent=last_sent,
+        clearable=sum(clearable.get(row.id, 0) for row in rows),
     )
 
 
@@ -91,6 +102,7 @@ def test_every_state_equals_a_recount(
     session = new_session(ledger)
     branches = [1]
     sent: set[str] = set()
+    clearable: dict[str, int] = {}
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
         if isinstance(what, int):
@@ -100,6 +112,7 @@ def test_every_state_equals_a_recount(
             assert kind == "append"
             for row, entry in zip(ledger.append(session.key, branch, what), what, strict=True):
                 sent |= {row.id} if entry.sent is not None else set()
+                clearable[row.id] = entry.counts.clearable
 
     for branch in branches:
         rows = ledger.history(session.key, branch)
@@ -111,11 +124,11 @@ def test_every_state_equals_a_recount(
             for origin in [replace(row.message.origin, response_id=None)]
         }
         for at in range(len(rows) + 1):
-            expected = counted(rows[:at], sent, numbers)
+            expected = counted(rows[:at], sent, numbers, clearable)
             found = ledger.states(session.key, branch, at=at)
             assert expected == found.head
             before = (expected.turn_start or 1) - 1
-            assert counted(rows[:before], sent, numbers) == found.before_turn
+            assert counted(rows[:before], sent, numbers, clearable) == found.before_turn
             assert {numbers[o] for o in found.origins.values()} == set(found.origins)
             assert {carried.origin_of(key) for key in found.head.opaque} - {0} == set(found.origins)
             if expected.last_thinking is None:

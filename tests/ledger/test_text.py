@@ -31,6 +31,7 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import Entry
 
 from .histories import any_text, new_session, said
@@ -152,6 +153,7 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
         assert draft is not None
         assert (draft.metadata, draft.sent) == (more, more)
         (compaction,) = elsewhere.compactions(session.key, 1)
+        assert isinstance(compaction, CompactionRow)
         assert compaction.message == summary.message
 
 

@@ -1,7 +1,8 @@
 """The verbs of compactions and of views: a summary put in the place of a range, and back.
 
-Who writes a summary, when, and whether a call inside it is answered behind it is the
-caller's. Here a range has to be whole turns that have ended.
+Old tool results are cleared by the same rows. Who writes a summary, when, and whether a
+call inside it is answered behind it is the caller's. Here a range has to be whole turns
+that have ended.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from sqlalchemy import Connection
 
 from reasoning_store.ledger import branches, compactions, views
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.summaries import Basis, CompactionRow, ViewRow
+from reasoning_store.ledger.summaries import (
+    Basis,
+    ClearingRow,
+    CompactionRow,
+    ViewRows,
+    Wanted,
+)
 from reasoning_store.ledger.values import Entry, State, StoredRow
 
 
@@ -28,6 +35,7 @@ class CompactionVerbs(Opened):
         summary: Entry,
         *,
         expected: Basis | None = None,
+        effective: int | None = None,
         created_at: int | None = None,
     ) -> CompactionRow:
         """Let a summary stand for the messages ``first..last`` of a branch.
@@ -36,13 +44,48 @@ class CompactionVerbs(Opened):
         ``expected`` is the ``basis`` that the summary was made from: where the range was
         erased in or compacted since, it is a Conflict and nothing is written.
         """
+        wanted = Wanted(
+            first=first, last=last, summary=summary, expected=expected, effective=effective
+        )
+        (made,) = self.shorten(session_key, branch, [wanted], created_at=created_at)
+        assert isinstance(made, CompactionRow)
+        return made
+
+    def clear(
+        self,
+        session_key: int,
+        branch: int,
+        upto: int,
+        *,
+        expected: Basis | None = None,
+        effective: int | None = None,
+        created_at: int | None = None,
+    ) -> ClearingRow:
+        """Clear the tool results up to and with a position before the open turn.
+
+        It supersedes a clearing that does not reach so far; one that does is a Conflict.
+        ``expected`` is the ``clearing_basis`` that it was planned with, as in ``compact``.
+        """
+        wanted = Wanted(first=1, last=upto, summary=None, expected=expected, effective=effective)
+        return self.shorten(session_key, branch, [wanted], created_at=created_at)[0]
+
+    def shorten(
+        self,
+        session_key: int,
+        branch: int,
+        wanted: Sequence[Wanted],
+        *,
+        created_at: int | None = None,
+    ) -> list[ClearingRow]:
+        """Make several compactions of a branch, all or none."""
         branches.check(branch)
-        columns = compactions.summary_columns(summary)
+        made = [(one, compactions.summary_columns(one.summary)) for one in wanted]
         now = self._time(created_at)
         return self._write(
-            lambda connection: compactions.compact(
-                connection, session_key, branch, first, last, columns, expected=expected, now=now
-            )
+            lambda connection: [
+                compactions.compact(connection, session_key, branch, one, columns, now=now)
+                for one, columns in made
+            ]
         )
 
     def basis(self, session_key: int, branch: int, first: int, last: int) -> Basis:
@@ -54,16 +97,25 @@ class CompactionVerbs(Opened):
 
         return self._read(work)
 
+    def clearing_basis(self, session_key: int, branch: int, upto: int) -> Basis:
+        """Return what is to be cleared now; refuse a place up to which no results can be."""
+
+        def work(connection: Connection) -> Basis:
+            found, _ = branches.get(connection, session_key, branch)
+            return compactions.clearing_basis(connection, session_key, found, upto)
+
+        return self._read(work)
+
     def compactions(
         self, session_key: int, branch: int, at: int | None = None, *, every: bool = False
-    ) -> list[CompactionRow]:
-        """Return the compactions in force, at the head or at an earlier position, in order.
+    ) -> list[ClearingRow]:
+        """Return the compactions in force, at the head or at an earlier position.
 
-        ``every`` returns all that the branch ever had, undone and superseded ones too, by
-        number.
+        Summaries in order, then a clearing. ``every`` returns all that the branch ever had,
+        undone and superseded ones too, by number.
         """
 
-        def work(connection: Connection) -> list[CompactionRow]:
+        def work(connection: Connection) -> list[ClearingRow]:
             found, _ = branches.get(connection, session_key, branch)
             if every:
                 return compactions.all_of(connection, session_key, branch)
@@ -72,8 +124,8 @@ class CompactionVerbs(Opened):
 
         return self._read(work)
 
-    def undo(self, session_key: int, branch: int, number: int) -> CompactionRow:
-        """Take a summary back on this branch; those that it superseded are in force again.
+    def undo(self, session_key: int, branch: int, number: int) -> ClearingRow:
+        """Take a compaction back on this branch; those that it superseded are in force again.
 
         A second time is nothing; one that a wider one supersedes is a Conflict.
         """
@@ -85,11 +137,11 @@ class CompactionVerbs(Opened):
 
     def view(
         self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
-    ) -> list[ViewRow]:
+    ) -> ViewRows:
         """Return the messages that no summary stands for, and the summaries, in order.
 
         A summary stands where its range began. Messages inside a range are not read, nor is
-        the thinking of messages before ``thinking_from``.
+        the thinking of messages before ``thinking_from``. Old tool results are cleared.
         """
         return self._read(
             lambda connection: views.view(
@@ -106,9 +158,9 @@ class CompactionVerbs(Opened):
         *,
         thinking_from: int = 1,
     ) -> list[StoredRow] | None:
-        """Return what a view has behind a position; ``in_force`` are the summaries it had.
+        """Return what a view has behind a position; ``in_force`` are the compactions it had.
 
-        None says that other summaries are in force by now.
+        None says that others are in force by now.
         """
         return self._read(
             lambda connection: views.following(

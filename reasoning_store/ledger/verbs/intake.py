@@ -267,8 +267,12 @@ class Intake:
     def compaction(self, line: CompactionLine) -> None:
         current = self._inside()
         self._flush(current)
-        message, counts = self._counted(line.message, line.counts, current)
-        summary = compactions.summary_columns(Entry(message, counts))
+        entry = None
+        if line.message is not None:
+            entry = Entry(*self._counted(line.message, line.counts, current))
+        elif line.counts is not None or line.first != 1:
+            raise UsageError("message: is missing")
+        summary = compactions.summary_columns(entry)
         now = self.ledger._time(None)
         self.ledger._write(
             lambda connection: importing.compaction(connection, current.key, line, summary, now=now)

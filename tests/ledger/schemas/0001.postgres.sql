@@ -42,6 +42,7 @@ CREATE TABLE branches (
 	last_sent BIGINT, 
 	sum_reported BIGINT NOT NULL, 
 	sum_estimated BIGINT NOT NULL, 
+	sum_clearable BIGINT NOT NULL, 
 	draft TEXT, 
 	next_compaction INTEGER NOT NULL, 
 	created_at BIGINT NOT NULL, 
@@ -66,6 +67,7 @@ CREATE TABLE messages (
 	origin BIGINT, 
 	visible BIGINT NOT NULL, 
 	thinking BIGINT NOT NULL, 
+	clearable BIGINT NOT NULL, 
 	exactness INTEGER NOT NULL, 
 	has_call INTEGER NOT NULL, 
 	shape TEXT, 
@@ -80,6 +82,7 @@ CREATE TABLE messages (
 	last_sent BIGINT, 
 	sum_reported BIGINT NOT NULL, 
 	sum_estimated BIGINT NOT NULL, 
+	sum_clearable BIGINT NOT NULL, 
 	idempotency_key TEXT, 
 	batch INTEGER, 
 	input BIGINT, 
@@ -141,9 +144,10 @@ CREATE TABLE compactions (
 	number INTEGER NOT NULL, 
 	first BIGINT NOT NULL, 
 	last BIGINT NOT NULL, 
-	summary TEXT NOT NULL, 
+	summary TEXT, 
 	tokens BIGINT NOT NULL, 
 	exactness INTEGER NOT NULL, 
+	effective BIGINT, 
 	supersedes TEXT NOT NULL, 
 	superseded_by INTEGER, 
 	copied_from INTEGER, 
@@ -177,14 +181,14 @@ BEGIN
     ), made AS (
         INSERT INTO messages (
             session_key, branch, position, id, role, status, created_at, origin, visible,
-            thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
+            thinking, clearable, exactness, has_call, shape, digest, sum_visible, sum_portable,
             sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
-            sum_reported, sum_estimated, idempotency_key, batch, input, output, reasoning,
-            cached, erased_at
+            sum_reported, sum_estimated, sum_clearable, idempotency_key, batch, input, output,
+            reasoning, cached, erased_at
         ) SELECT
             for_key, for_branch, old.next_position - 1 + n.position, n.id, n.role, n.status,
-            n.created_at, n.origin, n.visible, n.thinking, n.exactness, n.has_call, n.shape,
-            n.digest,
+            n.created_at, n.origin, n.visible, n.thinking, n.clearable, n.exactness, n.has_call,
+            n.shape, n.digest,
             old.sum_visible + n.sum_visible, old.sum_portable + n.sum_portable,
             old.sum_portable_calls + n.sum_portable_calls,
             CASE WHEN n.opaque IS NULL THEN old.opaque ELSE (
@@ -206,6 +210,7 @@ BEGIN
             coalesce(old.next_position - 1 + n.last_thinking, old.last_thinking),
             coalesce(old.next_position - 1 + n.last_sent, old.last_sent),
             old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
+            old.sum_clearable + n.sum_clearable,
             n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at
         FROM old, json_populate_recordset(NULL::messages, heads) n
         RETURNING *
@@ -227,7 +232,8 @@ BEGIN
             opaque = made.opaque, turn_start = made.turn_start,
             turn_has_call = made.turn_has_call, last_thinking = made.last_thinking,
             last_sent = made.last_sent, sum_reported = made.sum_reported,
-            sum_estimated = made.sum_estimated, draft = NULL
+            sum_estimated = made.sum_estimated, sum_clearable = made.sum_clearable,
+            draft = NULL
         FROM old, made
         WHERE b.session_key = for_key AND b.branch = for_branch
           AND made.position = old.next_position - 1 + count
@@ -246,58 +252,62 @@ BEGIN
     RETURN first;
 END $$;
 INSERT INTO alembic_version (version_num) VALUES ('0001') RETURNING alembic_version.version_num;
-INSERT INTO sessions VALUES (3025142988006763404, 3869013068838237547, '"owner"', '"first"', '"A ''title'' \\ \u0000"', '{"k":[1,"\u0000"]}', '{"reasoning.effort":"high"}', '"careful"', '"o200k_base"', 2, 3, 0, 16, 12, 4, '["warn"]', NULL, 1767312000000000, 1767312009000000);
-INSERT INTO sessions VALUES (3675818187925129960, 5200221206380184940, '""', '"old\ud83d"', NULL, '{}', '{}', NULL, '"cl100k_base"', 1, 2, 1, 0, 0, 0, NULL, NULL, 1767312017000000, 1767312017000000);
-INSERT INTO sessions VALUES (8114676596474200780, 3869013068838237547, '"owner"', '"second"', NULL, '{}', '{}', NULL, '"o200k_base"', 1, 2, 0, 8, 6, 2, NULL, 1767312016000000, 1767312013000000, 1767312014000000);
+INSERT INTO sessions VALUES (3025142988006763404, 3869013068838237547, '"owner"', '"first"', '"A ''title'' \\ \u0000"', '{"k":[1,"\u0000"]}', '{"reasoning.effort":"high"}', '"careful"', '"o200k_base"', 2, 3, 0, 16, 12, 4, '["warn"]', NULL, 1767312000000000, 1767312011000000);
+INSERT INTO sessions VALUES (3675818187925129960, 5200221206380184940, '""', '"old\ud83d"', NULL, '{}', '{}', NULL, '"cl100k_base"', 1, 2, 1, 0, 0, 0, NULL, NULL, 1767312019000000, 1767312019000000);
+INSERT INTO sessions VALUES (8114676596474200780, 3869013068838237547, '"owner"', '"second"', NULL, '{}', '{}', NULL, '"o200k_base"', 1, 2, 0, 8, 6, 2, NULL, 1767312018000000, 1767312015000000, 1767312016000000);
 INSERT INTO settings_profiles VALUES (3869013068838237547, '"careful"', '"owner"', '{"reasoning.enabled":true}', 1767312001000000);
-INSERT INTO branches VALUES (3025142988006763404, 1, NULL, 1, '[]', 16, 82, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 15, 0, 14, 10, 0, 0, NULL, 4, 1767312000000000);
-INSERT INTO branches VALUES (3025142988006763404, 2, 1, 13, '[[1,1,12]]', 14, 76, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, 'id-0017', 4, 1767312008000000);
-INSERT INTO branches VALUES (3675818187925129960, 1, NULL, 1, '[]', 1, 0, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, 1, 1767312017000000);
-INSERT INTO branches VALUES (8114676596474200780, 1, NULL, 1, '[]', 8, 30, 4, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, NULL, 1, 1767312013000000);
+INSERT INTO branches VALUES (3025142988006763404, 1, NULL, 1, '[]', 16, 82, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 15, 0, 14, 10, 0, 0, 4, NULL, 6, 1767312000000000);
+INSERT INTO branches VALUES (3025142988006763404, 2, 1, 13, '[[1,1,12]]', 14, 76, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, 4, 'id-0017', 6, 1767312010000000);
+INSERT INTO branches VALUES (3675818187925129960, 1, NULL, 1, '[]', 1, 0, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 0, NULL, 1, 1767312019000000);
+INSERT INTO branches VALUES (8114676596474200780, 1, NULL, 1, '[]', 8, 30, 4, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, 2, NULL, 1, 1767312015000000);
 INSERT INTO origins VALUES (3025142988006763404, 131884830214180, '{"provider":"anthropic","api":"anthropic.messages","model":"m-1"}');
 INSERT INTO origins VALUES (3025142988006763404, 274519887476489, '{"provider":"deepseek","api":"openai.chat","model":"m-2","baseUrl":"https://x.test"}');
 INSERT INTO origins VALUES (8114676596474200780, 131884830214180, '{"provider":"anthropic","api":"anthropic.messages","model":"m-1"}');
 INSERT INTO origins VALUES (8114676596474200780, 274519887476489, '{"provider":"deepseek","api":"openai.chat","model":"m-2","baseUrl":"https://x.test"}');
-INSERT INTO compactions VALUES (3025142988006763404, 1, 1, 2, 5, '{"role":"user","blocks":[{"type":"text","text":"What came before."}]}', 6, 0, '[]', 2, NULL, 1767312004000000, NULL);
-INSERT INTO compactions VALUES (3025142988006763404, 1, 2, 2, 7, '{"role":"user","blocks":[{"type":"text","text":"All of it."}]}', 3, 0, '[1]', NULL, NULL, 1767312005000000, NULL);
-INSERT INTO compactions VALUES (3025142988006763404, 1, 3, 9, 14, '{"role":"user","blocks":[{"type":"text","text":"More."}]}', 2, 0, '[]', NULL, NULL, 1767312006000000, 1767312007000000);
-INSERT INTO compactions VALUES (3025142988006763404, 2, 1, 2, 5, '{"role":"user","blocks":[{"type":"text","text":"What came before."}]}', 6, 0, '[]', 2, 1, 1767312004000000, NULL);
-INSERT INTO compactions VALUES (3025142988006763404, 2, 2, 2, 7, '{"role":"user","blocks":[{"type":"text","text":"All of it."}]}', 3, 0, '[1]', NULL, 1, 1767312005000000, NULL);
-INSERT INTO drafts VALUES (3025142988006763404, 2, 'id-0017', '{"origin":{"model":"m"}}', '{"a":1}', '1c8be5bbd57bab0083b962a5ea2bf6c7', 2, 1767312042000000, 1767312010000000);
-INSERT INTO messages VALUES (3025142988006763404, 1, 1, 'id-0001', 'system', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\x5c454bb97e8f28f9314cfcdc28817503', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 'd6c94c9de06912098bcdbbeba5dc97dc', 7, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 2, 'id-0002', 'user', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\xe1378089f38bf6ceb43aaa03bf222e98', 10, 0, 0, NULL, 2, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 3, 'id-0003', 'assistant', 'complete', 1767312002000000, 131884830214180, 5, 10, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 15, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 3, 3, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 4, 'id-0004', 'tool', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\x52875a1f0adf234390604ce4574b354e', 20, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 5, 'id-0005', 'assistant', 'interrupted', 1767312002000000, 274519887476489, 5, 2, 0, 0, '[[0,2,48,"reasoning_content"]]', '\x0921a693d381e94782597e5e0b6c0afc', 25, 2, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 5, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 6, 'id-0006', 'user', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 30, 2, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 5, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 7, 'id-0007', 'assistant', 'complete', 1767312002000000, 274519887476489, 5, 4, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 35, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 8, 'id-0008', 'user', 'complete', 1767312003000000, NULL, 12, 0, 0, 0, NULL, '\x19cc14eddee2b397516aa967a63dc532', 47, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 8, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 9, 'id-0009', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\xe1378089f38bf6ceb43aaa03bf222e98', 52, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 9, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 10, 'id-0010', 'assistant', 'complete', 1767312003000000, 131884830214180, 5, 10, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 57, 6, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 10, 10, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 11, 'id-0011', 'tool', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\x52875a1f0adf234390604ce4574b354e', 62, 6, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 10, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 12, 'id-0012', 'assistant', 'interrupted', 1767312003000000, 274519887476489, 5, 2, 0, 0, '[[0,2,48,"reasoning_content"]]', '\x0921a693d381e94782597e5e0b6c0afc', 67, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 12, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 13, 'id-0013', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 72, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 14, 'id-0014', 'assistant', 'complete', 1767312003000000, 274519887476489, 5, 4, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 77, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 14, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 1, 15, 'id-0015', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, NULL, '\x9842909e8377e251b9b91ad684f26beb', 82, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 15, 0, 14, 10, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (3025142988006763404, 2, 13, 'id-0016', 'user', 'complete', 1767312009000000, NULL, 9, 0, 0, 0, NULL, '\x7484b936fad450cf8c84497d98d4c316', 76, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, '4ece80bac5081ce8a90d68e2ba1ede73', 1, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (8114676596474200780, 1, 1, 'id-0018', 'system', 'complete', 1767312014000000, NULL, 5, 0, 0, 0, NULL, '\x5c454bb97e8f28f9314cfcdc28817503', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (8114676596474200780, 1, 2, 'id-0019', 'user', 'erased', 1767312014000000, NULL, 0, 0, 0, 0, NULL, '\x3e5beaf68124dabdc13c4d1bf134fa89', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 1767312015000000);
-INSERT INTO messages VALUES (8114676596474200780, 1, 3, 'id-0020', 'assistant', 'complete', 1767312014000000, 131884830214180, 5, 10, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 10, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
-INSERT INTO messages VALUES (8114676596474200780, 1, 4, 'id-0021', 'tool', 'complete', 1767312014000000, NULL, 5, 0, 0, 0, NULL, '\x52875a1f0adf234390604ce4574b354e', 15, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (8114676596474200780, 1, 5, 'id-0022', 'assistant', 'interrupted', 1767312014000000, 274519887476489, 5, 0, 0, 0, NULL, '\xc566130349fe7a0c2ad835beeec9ec5b', 20, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 1767312016000000);
-INSERT INTO messages VALUES (8114676596474200780, 1, 6, 'id-0023', 'user', 'complete', 1767312014000000, NULL, 5, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 25, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 3, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO messages VALUES (8114676596474200780, 1, 7, 'id-0024', 'assistant', 'complete', 1767312014000000, 274519887476489, 5, 4, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 30, 4, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 1, 1, 2, 5, '{"role":"user","blocks":[{"type":"text","text":"What came before."}]}', 6, 0, NULL, '[]', 2, NULL, 1767312004000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 1, 2, 2, 7, '{"role":"user","blocks":[{"type":"text","text":"All of it."}]}', 3, 0, NULL, '[1]', NULL, NULL, 1767312005000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 1, 3, 9, 14, '{"role":"user","blocks":[{"type":"text","text":"More."}]}', 2, 0, NULL, '[]', NULL, NULL, 1767312006000000, 1767312007000000);
+INSERT INTO compactions VALUES (3025142988006763404, 1, 4, 1, 5, NULL, 0, 0, NULL, '[]', 5, NULL, 1767312008000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 1, 5, 1, 11, NULL, 0, 0, 40, '[4]', NULL, NULL, 1767312009000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 2, 1, 2, 5, '{"role":"user","blocks":[{"type":"text","text":"What came before."}]}', 6, 0, NULL, '[]', 2, 1, 1767312004000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 2, 2, 2, 7, '{"role":"user","blocks":[{"type":"text","text":"All of it."}]}', 3, 0, NULL, '[1]', NULL, 1, 1767312005000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 2, 4, 1, 5, NULL, 0, 0, NULL, '[]', 5, 1, 1767312008000000, NULL);
+INSERT INTO compactions VALUES (3025142988006763404, 2, 5, 1, 11, NULL, 0, 0, 40, '[4]', NULL, 1, 1767312009000000, NULL);
+INSERT INTO drafts VALUES (3025142988006763404, 2, 'id-0017', '{"origin":{"model":"m"}}', '{"a":1}', '1c8be5bbd57bab0083b962a5ea2bf6c7', 2, 1767312044000000, 1767312012000000);
+INSERT INTO messages VALUES (3025142988006763404, 1, 1, 'id-0001', 'system', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, 0, NULL, '\x5c454bb97e8f28f9314cfcdc28817503', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 0, 'd6c94c9de06912098bcdbbeba5dc97dc', 7, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 2, 'id-0002', 'user', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, 0, NULL, '\xe1378089f38bf6ceb43aaa03bf222e98', 10, 0, 0, NULL, 2, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 3, 'id-0003', 'assistant', 'complete', 1767312002000000, 131884830214180, 5, 10, 0, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 15, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 3, 3, 0, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 4, 'id-0004', 'tool', 'complete', 1767312002000000, NULL, 5, 0, 2, 0, 0, NULL, '\x56a09543f0658023babb081969a5c205', 20, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 3, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 5, 'id-0005', 'assistant', 'interrupted', 1767312002000000, 274519887476489, 5, 2, 0, 0, 0, '[[0,2,48,"reasoning_content"]]', '\x0921a693d381e94782597e5e0b6c0afc', 25, 2, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 2, 1, 5, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 6, 'id-0006', 'user', 'complete', 1767312002000000, NULL, 5, 0, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 30, 2, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 5, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 7, 'id-0007', 'assistant', 'complete', 1767312002000000, 274519887476489, 5, 4, 0, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 35, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 8, 'id-0008', 'user', 'complete', 1767312003000000, NULL, 12, 0, 0, 0, 0, NULL, '\x19cc14eddee2b397516aa967a63dc532', 47, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 8, 0, 7, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 9, 'id-0009', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, 0, NULL, '\xe1378089f38bf6ceb43aaa03bf222e98', 52, 6, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 9, 0, 7, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 10, 'id-0010', 'assistant', 'complete', 1767312003000000, 131884830214180, 5, 10, 0, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 57, 6, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 10, 10, 0, 0, 2, NULL, NULL, 10, 20, 8, 1, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 11, 'id-0011', 'tool', 'complete', 1767312003000000, NULL, 5, 0, 2, 0, 0, NULL, '\x56a09543f0658023babb081969a5c205', 62, 6, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 10, 10, 0, 0, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 12, 'id-0012', 'assistant', 'interrupted', 1767312003000000, 274519887476489, 5, 2, 0, 0, 0, '[[0,2,48,"reasoning_content"]]', '\x0921a693d381e94782597e5e0b6c0afc', 67, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 9, 1, 12, 10, 0, 0, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 13, 'id-0013', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 72, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 14, 'id-0014', 'assistant', 'complete', 1767312003000000, 274519887476489, 5, 4, 0, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 77, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 14, 10, 0, 0, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 1, 15, 'id-0015', 'user', 'complete', 1767312003000000, NULL, 5, 0, 0, 0, 0, NULL, '\x9842909e8377e251b9b91ad684f26beb', 82, 12, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 15, 0, 14, 10, 0, 0, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (3025142988006763404, 2, 13, 'id-0016', 'user', 'complete', 1767312011000000, NULL, 9, 0, 0, 0, 0, NULL, '\x7484b936fad450cf8c84497d98d4c316', 76, 8, 0, '{"131884830214180:":[6,6],"131884830214180:thinking":[14,14]}', 13, 0, 12, 10, 0, 0, 4, '4ece80bac5081ce8a90d68e2ba1ede73', 1, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 1, 'id-0018', 'system', 'complete', 1767312016000000, NULL, 5, 0, 0, 0, 0, NULL, '\x5c454bb97e8f28f9314cfcdc28817503', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 2, 'id-0019', 'user', 'erased', 1767312016000000, NULL, 0, 0, 0, 0, 0, NULL, '\x3e5beaf68124dabdc13c4d1bf134fa89', 5, 0, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 1767312017000000);
+INSERT INTO messages VALUES (8114676596474200780, 1, 3, 'id-0020', 'assistant', 'complete', 1767312016000000, 131884830214180, 5, 10, 0, 0, 1, '[[0,7,33,"thinking"],[1,3,6,null]]', '\x89b92f1830ab08c3c271be6aad879c65', 10, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, 0, NULL, NULL, 10, 20, 8, 1, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 4, 'id-0021', 'tool', 'complete', 1767312016000000, NULL, 5, 0, 2, 0, 0, NULL, '\x56a09543f0658023babb081969a5c205', 15, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 5, 'id-0022', 'assistant', 'interrupted', 1767312016000000, 274519887476489, 5, 0, 0, 0, 0, NULL, '\xc566130349fe7a0c2ad835beeec9ec5b', 20, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', NULL, 1, 3, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, 1767312018000000);
+INSERT INTO messages VALUES (8114676596474200780, 1, 6, 'id-0023', 'user', 'complete', 1767312016000000, NULL, 5, 0, 0, 0, 0, NULL, '\xad113ab37356fefce44e550a763d7bb8', 25, 0, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 3, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO messages VALUES (8114676596474200780, 1, 7, 'id-0024', 'assistant', 'complete', 1767312016000000, 274519887476489, 5, 4, 0, 0, 0, '[[0,4,32,null]]', '\xa61ee395c9907d4899f1a5e56d8b7c86', 30, 4, 0, '{"131884830214180:":[3,3],"131884830214180:thinking":[7,7]}', 6, 0, 7, 3, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 1, 'Be brief.', NULL, NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 2, 'Is 91 prime? é 😀', '{"metadata":{"from":"test\u0000"}}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 3, 'No.', '{"blocks":[null,{"type":"tool_call","id":"c","name":"f","parameters":{"x":[1,null]},"arguments":"{\"x\":1}"}],"usage":{"input":10,"output":20,"reasoning":8,"cached":1,"raw":{"x":1}},"finishReason":"tool_use","responseId":"r-1"}', '{"provider":"anthropic","model":"m-1"}');
-INSERT INTO bodies VALUES (3025142988006763404, 1, 4, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d"}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 4, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!"}}]}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 5, NULL, '{"blocks":[{"type":"text","text":"It is ''not''.","providerMetadata":{"id":"x"}}]}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 6, NULL, '{"blocks":[{"type":"media","kind":"image","mimeType":"image/png","data":"AP8="},{"type":"media","kind":"file","mimeType":"text/plain","url":"https://x.test/a"},{"type":"raw","data":{"new":[true]}}]}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 7, NULL, NULL, NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 8, 'Is 91 prime?', NULL, NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 9, 'Is 91 prime? é 😀', '{"metadata":{"from":"test\u0000"}}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 10, 'No.', '{"blocks":[null,{"type":"tool_call","id":"c","name":"f","parameters":{"x":[1,null]},"arguments":"{\"x\":1}"}],"usage":{"input":10,"output":20,"reasoning":8,"cached":1,"raw":{"x":1}},"finishReason":"tool_use","responseId":"r-1"}', '{"provider":"anthropic","model":"m-1"}');
-INSERT INTO bodies VALUES (3025142988006763404, 1, 11, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d"}}]}', NULL);
+INSERT INTO bodies VALUES (3025142988006763404, 1, 11, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!"}}]}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 12, NULL, '{"blocks":[{"type":"text","text":"It is ''not''.","providerMetadata":{"id":"x"}}]}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 13, NULL, '{"blocks":[{"type":"media","kind":"image","mimeType":"image/png","data":"AP8="},{"type":"media","kind":"file","mimeType":"text/plain","url":"https://x.test/a"},{"type":"raw","data":{"new":[true]}}]}', NULL);
 INSERT INTO bodies VALUES (3025142988006763404, 1, 14, NULL, NULL, NULL);
@@ -306,7 +316,7 @@ INSERT INTO bodies VALUES (3025142988006763404, 2, 13, 'otherwise', NULL, NULL);
 INSERT INTO bodies VALUES (8114676596474200780, 1, 1, 'Be brief.', NULL, NULL);
 INSERT INTO bodies VALUES (8114676596474200780, 1, 2, NULL, NULL, NULL);
 INSERT INTO bodies VALUES (8114676596474200780, 1, 3, 'No.', '{"blocks":[null,{"type":"tool_call","id":"c","name":"f","parameters":{"x":[1,null]},"arguments":"{\"x\":1}"}],"usage":{"input":10,"output":20,"reasoning":8,"cached":1,"raw":{"x":1}},"finishReason":"tool_use","responseId":"r-1"}', '{"provider":"anthropic","model":"m-1"}');
-INSERT INTO bodies VALUES (8114676596474200780, 1, 4, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d"}}]}', NULL);
+INSERT INTO bodies VALUES (8114676596474200780, 1, 4, NULL, '{"blocks":[{"type":"tool_response","callId":"c","toolName":"f","result":{"ok":"\ud83d!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!"}}]}', NULL);
 INSERT INTO bodies VALUES (8114676596474200780, 1, 5, NULL, '{"blocks":[{"type":"text","text":"It is ''not''.","providerMetadata":{"id":"x"}}]}', NULL);
 INSERT INTO bodies VALUES (8114676596474200780, 1, 6, NULL, '{"blocks":[{"type":"media","kind":"image","mimeType":"image/png","data":"AP8="},{"type":"media","kind":"file","mimeType":"text/plain","url":"https://x.test/a"},{"type":"raw","data":{"new":[true]}}]}', NULL);
 INSERT INTO bodies VALUES (8114676596474200780, 1, 7, NULL, NULL, NULL);
