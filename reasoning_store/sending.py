@@ -9,6 +9,7 @@ Glue: what may leave is decided in ``egress``, what is stored is the ledger's.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -30,6 +31,7 @@ from reasoning_store.ledger.carried import field_of, origin_of
 from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.summaries import UsageRows
 from reasoning_store.ledger.values import SentRow, SessionRow
+from reasoning_store.rope import Rope
 from reasoning_store.settings import KEYS, Policy, ReasoningSettings
 from reasoning_store.viewing import View
 
@@ -185,7 +187,7 @@ class Sending:
     def _carried(self, at: int | None) -> UsageRows:
         return self._workings.ledger.states(self._row.key, self._branch, at)
 
-    def _asked(self, items: Sequence[Viewed], policy: Policy, to: Target) -> Sequence[Viewed]:
+    def _asked(self, items: Rope[Viewed], policy: Policy, to: Target) -> Rope[Viewed]:
         """Return a view with what is known of the requests that its replies answered.
 
         Only whoever binds reasoning to all that stood before it needs to know.
@@ -195,12 +197,15 @@ class Sending:
         first = _first_kept(policy.settings, to, partial(self._carried, None))
         sent = self._workings.ledger.sent_from(self._row.key, self._branch, first)
         digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
-        return [
+        before = _upto(items, min(digests, default=_NOWHERE))
+        asked = items.part(0, before)
+        asked.extend(
             replace(item, asked_with=digests[item.name])
             if item.name in digests and not item.summary
             else item
-            for item in items
-        ]
+            for item in items.part(before, len(items))
+        )
+        return asked
 
     def _then(self, row: SessionRow, last: SentRow, digest: str) -> _Then | None:
         """Return how the request was asked for that the last recorded reply answered.
@@ -224,7 +229,7 @@ class Sending:
 
     def _made_then(self, then: _Then, view: View) -> Remembered:
         """Return what that request was made of. Rows never change, so it can be made again."""
-        items = [item for item in view.items if item.name < then.position]
+        items = view.items.part(0, _upto(view.items, then.position))
         fits = (
             made
             for made in (view.sent, view.made)
@@ -268,6 +273,11 @@ def _first_kept(settings: ReasoningSettings, to: Target, carried: Callable[[], U
 
 
 _NOWHERE = 1 << 62
+
+
+def _upto(items: Rope[Viewed], position: int) -> int:
+    """Return how many items of a view stand before a position."""
+    return bisect_left(items, position, key=lambda item: item.name)
 
 
 def makers(carried: UsageRows) -> Callable[[str], tuple[Origin | None, str | None]]:

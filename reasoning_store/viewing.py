@@ -15,7 +15,7 @@ It knows views and rows; it must not know policy, a provider or SQL.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
@@ -23,9 +23,11 @@ from threading import Lock
 from reasoning_store.blocks import Block, MediaBlock, Message, ThinkingBlock
 from reasoning_store.egress.building import Remembered
 from reasoning_store.egress.select import Viewed
+from reasoning_store.egress.stretch import Kind, Stretch
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.summaries import CompactionRow, ViewRow
-from reasoning_store.ledger.values import SessionRow, Shape
+from reasoning_store.ledger.summaries import CompactionRow, PlainRows, ViewRow
+from reasoning_store.ledger.values import SessionRow, Shape, StoredRow
+from reasoning_store.rope import Rope
 
 MOST = 16_000_000
 """About how many characters are kept."""
@@ -40,7 +42,7 @@ class View:
 
     of: tuple[int, int | None]
     """When the session was made and last erased in: a view of another time is not this one."""
-    items: Sequence[Viewed]
+    items: Rope[Viewed]
     head: int
     """The last position that was read."""
     thinking_from: int
@@ -78,8 +80,8 @@ class Views:
             rows = self._ledger.following(*at, view.head, view.in_force)
             view = None if rows is None else _extended(view, rows)
         if view is None:
-            found = self._ledger.view(*at, thinking_from=thinking_from)
-            empty = View(known, (), 0, thinking_from, found.in_force.numbers, 0)
+            found = self._ledger.view(*at, thinking_from=thinking_from, by_column=True)
+            empty = View(known, Rope(), 0, thinking_from, found.in_force.numbers, 0)
             view = _extended(empty, found.rows)
         self._keep(at, view)
         return view
@@ -119,15 +121,42 @@ def _extended(view: View, rows: Sequence[ViewRow]) -> View:
     """Return a view with what stands behind it; the items that it had are the same objects."""
     if not rows:
         return view
-    return replace(
-        view,
-        items=[*view.items, *map(_viewed, rows)],
-        head=max(view.head, *(row.position for row in rows)),
-        weight=view.weight + sum(map(_weight, rows)),
+    items = view.items.fork()
+    head, weight = view.head, view.weight
+    for row in rows:
+        if isinstance(row, PlainRows):
+            items.join(_stretch(row))
+            head = max(head, row.position + len(row.texts) - 1)
+            weight += _weight_of_all(row)
+        else:
+            items.append(_viewed(row))
+            head = max(head, row.position)
+            weight += _weight(row)
+    return replace(view, items=items, head=head, weight=weight)
+
+
+def _stretch(rows: PlainRows) -> Stretch:
+    named: dict[Hashable, Kind] = {
+        name: Kind(None if name[0] is None else rows.makers[name[0]], shape.place, _stub(shape))
+        for name, shape in rows.shapes.items()
+        if shape is not None
+    }
+    return Stretch(
+        first=rows.position,
+        roles=rows.roles,
+        texts=rows.texts,
+        origins=rows.origins,
+        makers=rows.makers,
+        visible=rows.visible,
+        exactness=rows.exactness,
+        thinking=rows.thinking,
+        kinds=rows.kinds,
+        named=named,
+        thoughts=rows.thoughts,
     )
 
 
-def _viewed(row: ViewRow) -> Viewed:
+def _viewed(row: StoredRow | CompactionRow) -> Viewed:
     if isinstance(row, CompactionRow):
         return Viewed(row.message, row.counts, row.position, summary=True)
     message = row.message if not row.marks else _with_stubs(row.message, row.marks)
@@ -137,7 +166,7 @@ def _viewed(row: ViewRow) -> Viewed:
 def _with_stubs(message: Message, marks: Iterable[tuple[int, int, int, str | None]]) -> Message:
     blocks: list[Block] = list(message.blocks)
     for place, _, flags, source_field in marks:
-        blocks.insert(place, _stub(flags, source_field))
+        blocks.insert(place, _stub(Shape.of(0, 0, flags, source_field)))
     return Message(
         role=message.role,
         blocks=tuple(blocks),
@@ -151,11 +180,10 @@ def _with_stubs(message: Message, marks: Iterable[tuple[int, int, int, str | Non
 
 # There are few kinds, and nothing tells one block that was not read from another.
 @lru_cache(maxsize=1024)
-def _stub(flags: int, source_field: str | None) -> ThinkingBlock:
-    shape = Shape.of(0, 0, flags, source_field)
+def _stub(shape: Shape) -> ThinkingBlock:
     return ThinkingBlock(
         thought=_UNREAD if shape.readable else "",
-        source_field=source_field,
+        source_field=shape.source_field,
         is_hidden=shape.hidden,
         signature=_UNREAD if shape.signed else None,
         encrypted=_UNREAD if shape.encrypted else None,
@@ -164,7 +192,11 @@ def _stub(flags: int, source_field: str | None) -> ThinkingBlock:
     )
 
 
-def _weight(row: ViewRow) -> int:
+def _weight_of_all(rows: PlainRows) -> int:
+    return _A_MESSAGE * len(rows.texts) + _A_TOKEN * (sum(rows.visible) + sum(rows.thinking))
+
+
+def _weight(row: StoredRow | CompactionRow) -> int:
     counts = row.counts
     tokens = counts.visible
     for thought in counts.thinking:

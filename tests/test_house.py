@@ -26,19 +26,20 @@ FACES = {
 ROOMS: dict[str, set[str]] = {
     "blocks": set(),
     "errors": set(),
+    "rope": set(),
     "chunks": {"blocks"},
     "codec": VALUES,
     "clearing": VALUES | {"codec"},
     "settings": VALUES,
     "tokenizers": VALUES,
-    "wire": VALUES | {"codec"},
+    "wire": VALUES | {"codec", "rope"},
     "ledger": VALUES | {"codec", "clearing"},
     "ingress": VALUES | {"codec", "wire"},
-    "egress": VALUES | {"codec", "clearing", "wire", "settings", "tokenizers"},
+    "egress": VALUES | {"codec", "clearing", "wire", "settings", "tokenizers", "rope"},
     "importers": VALUES | {"codec", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
-PURE = ("blocks", "chunks", "codec", "clearing", "wire", "ingress", "egress")
+PURE = ("blocks", "chunks", "codec", "rope", "clearing", "wire", "ingress", "egress")
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}
 
 

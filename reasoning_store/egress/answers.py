@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reasoning_store.blocks import Message, ToolCallBlock, ToolResponseBlock
+from reasoning_store.blocks import Message, Role, ToolCallBlock, ToolResponseBlock
 
 Spot: TypeAlias = tuple[int, int]
 """A block: which message, which block of it."""
@@ -76,6 +76,11 @@ class Matching:
                 self._pair(number, message, answers)
         self.read += len(messages)
         return answers
+
+    def pass_over(self, roles: Sequence[Role]) -> None:
+        """Go on behind messages in which nothing is called and nothing answered."""
+        self.read += len(roles)
+        self._behind = self.read - 1 if roles[-1] == "assistant" else None
 
     def _pair(self, number: int, message: Message, answers: Answers) -> None:
         calls = message.role == "assistant"

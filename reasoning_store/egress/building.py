@@ -20,11 +20,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 
 from reasoning_store.blocks import Exactness
+from reasoning_store.egress.policy import Place
 from reasoning_store.egress.repair import Repairs
 from reasoning_store.egress.select import Course, Selecting
+from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import Target, Viewed
+from reasoning_store.rope import Rope, pieces, rope
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import registry
 
@@ -52,6 +56,7 @@ class Made:
     """The beginning of a conversation: selected, mended, written and counted."""
 
     def __init__(self, key: Key) -> None:
+        self.rolling = _is_rolling(key)
         self.length = 0
         """How many messages of the view are in it."""
         self.selecting = Selecting(key.settings, key.to, key.asked_with)
@@ -72,19 +77,68 @@ class Made:
         other.exactness = set(self.exactness)
         return other
 
-    def add(self, view: Sequence[Viewed], course: Course) -> bool:
+    def then(self, view: Sequence[Viewed], course: Course) -> Made | None:
+        """Return this with the next messages; None where what is made does not hold then."""
+        parts = _parts(view)
+        made = self.fork()
+        if all([made._add(part, course) for part in parts]):
+            return made
+        if len(parts) > 1:
+            # An answer belongs to a call in another part: they are one, then.
+            made = self.fork()
+            if made._add(list(view), course):
+                return made
+        return None
+
+    def _add(self, part: Sequence[Viewed], course: Course) -> bool:
         """Make the next messages; return whether what was made before them still holds."""
-        places = course.places(view, self.length)
+        if isinstance(part, Stretch) and self._add_plain(part, course):
+            return True
+        places = course.places(part, self.length)
         decided = len(self.selecting.verdicts)
-        outgoing, holds = self.repairs.next(*self.selecting.next(view, places))
+        outgoing, holds = self.repairs.next(*self.selecting.next(part, places))
         self.page.add(outgoing)
-        for item in view:
+        for item in part:
             self.raw += item.counts.visible + sum(item.counts.thinking)
             self.exactness.add(item.counts.exactness)
-        for verdict in self.selecting.verdicts[decided:]:
-            self.withheld += 0 if verdict.kept else verdict.tokens
-        self.length += len(view)
+        self._withhold(decided)
+        self.length += len(part)
         return holds
+
+    def _add_plain(self, part: Stretch, course: Course) -> bool:
+        """Make plain messages of closed turns by column; say whether that can be done."""
+        end = self.length + len(part)
+        place = Place(last=False, open=False, call=False, open_call=course.open_call)
+        fields = {kind.block.source_field for kind in part.named.values()}
+        takes = self.repairs.take_plain and self.page.takes({None, *fields})
+        if end > course.start or not takes:
+            return False
+        if self.rolling and self.length <= course.last < end:
+            return False
+        decided = len(self.selecting.verdicts)
+        kept = self.selecting.plain(part, place)
+        if kept is None:
+            return False
+        self.page.add_plain(self.repairs.plain(part, kept))
+        self.raw += sum(part.visible) + sum(part.thinking)
+        self.exactness.update(part.exactness)
+        self._withhold(decided)
+        self.length = end
+        return True
+
+    def _withhold(self, decided: int) -> None:
+        verdicts = self.selecting.verdicts
+        news = verdicts.part(decided, len(verdicts))
+        self.withheld += sum([verdict.tokens for verdict in news if not verdict.kept])
+
+
+def _parts(view: Sequence[Viewed]) -> list[Sequence[Viewed]]:
+    """Return the stretches of plain messages in a view, and all that stands between them."""
+    parts: list[Sequence[Viewed]] = []
+    for is_plain, group in groupby(pieces(view), lambda piece: isinstance(piece, Stretch)):
+        together = list(group)
+        parts += together if is_plain else [[*chain.from_iterable(together)]]
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +146,7 @@ class Remembered:
     """What was made of a view: a request of a longer one goes on from it."""
 
     key: Key
-    view: tuple[Viewed, ...]
+    view: Rope[Viewed]
     course: Course
     made: tuple[Made, ...]
     """As far as it was made, at each place from which it may be gone on; the last is all."""
@@ -100,33 +154,35 @@ class Remembered:
 
 def make(key: Key, view: Sequence[Viewed]) -> Made:
     """Make all of a view, to be used once."""
-    made = Made(key)
-    made.add(view, Course().then(view))
-    return made
+    return _whole(key, view, Course().then(view))
 
 
 def remember(key: Key, view: Sequence[Viewed], before: Remembered | None) -> Remembered:
     """Make all of a view, from where what was made before still holds."""
-    view = tuple(view)
+    view = rope(view)
     old, course = _still_holding(key, view, before)
     cuts = _cuts(key, course)
     while old:
         if new := _stages(old[-1], view, course, cuts):
             return Remembered(key, view, course, _worth_keeping([*old, *new], cuts))
         old.pop()
-    whole = Made(key)
-    whole.add(view, course)
-    return Remembered(key, view, course, (whole,))
+    return Remembered(key, view, course, (_whole(key, view, course),))
+
+
+def _whole(key: Key, view: Sequence[Viewed], course: Course) -> Made:
+    made = Made(key).then(view, course)
+    # Before the first message there is nothing that would not hold.
+    assert made is not None
+    return made
 
 
 def _still_holding(
-    key: Key, view: tuple[Viewed, ...], before: Remembered | None
+    key: Key, view: Rope[Viewed], before: Remembered | None
 ) -> tuple[list[Made], Course]:
     """Return what can be gone on with, the furthest last, and how all of the view runs."""
-    # Messages are values and mostly the very same objects, which costs next to nothing.
-    if before is None or before.key != key or view[: len(before.view)] != before.view:
+    if before is None or before.key != key or not view.starts_with(before.view):
         return [Made(key)], Course().then(view)
-    course = before.course.then(view[before.course.length :])
+    course = before.course.then(view.part(before.course.length, len(view)))
     same = _unchanged(key, before.course, course)
     return [Made(key), *(made for made in before.made if 0 < made.length <= same)], course
 
@@ -152,16 +208,15 @@ def _is_rolling(key: Key) -> bool:
     return key.settings.strip_from_context == "allButLast"
 
 
-def _stages(
-    made: Made, view: tuple[Viewed, ...], course: Course, cuts: Sequence[int]
-) -> list[Made]:
+def _stages(made: Made, view: Rope[Viewed], course: Course, cuts: Sequence[int]) -> list[Made]:
     """Return what is made up to each cut behind what is; none where that does not hold."""
     stages = []
     for end in cuts:
         if end > made.length or end == course.length:
-            made = made.fork()
-            if not made.add(view[made.length : end], course):
+            longer = made.then(view.part(made.length, end), course)
+            if longer is None:
                 return []
+            made = longer
             stages.append(made)
     return stages
 

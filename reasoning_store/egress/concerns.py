@@ -17,6 +17,7 @@ from copy import copy
 from typing import Any
 
 from reasoning_store.blocks import Message
+from reasoning_store.clearing import is_cleared
 from reasoning_store.egress.admission import is_made_at, is_unknown
 from reasoning_store.egress.policy import Place, demanded
 from reasoning_store.egress.verdicts import REASONS, Rule, Target, Viewed, Warning
@@ -58,6 +59,11 @@ class Concerns:
         self.minds_all = self._prefix is not None
         """Whether what others than the model say is to be noted, too."""
         _check_name(to, self._by_code)
+
+    def minds(self, place: Place) -> bool:
+        """Whether there may be something to note of a plain message at a place."""
+        wanted = self._floor == "off" or demanded(self._to.contract.floor, place)
+        return self.demanding and (self.minds_all or wanted)
 
     def fork(self) -> Concerns:
         """Return the same, to go on with apart from this one."""
@@ -185,6 +191,8 @@ class _Prefix:
         if item.summary or message.status == "erased":
             what = "compacted" if item.summary else "erased"
             self._altered = self._altered or f"an earlier message was {what}"
+        elif is_cleared(message):
+            self._altered = self._altered or "an earlier tool result was cleared"
         for rule in rules:
             if rule in _WITHHELD:
                 self._stripped = self._stripped_in_turn = True

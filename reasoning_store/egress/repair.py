@@ -30,7 +30,7 @@ not know a protocol's shapes or any policy.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -38,6 +38,7 @@ from reasoning_store import codec
 from reasoning_store.blocks import (
     Block,
     Message,
+    Origin,
     RawBlock,
     TextBlock,
     ThinkingBlock,
@@ -47,10 +48,11 @@ from reasoning_store.blocks import (
 from reasoning_store.egress import encodable, order
 from reasoning_store.egress.admission import is_made_at, is_unknown
 from reasoning_store.egress.answers import Answers, Matching, Spot
+from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import Target, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.wire import call_ids, contracts, neutral
-from reasoning_store.wire.base import Outgoing
+from reasoning_store.wire.base import Outgoing, Plain, Thought
 
 NO_RESULT = "no result was recorded"
 
@@ -132,6 +134,31 @@ class Repairs:
                 if late:
                     self._put(Outgoing(Message(role="tool", blocks=late)), out)
         return out, all(number >= start for number, _ in answers.of)
+
+    @property
+    def take_plain(self) -> bool:
+        """Whether plain messages may go as they are, wherever they stand."""
+        return not self._order.wants
+
+    def plain(self, stretch: Stretch, kept: Collection[Hashable]) -> Plain:
+        """Return what is sent of plain messages, the thoughts of the kept kinds with them."""
+        self._matching.pass_over(stretch.roles)
+        thoughts: list[Thought | None] | None = None
+        if kept and stretch.thoughts is not None:
+            foreign = {
+                name for name in kept if self._origins.is_foreigns(stretch.named[name].origin)
+            }
+            thoughts = [
+                thought if name in kept else None
+                for name, thought in zip(stretch.kinds, stretch.thoughts, strict=True)
+            ]
+            if foreign:
+                # Its words are anybody's; the field they came in was another provider's.
+                thoughts = [
+                    (thought[0], None) if thought is not None and name in foreign else thought
+                    for name, thought in zip(stretch.kinds, thoughts, strict=True)
+                ]
+        return Plain(stretch.roles, stretch.texts, thoughts)
 
     def _put(self, item: Outgoing, out: list[Outgoing]) -> None:
         if self._order.wants:
@@ -288,7 +315,9 @@ class _Origins:
 
     def is_foreign(self, message: Message) -> bool:
         """Whether a message was made by somebody else; of no known origin it is nobody's."""
-        origin = message.origin
+        return self.is_foreigns(message.origin)
+
+    def is_foreigns(self, origin: Origin | None) -> bool:
         if origin is None:
             return False
         key = (origin.provider, origin.api, origin.model, origin.base_url)

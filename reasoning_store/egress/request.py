@@ -21,6 +21,7 @@ from reasoning_store.egress.given import digest as digest
 from reasoning_store.egress.tokens import TokenCount, total
 from reasoning_store.egress.verdicts import Selection, Target, Verdict, Viewed, Warning
 from reasoning_store.errors import UsageError
+from reasoning_store.rope import Rope
 from reasoning_store.settings import KEY_OF, Layer, Policy, ReasoningSettings, Resolved
 from reasoning_store.tokenizers import Counter, worst
 from reasoning_store.wire import asking, neutral, registry
@@ -276,9 +277,9 @@ def _cache_break(
     if isinstance(previous, Remembered):
         if to != previous.key.to:
             return 0
-        now = made.page.messages(copies=False)
-        head = len(_rendered(body)) - len(now)  # what system became of the same list
-        return head + _alike(now, previous.made[-1].page.messages(copies=False))
+        # What system became of the same list stands before what was written of the view.
+        head = len(_rendered(body)) - len(made.page)
+        return head + made.page.alike(previous.made[-1].page)
     if (to, asked_with) != (previous.target, previous.digest):
         return 0  # another model's cache, or another head: nothing of it is the same
     return _alike(_rendered(body), _rendered(previous.body))
@@ -286,10 +287,7 @@ def _cache_break(
 
 def _alike(now: Sequence[Any], before: Sequence[Any]) -> int:
     """Return how many of the first messages are the same."""
-    shorter = min(len(now), len(before))
-    if now[:shorter] == before[:shorter]:
-        return shorter
-    return next(n for n in range(shorter) if now[n] != before[n])
+    return Rope(now).alike(Rope(before))
 
 
 def _rendered(body: Mapping[str, Any]) -> Sequence[Any]:

@@ -16,9 +16,11 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from reasoning_store.blocks import Counts, Message, ThinkingBlock, ToolCallBlock, ToolResponseBlock
 from reasoning_store.egress.admission import (
@@ -30,6 +32,7 @@ from reasoning_store.egress.admission import (
 from reasoning_store.egress.concerns import Concerns
 from reasoning_store.egress.encodable import is_encodable
 from reasoning_store.egress.policy import Place, demanded, left_by_strip
+from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import (
     REASONS,
     Rule,
@@ -40,6 +43,7 @@ from reasoning_store.egress.verdicts import (
     Warning,
 )
 from reasoning_store.errors import UsageError
+from reasoning_store.rope import Rope, pieces
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import contracts
 
@@ -61,6 +65,8 @@ __all__ = [
     "viewed",
 ]
 
+_verdict: Callable[[Any], Verdict] = partial(tuple.__new__, Verdict)
+"""Makes a verdict of its fields: there may be thousands, and ``Verdict`` takes thrice as long."""
 _UNFINISHED = "the reply is still being written"
 _NOT_A_REPLY = "only a model's message has a field for it"
 
@@ -120,7 +126,7 @@ class Selecting:
         # There are few kinds of places and of hindrances, however long the conversation.
         self._rulings: dict[tuple[Rule | None, Place], tuple[bool, Rule]] = {}
         self._owed: dict[Place, bool] = {}
-        self.verdicts: list[Verdict] = []
+        self.verdicts: Rope[Verdict] = Rope()
         self.open_reasoning = False
         """Whether a message of the open turn carries reasoning."""
 
@@ -128,7 +134,7 @@ class Selecting:
         """Return the same, to go on with apart from this one."""
         other = copy(self)
         other._concerns = self._concerns.fork()
-        other.verdicts = list(self.verdicts)
+        other.verdicts = self.verdicts.fork()
         return other
 
     @property
@@ -161,6 +167,42 @@ class Selecting:
                 owed.append(self._owes and is_reply and self._is_owed(place))
         return messages, owed
 
+    def plain(self, stretch: Stretch, place: Place) -> frozenset[Hashable] | None:
+        """Decide about plain messages at once; return the kinds of which the thoughts go.
+
+        None where each has to be looked at by itself.
+        """
+        if self._concerns.minds(place) or (self._owes and self._is_owed(place)):
+            return None
+        goes: dict[Hashable, bool] = {}
+        rules: dict[Hashable, Rule] = {}
+        for name, kind in stretch.named.items():
+            hindrance = self._obstacles.of(kind.block, kind.origin)
+            goes[name], rules[name] = self._ruling(hindrance, place)
+        kept = frozenset([name for name, kept in goes.items() if kept])
+        if kept and stretch.thoughts is None:
+            return None
+        messages, names, tokens = stretch.thinkers
+        blocks = {name: kind.place for name, kind in stretch.named.items()}
+        reasons = {name: REASONS[rule] for name, rule in rules.items()}
+        columns = (
+            messages,
+            map(blocks.__getitem__, names),
+            map(goes.__getitem__, names),
+            map(rules.__getitem__, names),
+            tokens,
+            map(reasons.__getitem__, names),
+        )
+        self.verdicts.join(list(map(_verdict, zip(*columns, strict=True))))
+        return kept
+
+    def _ruling(self, hindrance: Rule | None, place: Place) -> tuple[bool, Rule]:
+        ruling = self._rulings.get((hindrance, place))
+        if ruling is None:
+            ruling = decide(hindrance, self._settings, place, self._to)
+            self._rulings[hindrance, place] = ruling
+        return ruling
+
     def _verdicts(self, item: Viewed, place: Place) -> list[Verdict]:
         """Decide about the thinking blocks of one message."""
         message = item.message
@@ -174,11 +216,7 @@ class Selecting:
                 hindrance: Rule | None = (
                     "no_place" if why else self._obstacles.of(block, message.origin)
                 )
-                ruling = self._rulings.get((hindrance, place))
-                if ruling is None:
-                    ruling = decide(hindrance, self._settings, place, self._to)
-                    self._rulings[hindrance, place] = ruling
-                kept, rule = ruling
+                kept, rule = self._ruling(hindrance, place)
                 reason = why or REASONS[rule]
                 found.append(Verdict(item.name, number, kept, rule, next(tokens), reason))
         return found
@@ -230,6 +268,12 @@ class Course:
 
     def then(self, more: Sequence[Viewed]) -> Course:
         """Return how it runs with more messages behind it."""
+        course = self
+        for piece in pieces(more):
+            course = course._plainly(piece) if isinstance(piece, Stretch) else course._each(piece)
+        return course
+
+    def _each(self, more: Sequence[Viewed]) -> Course:
         start, last, open_call = self.start, self.last, self.open_call
         for number, item in enumerate(more, self.length):
             message = item.message
@@ -240,6 +284,18 @@ class Course:
             if not open_call and ToolCallBlock in map(type, message.blocks):
                 open_call = True
         return Course(self.length + len(more), start, last, open_call)
+
+    def _plainly(self, more: Stretch) -> Course:
+        """The same of plain messages, of which the user's ask and none calls."""
+        asked = _last(role == "user" for role in reversed(more.roles))
+        thought = _last(name is not None for name in reversed(more.kinds))
+        end = self.length + len(more)
+        return Course(
+            end,
+            self.start if asked is None else end - asked,
+            self.last if thought is None else end - thought,
+            self.open_call and asked is None,
+        )
 
     def places(self, some: Sequence[Viewed], first: int = 0) -> list[Place]:
         """Return where some of its messages stand, from the one at ``first`` on."""
@@ -252,6 +308,11 @@ class Course:
             ]
             for number, item in enumerate(some, first)
         ]
+
+
+def _last(backwards: Iterable[bool]) -> int | None:
+    """Return how far before the end something was last so."""
+    return next((back for back, found in enumerate(backwards, 1) if found), None)
 
 
 _FLAGS = (False, True)

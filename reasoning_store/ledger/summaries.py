@@ -6,15 +6,17 @@ that was compacted, and old tool results cleared.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reasoning_store.blocks import Counts, Exactness, Message, Origin
+from reasoning_store.blocks import Counts, Exactness, Message, Origin, Role
 from reasoning_store.ledger.values import (
     Entry,
     OwnThinking,
     SentRow,
     SessionRow,
+    Shape,
     State,
     StoredRow,
 )
@@ -91,8 +93,34 @@ class CompactionRow(ClearingRow):
         return self.first
 
 
-ViewRow: TypeAlias = StoredRow | CompactionRow
-"""What stands in a view: a message, or a summary in the place of a range."""
+Key: TypeAlias = tuple[int | None, str, str]
+"""The number of an origin, and a shape without its tokens, which differ from one to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """Messages of a text each, and perhaps a thought, behind one another, by column."""
+
+    position: int
+    """Of the first."""
+    roles: Sequence[Role]
+    texts: Sequence[str]
+    origins: Sequence[int | None]
+    makers: Mapping[int, Origin]
+    """Every origin that is named."""
+    visible: Sequence[int]
+    exactness: Sequence[Exactness]
+    thinking: Sequence[int]
+    kinds: Sequence[Key | None]
+    """What each one's thought is like; None where nothing was thought."""
+    shapes: Mapping[Key, Shape | None]
+    """What each kind is; of plain messages there is always one."""
+    thoughts: Sequence[tuple[str, str | None] | None] | None
+    """What was thought, and the field it came in; None where that was not to be read."""
+
+
+ViewRow: TypeAlias = StoredRow | CompactionRow | PlainRows
+"""What stands in a view: messages, or a summary in the place of a range."""
 
 
 @dataclass(frozen=True, slots=True)

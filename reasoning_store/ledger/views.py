@@ -7,7 +7,7 @@ with the conversation. The messages are read around the ranges; those inside are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from reasoning_store.ledger import (
     carried,
     compactions,
     interning,
+    plain,
     reading,
     sessions,
 )
@@ -73,9 +74,17 @@ def state_at(connection: Connection, key: int, found: BranchRow, at: int | None)
 
 
 def view(
-    connection: Connection, key: int, branch: int, at: int | None, *, thinking_from: int
+    connection: Connection,
+    key: int,
+    branch: int,
+    at: int | None,
+    *,
+    thinking_from: int,
+    by_column: bool = False,
 ) -> ViewRows:
     """Return the messages up to ``at`` that are in no range, and the summaries, in order.
+
+    ``by_column``: the long runs of plain messages of closed turns come as ``PlainRows``.
 
     Those before ``thinking_from`` are read without their thinking. Results that are cleared
     have given way already, in what the messages count, too.
@@ -92,8 +101,10 @@ def view(
         segments += branches.between(found, start, summary.first - 1)
         start = summary.last + 1
     segments += branches.between(found, start, state.position)
+    closed = (state.turn_start or 1) - 1 if by_column else 0
     rows: list[ViewRow] = []
-    rows += _read(connection, key, segments, thinking_from)
+    for part, thinking in _parted(segments, thinking_from):
+        rows += plain.of_segment(connection, key, part, closed, thinking=thinking)
     if in_force.cleared is not None:
         _clear(connection, key, found, in_force.cleared, rows)
     if summaries:
@@ -146,18 +157,20 @@ def following(
 def _read(
     connection: Connection, key: int, segments: Sequence[Segment], thinking_from: int
 ) -> list[StoredRow]:
-    without: list[Segment] = []
-    whole: list[Segment] = []
+    rows: list[StoredRow] = []
+    for part, thinking in _parted(segments, thinking_from):
+        rows += reading.of_segments(connection, key, [part], thinking=thinking)
+    return rows
+
+
+def _parted(segments: Sequence[Segment], thinking_from: int) -> Iterator[tuple[Segment, bool]]:
+    """Yield the parts of ranges, and whether what was thought in each is to be read."""
     for part in segments:
         split = min(max(part.first, thinking_from), part.last + 1)
         if part.first < split:
-            without.append(Segment(part.branch, part.first, split - 1))
+            yield Segment(part.branch, part.first, split - 1), False
         if split <= part.last:
-            whole.append(Segment(part.branch, split, part.last))
-    return [
-        *reading.of_segments(connection, key, without, thinking=False),
-        *reading.of_segments(connection, key, whole, thinking=True),
-    ]
+            yield Segment(part.branch, split, part.last), True
 
 
 def _position(row: ViewRow) -> int:

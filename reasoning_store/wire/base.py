@@ -18,11 +18,11 @@ The convention of readers, which ``ingress`` builds on:
 from __future__ import annotations
 
 import base64
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
-from reasoning_store.blocks import Message
+from reasoning_store.blocks import Message, Role
 from reasoning_store.chunks import Chunk, UnknownChunk
 from reasoning_store.wire.contracts import Contract
 
@@ -71,6 +71,22 @@ class Outgoing(NamedTuple):
     owed: bool = False
     """The provider demands reasoning of this message; where there is none, its contract may
     name a placeholder."""
+
+
+Thought: TypeAlias = tuple[str, str | None]
+"""What was thought, in words and no more, and the field that it came in."""
+
+
+class Plain(NamedTuple):
+    """Whole messages on their way out by column: a text each, and of a reply a thought.
+
+    Their roles are the user's and the model's, no text is empty, and nothing is owed.
+    """
+
+    roles: Sequence[Role]
+    texts: Sequence[str]
+    thoughts: Sequence[Thought | None] | None
+    """None, all of it, where none goes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

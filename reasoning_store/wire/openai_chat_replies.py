@@ -118,6 +118,15 @@ def _place(block: ThinkingBlock, contract: Contract) -> str | None:
     return source if own else contract.echo
 
 
+def plain_place(source_field: str | None, contract: Contract) -> str | None:
+    """Return the field in which a thought of nothing but words is a string of its own.
+
+    None where it is anything else: an entry, a part of the content, a piece of the text.
+    """
+    place = _place(ThinkingBlock(thought="-", source_field=source_field), contract)
+    return None if place in (THINKING, TAGS, *reasoning_details.ALIASES) else place
+
+
 def _entries(block: ThinkingBlock, alias: str) -> list[dict[str, Any]]:
     """Return the entries of an array that a block is: the one it was read from, or new ones."""
     if block.source_field == alias and "detail" in (block.provider_metadata or {}):

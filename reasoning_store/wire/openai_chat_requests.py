@@ -26,9 +26,9 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking, neutral, reasoning_parameters
-from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire.base import Asked, Outgoing, Plain, Written
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.openai_chat_replies import is_part, reply
+from reasoning_store.wire.openai_chat_replies import is_part, plain_place, reply
 from reasoning_store.wire.pages import Page
 
 SDK_PARAMETERS: Final = frozenset(
@@ -64,6 +64,28 @@ class ChatPage(Page):
         for outgoing in messages:
             self._message(outgoing)
 
+    def takes(self, fields: Iterable[str | None]) -> bool:
+        return not self.turn.matters and all(
+            plain_place(field, self.contract) is not None for field in fields
+        )
+
+    def add_plain(self, messages: Plain) -> None:
+        roles, texts, thoughts = messages
+        if thoughts is None:
+            written = [
+                {"role": role, "content": text} for role, text in zip(roles, texts, strict=True)
+            ]
+        else:
+            fields = {item[1] for item in thoughts if item is not None}
+            places = {field: plain_place(field, self.contract) or "" for field in fields}
+            written = [
+                {"role": role, "content": text}
+                if thought is None
+                else {"role": role, "content": text, places[thought[1]]: thought[0]}
+                for role, text, thought in zip(roles, texts, thoughts, strict=True)
+            ]
+        self.put_flat(written)
+
     def finish(
         self,
         *,
@@ -76,7 +98,8 @@ class ChatPage(Page):
         body: dict[str, Any] = {}
         if model is not None:
             body["model"] = model
-        body["messages"] = [*system_messages(system), *self.messages(copies=copies)]
+        body["messages"] = messages = self.messages(copies=copies)
+        messages[:0] = system_messages(system)
         if tools:
             body["tools"] = [function_tool(tool) for tool in tools]
         unsaid = asking.ask(asked, self.contract, body, self.turn)
@@ -84,8 +107,8 @@ class ChatPage(Page):
             reasoning_parameters.say_keep(self.contract, body)
         return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
 
-    def messages(self, *, copies: bool) -> list[dict[str, Any]]:
-        out = super().messages(copies=copies)
+    def messages(self, *, copies: bool, since: int = 0) -> list[dict[str, Any]]:
+        out = super().messages(copies=copies, since=since)
         mark = self.contract.continued_by
         if mark is not None and out:
             last = out[-1]

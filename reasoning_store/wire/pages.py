@@ -13,14 +13,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from operator import call
 from typing import Any, Protocol, Self, TypeAlias
 
+from reasoning_store.rope import Rope
 from reasoning_store.wire.asking import OpenTurn
-from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire.base import Asked, Outgoing, Plain, Written
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.copying import Copier, Shapes
 
 Part: TypeAlias = dict[str, Any]
+_ALL = 1 << 62
+_FLAT: Copier = dict.copy
 
 
 class Page(ABC):
@@ -28,13 +32,13 @@ class Page(ABC):
 
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
-        self.rendered: list[Part] = []
+        self.rendered: Rope[Part] = Rope()
         """What was written for good; none of it is ever changed."""
         self.left_out: dict[str, None] = {}
         """The kinds of blocks that found no place."""
         self.turn = OpenTurn(contract)
         self._shapes = Shapes()
-        self._copiers: list[Copier] = []
+        self._copiers: Rope[Copier] = Rope()
         """How the beginning of ``rendered`` is copied: what is written for good has its shape
         for good, and is looked through once."""
 
@@ -49,6 +53,20 @@ class Page(ABC):
     @abstractmethod
     def write(self, messages: Iterable[Outgoing]) -> None:
         """Write messages that were noted."""
+
+    def takes(self, fields: Iterable[str | None]) -> bool:
+        """Whether it writes plain messages, with thoughts from these fields, by column."""
+        return False
+
+    def add_plain(self, messages: Plain) -> None:
+        """Write the next messages, which are such as it takes."""
+        raise NotImplementedError(f"{type(self).__name__} takes none")
+
+    def put_flat(self, messages: list[Part]) -> None:
+        """Write messages for good that have nothing but texts in them."""
+        self._look()
+        self.rendered.join(messages)
+        self._copiers.join([_FLAT] * len(messages))
 
     @abstractmethod
     def finish(
@@ -67,16 +85,30 @@ class Page(ABC):
         self._look()
         other = copy(self)
         for name, value in vars(self).items():
-            if isinstance(value, list | dict | set | OpenTurn):
+            if isinstance(value, Rope):
+                setattr(other, name, value.fork())
+            elif isinstance(value, list | dict | set | OpenTurn):
                 setattr(other, name, copy(value))
         return other
 
-    def messages(self, *, copies: bool) -> list[Part]:
+    def messages(self, *, copies: bool, since: int = 0) -> list[Part]:
         """Return what was written, as objects of one's own where ``copies`` asks for them."""
+        written = self.rendered.part(since, _ALL)
         if not copies:
-            return list(self.rendered)
+            return list(written)
         self._look()
-        return [copier(item) for copier, item in zip(self._copiers, self.rendered, strict=True)]
+        return list(map(call, self._copiers.part(since, _ALL), written))
+
+    def __len__(self) -> int:
+        written = len(self.rendered)
+        return written + len(self.messages(copies=False, since=written))
+
+    def alike(self, other: Page) -> int:
+        """Return how many of the first messages are the same on both pages."""
+        # The last may yet differ from what was written for good.
+        since = max(self.rendered.alike(other.rendered) - 1, 0)
+        mine, theirs = (page.messages(copies=False, since=since) for page in (self, other))
+        return since + Rope(mine).alike(Rope(theirs))
 
     def _look(self) -> None:
         """Find out once what each message consists of.
@@ -84,9 +116,10 @@ class Page(ABC):
         Whoever keeps the page may ask for it from several threads: each finds the same.
         """
         known = self._copiers
-        new = self.rendered[len(known) :]
-        if new:
-            self._copiers = [*known, *map(self._shapes.copier, new)]
+        if len(known) < len(self.rendered):
+            known = known.fork()
+            known.extend(map(self._shapes.copier, self.rendered.part(len(known), _ALL)))
+            self._copiers = known
 
 
 class RequestWriter(Protocol):

@@ -100,8 +100,8 @@ class Alternating(Page):
         other._turn = self._turn.fork() if self._turn is not None else None
         return other
 
-    def messages(self, *, copies: bool) -> list[Part]:
-        out = super().messages(copies=copies)
+    def messages(self, *, copies: bool, since: int = 0) -> list[Part]:
+        out = super().messages(copies=copies, since=since)
         last = [self._turn] if self._turn is not None else []
         if self._later:
             last.append(Turn("system", parts=self._later))

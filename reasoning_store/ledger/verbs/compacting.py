@@ -136,16 +136,28 @@ class CompactionVerbs(Opened):
         )
 
     def view(
-        self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
+        self,
+        session_key: int,
+        branch: int,
+        at: int | None = None,
+        *,
+        thinking_from: int = 1,
+        by_column: bool = False,
     ) -> ViewRows:
         """Return the messages that no summary stands for, and the summaries, in order.
 
         A summary stands where its range began. Messages inside a range are not read, nor is
         the thinking of messages before ``thinking_from``. Old tool results are cleared.
+        With ``by_column`` long runs of plain messages come as ``PlainRows``.
         """
         return self._read(
             lambda connection: views.view(
-                connection, session_key, branch, at, thinking_from=thinking_from
+                connection,
+                session_key,
+                branch,
+                at,
+                thinking_from=thinking_from,
+                by_column=by_column,
             )
         )
 

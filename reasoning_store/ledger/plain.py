@@ -1,0 +1,215 @@
+"""The SQL that reads plain messages as columns: a text each, perhaps one thought before it.
+
+What is whole, has one text of its own column and nothing beside it needs no value made of
+it to be sent again. Long runs of such messages come back as columns, in two reads, or in
+three where what was thought is wanted; what stands between them is read as ``reading``
+reads everything. Nothing is decided here, and nothing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+
+from reasoning_store.errors import CorruptRow
+from reasoning_store.ledger import interning, reading
+from reasoning_store.ledger.rows import UNREADABLE, parsed
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.summaries import Key, PlainRows
+from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
+from reasoning_store.ledger.values import EXACTNESS, Segment, Shape, StoredRow
+
+_m, _b, _t = messages.c, bodies.c, thinking_blocks.c
+
+FEW = 32
+"""Runs shorter than this are read with what stands around them."""
+
+
+def _word(text: str) -> ColumnElement[str]:
+    # Written out, not bound: it is a part of the text that is compiled once.
+    return literal_column(f"'{text}'", String)
+
+
+_PLAIN_ROLE = case(
+    (
+        and_(_m.status == _word("complete"), _m.role.in_((_word("user"), _word("assistant")))),
+        _m.role,
+    )
+)
+_ONLY_TEXT = case(
+    (
+        # Where more is visible ``columns.body`` writes that first.
+        or_(
+            _b.data.is_(None),
+            func.substr(_b.data, literal_column("1"), literal_column("10")) != _word('{"blocks":'),
+        ),
+        func.nullif(_b.text, _word("")),
+    )
+)
+
+
+def _range(table: Any) -> tuple[Any, ...]:
+    return (
+        table.session_key == bindparam("key"),
+        table.branch == bindparam("branch"),
+        table.position.between(bindparam("first"), bindparam("last")),
+    )
+
+
+_HEADS = Sql(
+    select(
+        _PLAIN_ROLE,
+        _m.origin,
+        _m.visible,
+        _m.thinking,
+        _m.exactness,
+        _m.shape,
+    )
+    .where(*_range(_m))
+    .order_by(_m.position)
+)
+_TEXTS = Sql(select(_ONLY_TEXT).where(*_range(_b)).order_by(_b.position))
+_THOUGHTS = Sql(
+    select(case((_t.data.is_(None), func.nullif(_t.thought, _word("")))), _t.source_field)
+    .where(*_range(_t))
+    .order_by(_t.position, _t.ordinal)
+)
+
+
+def of_segment(
+    connection: Connection, key: int, segment: Segment, closed: int, *, thinking: bool
+) -> Iterator[PlainRows | StoredRow]:
+    """Yield the messages of a range, the long runs of plain ones up to ``closed`` by column."""
+    start = segment.first
+    old = Segment(segment.branch, start, min(segment.last, closed))
+    rows = _columns(connection, key, old) if old.last - start + 1 >= FEW else None
+    if rows is not None:
+        for run in _runs(rows):
+            end = run.position + len(run.texts)
+            found = _with_thoughts(connection, key, segment.branch, run) if thinking else run
+            if found is not None:
+                between = Segment(segment.branch, start, run.position - 1)
+                yield from _each(connection, key, between, thinking=thinking)
+                yield found
+                start = end
+    # What is not whole is refused there, by its position.
+    rest = Segment(segment.branch, start, segment.last)
+    yield from _each(connection, key, rest, thinking=thinking)
+
+
+def _each(
+    connection: Connection, key: int, part: Segment, *, thinking: bool
+) -> Sequence[StoredRow]:
+    if part.first > part.last:
+        return ()
+    return reading.of_segments(connection, key, [part], thinking=thinking)
+
+
+def _columns(connection: Connection, key: int, part: Segment) -> PlainRows | None:
+    """Return a range by column, whatever stands in it; None where something is missing."""
+    params = _params(key, part)
+    heads = _HEADS.rows(connection, params)
+    texts = [text for (text,) in _TEXTS.rows(connection, params)]
+    if not len(heads) == len(texts) == part.last - part.first + 1:
+        return None
+    roles, made, visible, tokens, exactness, marks = zip(*heads, strict=True)
+    makers = interning.all_of(connection, key)
+    if not makers.keys() >= {*made} - {None}:
+        return None
+    # A mark is [[place,tokens,flags,"field"]]; beside one text the place has one digit.
+    kinds = [
+        None if mark is None else (origin, mark[2], mark[mark.find(",", 4) :])
+        for origin, mark in zip(made, marks, strict=True)
+    ]
+    return PlainRows(
+        position=part.first,
+        roles=roles,
+        texts=texts,
+        origins=made,
+        makers=makers,
+        visible=visible,
+        exactness=[EXACTNESS[number] for number in exactness],
+        thinking=tokens,
+        kinds=kinds,
+        shapes={kind: _shape(kind) for kind in {*kinds} if kind is not None},
+        thoughts=None,
+    )
+
+
+def _shape(kind: Key) -> Shape | None:
+    """Return what a kind of thoughts is like; None where its messages have several."""
+    _, place, rest = kind
+    try:
+        ((_, _, flags, field),) = parsed(f"[[{place},0{rest}")
+        return Shape.of(int(place), 0, flags, field)
+    except (CorruptRow, *UNREADABLE):
+        return None
+
+
+def _runs(rows: PlainRows) -> Iterator[PlainRows]:
+    """Yield the long runs of plain messages."""
+    several = {kind for kind, shape in rows.shapes.items() if shape is None}
+    odd: list[int] = []
+    if None in rows.texts or None in rows.roles or several:
+        odd = [
+            number
+            for number, (role, text, kind) in enumerate(
+                zip(rows.roles, rows.texts, rows.kinds, strict=True)
+            )
+            if text is None or role is None or kind in several
+        ]
+    start = 0
+    for end in (*odd, len(rows.texts)):
+        if end - start >= FEW:
+            yield rows if end - start == len(rows.texts) else _part(rows, start, end)
+        start = end + 1
+
+
+def _part(rows: PlainRows, first: int, last: int) -> PlainRows:
+    kinds = rows.kinds[first:last]
+    return PlainRows(
+        position=rows.position + first,
+        roles=rows.roles[first:last],
+        texts=rows.texts[first:last],
+        origins=rows.origins[first:last],
+        makers=rows.makers,
+        visible=rows.visible[first:last],
+        exactness=rows.exactness[first:last],
+        thinking=rows.thinking[first:last],
+        kinds=kinds,
+        shapes={kind: rows.shapes[kind] for kind in {*kinds} if kind is not None},
+        thoughts=None,
+    )
+
+
+def _with_thoughts(
+    connection: Connection, key: int, branch: int, rows: PlainRows
+) -> PlainRows | None:
+    """Return a run with what was thought; None where that is more than words."""
+    part = Segment(branch, rows.position, rows.position + len(rows.texts) - 1)
+    found = _THOUGHTS.rows(connection, _params(key, part))
+    if len(found) != len(rows.kinds) - rows.kinds.count(None):
+        return None
+    if None in [thought for thought, _ in found]:
+        return None
+    following = iter(found)
+    thoughts = [None if kind is None else next(following) for kind in rows.kinds]
+    return replace(rows, thoughts=thoughts)
+
+
+def _params(key: int, part: Segment) -> dict[str, Any]:
+    return {"key": key, "branch": part.branch, "first": part.first, "last": part.last}

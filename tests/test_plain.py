@@ -1,0 +1,221 @@
+"""Long runs of plain messages are sent by column, and the request is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import reasoning_store as rs
+from reasoning_store.egress.stretch import Stretch
+from reasoning_store.ledger import plain
+from tests.egress.targets import TARGETS, Target
+from tests.test_sending import POLICIES, STEPS, step
+
+HOST: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
+KEPT = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}
+STRIPPED = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "all"}
+ROLLING = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "allButLast"}
+BY_VALUE = 1 << 62
+
+
+@contextmanager
+def runs_of(few: int) -> Iterator[None]:
+    """Read runs of so many plain messages by column."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(plain, "FEW", few)
+        yield
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[rs.Session]:
+    with rs.Store(url) as store:
+        yield store.session("chat", create=True)
+
+
+@pytest.fixture
+def lengths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How long the runs were that were sent by column."""
+    seen: list[int] = []
+    original = plain._runs
+
+    def runs(rows: Any) -> Iterator[Any]:
+        for run in original(rows):
+            seen.append(len(run.texts))
+            yield run
+
+    monkeypatch.setattr(plain, "_runs", runs)
+    return seen
+
+
+def talk(session: rs.Session, turns: int, source: str | None = "reasoning_content") -> None:
+    origin = rs.Origin(api="openai.chat", **HOST)
+    for number in range(turns):
+        thought = rs.ThinkingBlock(thought=f"Thought {number}.", source_field=source)
+        reply = rs.assistant(thought, f"Answer {number}.", origin=origin, finish_reason="stop")
+        session.append([rs.user(f"Question {number}?"), reply])
+
+
+def loop(session: rs.Session, name: str) -> None:
+    call = rs.ToolCallBlock(id=name, name="look", arguments="{}")
+    answer = rs.ToolResponseBlock(call_id=name, tool_name="look", result="4 C")
+    session.append(
+        [
+            rs.user("Look."),
+            rs.assistant(rs.ThinkingBlock(thought="A tool."), call),
+            rs.tool(answer),
+            rs.assistant("It is 4 C."),
+        ]
+    )
+
+
+def parts(request: rs.Request) -> tuple[Any, ...]:
+    return (
+        request.body,
+        request.tokens,
+        request.verdicts,
+        request.warnings,
+        request.cache_break,
+        list(map(list, request.body["messages"])) if "messages" in request.body else None,
+    )
+
+
+def read_anew(session: rs.Session, few: int, **asked: Any) -> rs.Request:
+    session._workings.views.forget_all()
+    with runs_of(few):
+        return session.build_request(**asked)
+
+
+# --- always the same request
+
+PLAIN = [*STEPS, "user", "reply", "user", "reply", "user", "reply"]
+
+
+@hypothesis_settings(max_examples=150)
+@given(
+    told=st.lists(
+        st.tuples(st.sampled_from(PLAIN), st.integers(0, 30), st.sampled_from(TARGETS)),
+        max_size=16,
+    ),
+    more=st.sampled_from(PLAIN),
+    policy=st.sampled_from(POLICIES),
+    asked=st.sampled_from(TARGETS),
+)
+def test_a_request_by_column_is_the_request_by_value(
+    told: Sequence[tuple[str, int, Target]], more: str, policy: dict[str, Any], asked: Target
+) -> None:
+    """Over every history, policy and target; so is the one that goes on from it."""
+    with rs.Store("sqlite://") as store:
+        session = store.session("chat", create=True)
+        for number, (kind, at, target) in enumerate(told):
+            session = step(session, kind, at, target, f"s{number}")
+        given = {"settings": policy, **asked.to}
+
+        by_value = read_anew(session, BY_VALUE, **given)
+        by_column = read_anew(session, 1, **given)
+        assert parts(by_column) == parts(by_value)
+
+        session = step(session, more, 3, asked, "more")
+        with runs_of(1):
+            following = session.build_request(**given)
+        assert parts(following) == parts(read_anew(session, BY_VALUE, **given))
+
+
+SAID = {
+    "nothing": rs.assistant(""),
+    "spaces": rs.assistant("  "),
+    "a NUL": rs.assistant("a\0b"),
+    "half a character": rs.assistant("\ud83d"),
+    "two texts": rs.assistant("one", "two"),
+    "two thoughts": rs.assistant(rs.ThinkingBlock(thought="a"), rs.ThinkingBlock(thought="b"), "c"),
+    "a thought behind": rs.assistant("c", rs.ThinkingBlock(thought="a")),
+    "a field of brackets": rs.assistant(rs.ThinkingBlock(thought="a", source_field="],["), "c"),
+    "an empty thought": rs.assistant(rs.ThinkingBlock(thought=""), "c"),
+    "a seal": rs.assistant(rs.ThinkingBlock(thought="a", signature="c2ln"), "c"),
+    "a hidden thought": rs.assistant(rs.ThinkingBlock(thought="a", is_hidden=True), "c"),
+    "half a thought": rs.assistant(rs.ThinkingBlock(thought="a", interrupted=True), "c"),
+    "a thought of odd letters": rs.assistant(rs.ThinkingBlock(thought="\ud83d\0"), "c"),
+    "metadata": rs.assistant(rs.TextBlock(text="c", provider_metadata={"a": 1})),
+    "an interrupted reply": rs.assistant("c", status="interrupted"),
+    "a system message": rs.system("c"),
+    "a text of a tool": rs.Message(role="tool", blocks=(rs.TextBlock(text="c"),)),
+}
+
+
+@pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
+@pytest.mark.parametrize("said", SAID.values(), ids=SAID)
+def test_what_is_not_plain_is_sent_as_ever(
+    session: rs.Session, said: rs.Message, settings: dict[str, Any]
+) -> None:
+    """It stands among plain messages, and both go as they would by value."""
+    talk(session, 2)
+    session.append([rs.user("And?"), said])
+    talk(session, 2)
+
+    asked = {"settings": settings, **HOST}
+    assert parts(read_anew(session, 1, **asked)) == parts(read_anew(session, BY_VALUE, **asked))
+
+
+# --- and it is by column
+
+
+@pytest.mark.parametrize("settings", [KEPT, STRIPPED], ids=["kept", "stripped"])
+def test_no_value_is_made_of_a_plain_message(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    """Of the open turn alone, however long the conversation."""
+    talk(session, 40)
+    session.append(rs.user("And now?"))
+    made: list[int] = []
+    monkeypatch.setattr(Stretch, "_value", lambda _, at: made.append(at))
+
+    request = read_anew(session, plain.FEW, settings=settings, **HOST)
+
+    assert made == []
+    assert len(request.body["messages"]) == 81
+    assert len(request.verdicts) == 40
+    assert ("Thought 7." in str(request.body)) == (settings is KEPT)
+
+
+def test_a_short_run_is_read_by_value(session: rs.Session, lengths: list[int]) -> None:
+    """Columns pay for themselves in long ones alone."""
+    talk(session, plain.FEW // 2)
+    session.append([rs.user("And now?")])
+    loop(session, "one")
+    talk(session, 3)
+    session.build_request(settings=KEPT, **HOST)
+
+    assert lengths == [plain.FEW + 2], "the questions before the tools, and no more"
+
+
+def test_what_was_thought_with_a_seal_is_read_whole_where_it_goes_back(
+    session: rs.Session,
+) -> None:
+    """The words alone are not all of it."""
+    sealed = rs.ThinkingBlock(thought="Hm.", source_field="reasoning", signature="c2ln")
+    origin = rs.Origin(provider="openrouter", api="openai.chat", model="anthropic/claude-opus-5")
+    for _ in range(3):
+        session.append([rs.user("Well?"), rs.assistant(sealed, "So.", origin=origin)])
+    session.append(rs.user("And now?"))
+    host = {"provider": "openrouter", "model": "anthropic/claude-opus-5", "api": "openai.chat"}
+
+    asked = {"settings": KEPT, **host}
+    request = read_anew(session, 1, **asked)
+
+    assert str(request.body).count("c2ln") == 3
+    assert parts(request) == parts(read_anew(session, BY_VALUE, **asked))
+
+
+def test_what_is_missing_is_refused_by_its_position(session: rs.Session, url: str) -> None:
+    """A row that is gone is no shorter conversation."""
+    talk(session, 30)
+    session._workings.ledger._write(
+        lambda connection: connection.exec_driver_sql("DELETE FROM bodies WHERE position = 7")
+    )
+    with pytest.raises(rs.errors.CorruptRow, match="message 7"):
+        session.build_request(settings=STRIPPED, **HOST)
