@@ -69,7 +69,9 @@ class Sending:
         now = self._workings.ledger.outlook(self._row.owner, self._row.id, self._branch)
         row, last = now.session, now.sent
         policy = layers.policy(self._workings, row, settings)
-        to = self._target(provider, model, api, base_url, last)
+        names = (provider, model, api, base_url)
+        asked = last.sent if last is not None else {}
+        to = _target_of(asked) if names == _UNNAMED else self._target(*names)
         counter = self._workings.counter(self._row.encoding)
         digest = _request.digest(system, tools)
         first = _first_kept(policy.settings, to, lambda: now.usage)
@@ -114,7 +116,7 @@ class Sending:
         With ``at`` it is that of the request that would have followed that position.
         """
         names = (provider, model, api, base_url)
-        unnamed = all(name is None for name in names)
+        unnamed = names == _UNNAMED
         now = self._workings.ledger.outlook(
             self._row.owner, self._row.id, self._branch, at, sent=unnamed
         )
@@ -174,12 +176,11 @@ class Sending:
         model: str | None,
         api: str | None,
         base_url: str | None,
-        last: SentRow | None = None,
     ) -> Target:
-        if provider is None and model is None and api is None and base_url is None:
-            found = last or self._last_sent()
-            return _target_of(found.sent if found is not None else {})
         names = (provider, model, api, base_url)
+        if names == _UNNAMED:
+            last = self._last_sent()
+            return _target_of(last.sent if last is not None else {})
         if all(name is None or isinstance(name, str) for name in names):
             return _known_target(*names)
         return target(*names)
@@ -273,6 +274,7 @@ def _first_kept(settings: ReasoningSettings, to: Target, carried: Callable[[], U
 
 
 _NOWHERE = 1 << 62
+_UNNAMED = (None, None, None, None)
 
 
 def _upto(items: Rope[Viewed], position: int) -> int:

@@ -67,7 +67,8 @@ class Concerns:
 
     def fork(self) -> Concerns:
         """Return the same, to go on with apart from this one."""
-        other = copy(self)
+        other = object.__new__(Concerns)
+        vars(other).update(vars(self))
         other._by_code = dict(self._by_code)
         other._prefix = copy(self._prefix)
         return other

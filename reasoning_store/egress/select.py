@@ -17,7 +17,6 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -132,7 +131,8 @@ class Selecting:
 
     def fork(self) -> Selecting:
         """Return the same, to go on with apart from this one."""
-        other = copy(self)
+        other = object.__new__(Selecting)
+        vars(other).update(vars(self))
         other._concerns = self._concerns.fork()
         other.verdicts = self.verdicts.fork()
         return other

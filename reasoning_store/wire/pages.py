@@ -11,7 +11,7 @@ It knows the frame that all protocols share. What a message looks like is its su
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from operator import call
 from typing import Any, Protocol, Self, TypeAlias
@@ -25,6 +25,20 @@ from reasoning_store.wire.copying import Copier, Shapes
 Part: TypeAlias = dict[str, Any]
 _ALL = 1 << 62
 _FLAT: Copier = dict.copy
+
+
+class _Flat(list[Part]):
+    """Messages with nothing but texts in them: copied the quickest way there is."""
+
+
+_FORKS: Mapping[type, Callable[[Any], Any]] = {
+    Rope: Rope.fork,
+    OpenTurn: copy,
+    list: list.copy,
+    dict: dict.copy,
+    set: set.copy,
+}
+"""How each kind of what a page knows is taken over; what is not named here never changes."""
 
 
 class Page(ABC):
@@ -65,7 +79,7 @@ class Page(ABC):
     def put_flat(self, messages: list[Part]) -> None:
         """Write messages for good that have nothing but texts in them."""
         self._look()
-        self.rendered.join(messages)
+        self.rendered.join(_Flat(messages))
         self._copiers.join([_FLAT] * len(messages))
 
     @abstractmethod
@@ -83,12 +97,10 @@ class Page(ABC):
     def fork(self) -> Self:
         """Return the same, to go on with apart from this one."""
         self._look()
-        other = copy(self)
+        other = object.__new__(type(self))
         for name, value in vars(self).items():
-            if isinstance(value, Rope):
-                setattr(other, name, value.fork())
-            elif isinstance(value, list | dict | set | OpenTurn):
-                setattr(other, name, copy(value))
+            forked = _FORKS.get(type(value))
+            setattr(other, name, value if forked is None else forked(value))
         return other
 
     def messages(self, *, copies: bool, since: int = 0) -> list[Part]:
@@ -97,7 +109,14 @@ class Page(ABC):
         if not copies:
             return list(written)
         self._look()
-        return list(map(call, self._copiers.part(since, _ALL), written))
+        out: list[Part] = []
+        for chunk in written.chunks:
+            if type(chunk) is _Flat:
+                out += map(dict.copy, chunk)
+            else:
+                start = since + len(out)
+                out += map(call, self._copiers.part(start, start + len(chunk)), chunk)
+        return out
 
     def __len__(self) -> int:
         written = len(self.rendered)
