@@ -306,7 +306,7 @@ class AsyncSession:
         return await self._hops.read(self._sync.compactions)
 
     async def undo(self, id: int) -> Compaction:
-        """Take a summary back: its messages go out again."""
+        """Take a summary or a clearing back: what it stands for goes out again."""
         return await self._hops.write(self._sync.undo, id)
 
     async def budget(self, *, limit: int | None = None, warn_at: float = _budget.WARN_AT) -> Budget:

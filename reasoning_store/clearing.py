@@ -30,6 +30,14 @@ def has_results(message: Message) -> bool:
     return any(_clears(block) for block in message.blocks)
 
 
+def is_cleared(message: Message) -> bool:
+    """Whether a message is one whose results were cleared."""
+    return any(
+        isinstance(block, ToolResponseBlock) and block.result == PLACEHOLDER
+        for block in message.blocks
+    )
+
+
 def cleared(message: Message) -> Message:
     """Return a message as it goes out once its results are cleared."""
     return replace(message, blocks=tuple([_cleared(block) for block in message.blocks]))

@@ -1,8 +1,9 @@
 """The promised face of a session that gets shorter: a decision, its summary, and back.
 
-A plan is decided over what would be sent and changes nothing; applied, it sets a setting or
-lets a summary stand for a range, and both can be taken back. No message is touched. The
-reasoning budget stands here too: what was thought, held against a limit.
+A plan is decided over what would be sent and changes nothing; applied, it sets a setting,
+clears old tool results or lets a summary stand for a range, and each can be taken back. No
+message is touched. The reasoning budget stands here too: what was thought, held against a
+limit.
 
 Glue: what to do is decided in ``egress``, what is stored is the ledger's.
 """
@@ -19,11 +20,12 @@ from reasoning_store.egress import budget as _budget
 from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
-from reasoning_store.egress.cuts import Course, InForce, Range, closed_tokens
+from reasoning_store.egress.cuts import Course, InForce, closed_tokens
 from reasoning_store.egress.given import fixed
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger.summaries import Basis, UsageRows
+from reasoning_store.ledger.summaries import Basis, UsageRows, Wanted
+from reasoning_store.ledger.summaries import InForce as InForceRows
 from reasoning_store.ledger.values import State
 from reasoning_store.sending import Sending, makers
 from reasoning_store.settings import Policy, ReasoningSettings, Strip
@@ -40,6 +42,8 @@ class Plan(CompressionPlan):
     branch: int
     basis: Basis | None
     """What the range to summarize was when this was planned."""
+    clearing: Basis | None
+    """What the messages up to the last one whose results are to be cleared were then."""
 
 
 class Shortening(Sending):
@@ -89,12 +93,14 @@ class Shortening(Sending):
             )
 
             def upto(position: int) -> int:
-                return closed_tokens(
+                counted = closed_tokens(
                     states[position], position, carried.last_thinking, made_by, chosen, to
                 )
+                return counted - states[min(position, results.cleared)].clearable
 
             return Counting(chosen.strip_from_context, counted.effective, upto), counted
 
+        results = _Results(states, carried.in_force)
         made_by = makers(carried)
         policy = self._policy(settings)
         first, now = counting(policy.settings)
@@ -106,24 +112,31 @@ class Shortening(Sending):
                 in_force=[
                     InForce(one.first, one.last, one.tokens) for one in carried.in_force.ranges
                 ],
+                results_upto=results.upto,
+                cleared=results.cleared,
                 splits=lambda position: ledger.splits(key, self._branch, position),
             ),
             limits,
             since=self._since(carried),
             exactness=now.exactness,
         )
-        basis = None
+        basis = clearing = None
         if plan.to_summarize is not None:
             basis = ledger.basis(key, self._branch, plan.to_summarize.first, plan.to_summarize.last)
+        if plan.to_clear is not None:
+            clearing = ledger.clearing_basis(key, self._branch, plan.to_clear.last)
         decided = {field.name: getattr(plan, field.name) for field in fields(plan)}
-        return Plan(**decided, branch=self._branch, basis=basis)
+        return Plan(**decided, branch=self._branch, basis=basis, clearing=clearing)
 
     def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
-        """Do what a plan says: strip by a setting of this session, let a summary stand in.
+        """Do what a plan says: strip by a setting, clear tool results, let a summary stand in.
 
         ``summary`` is the text that the application made of ``plan.to_summarize``. Nothing
         is deleted: ``undo`` and ``settings.unset`` take it back. Where the range was erased
         in or compacted since the plan was made, it is a ``Conflict`` and nothing is done.
+
+        Returns the summary, or the clearing where there is no summary; ``compactions`` has
+        both.
         """
         if not isinstance(plan, Plan):
             raise UsageError(
@@ -143,40 +156,57 @@ class Shortening(Sending):
                 if summary is None
                 else "this plan summarizes nothing, and takes no summary"
             )
-        made = None
-        if plan.to_summarize is not None and summary is not None:
-            made = self._summarize(plan, plan.to_summarize, summary)
+        wanted = self._wanted(plan, summary)
+        made = self._workings.ledger.shorten(self._row.key, self._branch, wanted) if wanted else []
         for step in plan.steps:
             if step.kind == "strip":
                 change = {"reasoning.stripFromContext": step.what}
                 self._workings.ledger.change_settings(self._row.key, change)
-        return made
+        return compaction(made[0]) if made else None
 
-    def _summarize(self, plan: Plan, at: Range, summary: str | Message) -> Compaction:
-        message = user(summary) if isinstance(summary, str) else summary
-        if not isinstance(message, Message):
-            raise UsageError(f"a summary is a text or a message, not {type(summary).__name__}")
-        tokens = self._workings.counts(message, self._row.encoding).visible
-        # What the next plan asks for: how far the request has grown since.
-        after = plan.after - plan.summary_tokens + tokens
-        row = self._workings.ledger.compact(
-            self._row.key,
-            self._branch,
-            at.first,
-            at.last,
-            self._workings.entry(message, self._row.encoding),
-            expected=plan.basis,
-            effective=after,
-        )
-        return compaction(row)
+    def _wanted(self, plan: Plan, summary: str | Message | None) -> list[Wanted]:
+        """Return the compactions that a plan is made of, a summary first."""
+        wanted: list[Wanted] = []
+        after, at = plan.after, plan.to_summarize
+        if at is not None and summary is not None:
+            message = user(summary) if isinstance(summary, str) else summary
+            if not isinstance(message, Message):
+                raise UsageError(f"a summary is a text or a message, not {type(summary).__name__}")
+            entry = self._workings.entry(message, self._row.encoding)
+            # What the next plan asks for: how far the request has grown since.
+            after += entry.counts.visible - plan.summary_tokens
+            wanted.append(
+                Wanted(
+                    first=at.first,
+                    last=at.last,
+                    summary=entry,
+                    expected=plan.basis,
+                    effective=after,
+                )
+            )
+        if plan.clearing is not None:
+            basis = plan.clearing
+            wanted.append(
+                Wanted(
+                    first=basis.first,
+                    last=basis.last,
+                    summary=None,
+                    expected=basis,
+                    effective=after,
+                )
+            )
+        return wanted
 
     def compactions(self) -> list[Compaction]:
-        """Return the summaries in force on this branch, in order."""
+        """Return the summaries in force on this branch, in order, then a clearing."""
         rows = self._workings.ledger.compactions(self._row.key, self._branch)
         return [compaction(row) for row in rows]
 
     def undo(self, id: int) -> Compaction:
-        """Take a summary back: its messages go out again, and what it superseded holds again."""
+        """Take a summary or a clearing back: what it stands for goes out again.
+
+        What it superseded holds again.
+        """
         return compaction(self._workings.ledger.undo(self._row.key, self._branch, id))
 
     def budget(self, *, limit: int | None = None, warn_at: float = _budget.WARN_AT) -> Budget:
@@ -200,7 +230,7 @@ class Shortening(Sending):
         return assess(remembered=[*row.crossed, *lost]) if lost else found
 
     def _since(self, carried: UsageRows) -> int | None:
-        """Return what the request counted when a summary was last put into it."""
+        """Return what the request counted when a compaction was last put into it."""
         if not carried.in_force.numbers:
             return None
         rows = self._workings.ledger.compactions(self._row.key, self._branch)
@@ -219,6 +249,27 @@ class _States:
         if position not in self._known:
             self._known |= self._read(*self._of, [position])
         return self._known[position]
+
+
+class _Results:
+    """What clearing tool results frees in a view, from the states along its lineage."""
+
+    def __init__(self, states: _States, in_force: InForceRows) -> None:
+        self._states = states
+        self._ranges = in_force.ranges
+        self.cleared = 0 if in_force.cleared is None else in_force.cleared.last
+
+    def upto(self, position: int) -> int:
+        """Return what is freed up to a position beyond what is cleared, outside of summaries."""
+        freed = self._left(position)
+        for one in self._ranges:
+            if one.first <= position:
+                freed -= self._left(min(one.last, position)) - self._left(one.first - 1)
+        return freed
+
+    def _left(self, position: int) -> int:
+        done = self._states[min(position, self.cleared)]
+        return self._states[position].clearable - done.clearable
 
 
 def _stricter(policy: Policy) -> Iterator[ReasoningSettings]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -74,9 +76,28 @@ def answered(session: rs.Session, text: str = "Yes.", **asked: Any) -> rs.Reques
 # One number, three ways
 
 STEPS = [
-    *("user", "reply", "loop", "open call", "interrupted", "thought only"),
-    *("fork", "edit", "pop", "compact", "undo", "erase", "erase thoughts"),
+    *("user", "reply", "loop", "long loop", "open call", "interrupted", "thought only"),
+    *("fork", "edit", "pop", "compact", "clear", "undo", "erase", "erase thoughts"),
 ]
+LONG = "found " * 12
+
+
+def cleared_upto(session: rs.Session) -> int:
+    """The position up to which tool results are cleared."""
+    return max((c.last for c in session.compactions() if c.kind == "clearing"), default=0)
+
+
+def results_that_go_out(session: rs.Session) -> set[str]:
+    """Which of the long results stand in a view, by what is unique in each."""
+    gone = [c for c in session.compactions() if c.kind == "summary"]
+    return {
+        block.result.split()[0]
+        for item in session.history()
+        for block in item.message.blocks
+        if isinstance(block, rs.ToolResponseBlock) and str(block.result).startswith("canary-")
+        if item.position > cleared_upto(session)
+        if not any(one.first <= item.position <= one.last for one in gone)
+    }
 
 
 def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> rs.Session:
@@ -88,13 +109,14 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
             session.append(rs.user(f"And {name}?"))
         case "reply":
             session.append(target.reply(name, text="So be it.", thought="Hm. Well."))
-        case "loop" | "open call":
+        case "loop" | "long loop" | "open call":
             message = target.reply(name, text="Let me see.", thought="A tool?", calls=1)
             session.append(message)
-            if kind == "loop":
+            result = {"loop": "It.", "long loop": f"canary-{name} {LONG}"}.get(kind)
+            if result is not None:
                 session.append(
                     [
-                        rs.tool(rs.ToolResponseBlock(call_id=c.id, tool_name=c.name, result="It."))
+                        rs.tool(rs.ToolResponseBlock(call_id=c.id, tool_name=c.name, result=result))
                         for c in message.tool_calls
                     ]
                 )
@@ -113,6 +135,12 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
             plan = session.compression(limit=12, threshold=0.5, **target.to)
             if plan.steps:
                 session.compact(plan, summary="They talked." if plan.to_summarize else None)
+        case "clear":
+            ledger, here = session._workings.ledger, (session._row.key, session.branch_id)
+            closed = (ledger.head(*here).turn_start or 1) - 1
+            done = cleared_upto(session)
+            if done < closed:
+                ledger.clear(*here, done + 1 + at % (closed - done))
         case "undo" if session.compactions():
             session.undo(session.compactions()[-1].id)
         case "erase" if head:
@@ -154,6 +182,8 @@ def test_usage_is_the_count_of_the_request_whatever_happened(
         withheld = sum(verdict.tokens for verdict in request.verdicts if not verdict.kept)
         assert request.tokens.raw - request.tokens.effective == withheld
         assert store.verify().problems == ()
+        said = set(re.findall(r"canary-n\d+", json.dumps(request.body)))
+        assert said <= results_that_go_out(session)
         if not session.compactions():
             of_messages = rs.build_request(
                 [item.message for item in session.history()],

@@ -31,8 +31,8 @@ def compact() -> None:
 
 @compact.command(
     "run",
-    answers="action reasons steps toSummarize effective after limit reserve usable triggerAt "
-    "exactness",
+    answers="action reasons steps toSummarize toClear effective after limit reserve usable "
+    "triggerAt exactness",
 )
 @on_a_branch
 @click.option(
@@ -157,7 +157,8 @@ def _say_plan(call: Call, plan: Plan, session: str) -> None:
                 }
                 for step in plan.steps
             ],
-            "toSummarize": None if at is None else {"first": at.first, "last": at.last},
+            "toSummarize": _range(plan.to_summarize),
+            "toClear": _range(plan.to_clear),
             "effective": plan.effective,
             "after": plan.after,
             "limit": plan.limit,
@@ -175,6 +176,10 @@ def _say_plan(call: Call, plan: Plan, session: str) -> None:
     note(f"to do it: reasoning-store compact {session} --limit {plan.limit} --apply{more}")
 
 
+def _range(at: Any) -> dict[str, int] | None:
+    return None if at is None else {"first": at.first, "last": at.last}
+
+
 def _what(what: Any) -> str:
     return what if isinstance(what, str) else f"{what.first}-{what.last}"
 
@@ -185,8 +190,10 @@ def _say_done(call: Call, plan: Plan, made: Compaction | None, effective: int) -
     def people(page: Page) -> None:
         for value in strip:
             page.line(f"set reasoning.stripFromContext = {value}")
-        if made is not None:
+        if made is not None and made.kind == "summary":
             page.line(f"summary {made.id} stands for the messages {made.first}-{made.last}")
+        if plan.to_clear is not None:
+            page.line(f"the tool results up to {plan.to_clear.last} are cleared")
         page.line(f"{plan.effective} -> {effective} tokens")
 
     answer(
@@ -195,6 +202,7 @@ def _say_done(call: Call, plan: Plan, made: Compaction | None, effective: int) -
             "action": plan.action,
             "stripFromContext": strip[0] if strip else None,
             "compaction": None if made is None else _data(made),
+            "cleared": _range(plan.to_clear),
             "before": plan.effective,
             "effective": effective,
         },
@@ -202,11 +210,11 @@ def _say_done(call: Call, plan: Plan, made: Compaction | None, effective: int) -
     )
 
 
-@compact.command("list", answers="* id branch first last tokens supersedes createdAt summary")
+@compact.command("list", answers="* id kind branch first last tokens supersedes createdAt summary")
 @on_a_branch
 @click.pass_obj
 def list_(call: Call, where: Where) -> None:
-    """List the summaries in force."""
+    """List what is in force: summaries, and how far tool results are cleared."""
     with where.open(call) as session:
         found = session.compactions()
     answer(
@@ -232,19 +240,25 @@ def list_(call: Call, where: Where) -> None:
     )
 
 
-@compact.command("undo", answers="id branch first last tokens supersedes createdAt summary")
+@compact.command("undo", answers="id kind branch first last tokens supersedes createdAt summary")
 @on_a_branch
 @click.argument("number", type=click.IntRange(1))
 @click.pass_obj
 def undo(call: Call, where: Where, number: int) -> None:
-    """Take a summary back: the messages that it stands for go out again."""
+    """Take a summary or a clearing back: what it stands for goes out again."""
     with where.open(call) as session:
         taken = session.undo(number)
     answer(
         call,
         _data(taken),
-        lambda page: page.line(f"the messages {taken.first}-{taken.last} go out again"),
+        lambda page: page.line(_back(taken)),
     )
+
+
+def _back(one: Compaction) -> str:
+    if one.kind == "clearing":
+        return f"the tool results up to {one.last} go out again"
+    return f"the messages {one.first}-{one.last} go out again"
 
 
 def _data(one: Compaction) -> dict[str, Any]:

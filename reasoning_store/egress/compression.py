@@ -5,7 +5,7 @@ request, under the settings as they are and under each stricter one. The steps g
 cheapest up, and each can be taken back, for nothing is deleted by any of them:
 
     strip       keep less old reasoning: a setting
-    clear       say less of old tool results, at egress
+    clear       put a placeholder in the place of old tool results, at egress
     summarize   put a summary in the place of a closed range
 
 A range is closed where whole turns end: it never reaches into the open turn, and never
@@ -65,7 +65,7 @@ class Counting:
     effective: int
     upto: Callable[[int], int]
     """Of that, what the messages up to and with the end of a closed turn would count with no
-    summary in force. It never falls with the position."""
+    summary in force, cleared results as they are. It never falls with the position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,8 @@ class CompressionPlan:
     steps: tuple[Step, ...]
     """All that the plan is made of, the cheapest first; the last one names the action."""
     to_summarize: Range | None
+    to_clear: Range | None
+    """The messages whose tool results are to be cleared."""
     after: int
     """What the request will count; of a refusal, the least it could be made to count."""
     effective: int
@@ -199,7 +201,8 @@ def decide(
             action=action,
             reasons=reasons,
             steps=way.steps,
-            to_summarize=way.to_summarize,
+            to_summarize=way.range_of("summarize"),
+            to_clear=way.range_of("clear"),
             after=way.after,
             effective=effective,
             limit=limits.limit,
@@ -233,10 +236,10 @@ class _Way:
     after: int
     steps: tuple[Step, ...] = ()
 
-    @property
-    def to_summarize(self) -> Range | None:
+    def range_of(self, kind: StepKind) -> Range | None:
+        """Return the messages that the step of this kind is about, if there is one."""
         for step in self.steps:
-            if step.kind == "summarize" and isinstance(step.what, Range):
+            if step.kind == kind and isinstance(step.what, Range):
                 return step.what
         return None
 
@@ -261,8 +264,8 @@ def _shortened(
     what, freed = summary
     rest = None
     if effective - freed > limits.enough:
-        # What lies in the range is gone with it; results behind it can still be cleared.
-        rest = _cleared(course, turns, effective - freed, limits, behind=what.last)
+        # What lies in the range is gone with it; other results can still be cleared.
+        rest = _cleared(course, turns, effective - freed, limits, but=what)
     summarized = _with(
         _with(_Way(effective, steps), rest, least),
         Step(kind="summarize", what=what, tokens=freed),
@@ -295,19 +298,26 @@ def _stripped(
 
 
 def _cleared(
-    course: Course, turns: Turns, effective: int, limits: Limits, *, behind: int = 0
+    course: Course, turns: Turns, effective: int, limits: Limits, *, but: Range | None = None
 ) -> Step | None:
-    """Return the clearing of the oldest tool results behind a position, as far as is needed."""
+    """Return the clearing of the oldest tool results before the open turn, as far as is needed.
+
+    ``but`` is a range that is summarized: what lies in it is gone already.
+    """
     results = course.results_upto
-    last = turns.last_cut if course.clear_upto is None else course.clear_upto
-    if results is None or last <= behind:
+    positions = range(course.cleared + 1, turns.open)
+    if results is None or not positions:
         return None
-    gone = results(behind) if behind else 0
-    positions = range(behind + 1, last + 1)
-    needed = effective - limits.target_at + gone
-    found = bisect_left(positions, needed, key=results)
+
+    def freed(position: int) -> int:
+        inside = 0
+        if but is not None and but.first <= position:
+            inside = results(min(position, but.last)) - results(but.first - 1)
+        return results(position) - inside
+
+    found = bisect_left(positions, effective - limits.target_at, key=freed)
     upto = positions[min(found, len(positions) - 1)]
-    return Step(kind="clear", what=Range(behind + 1, upto), tokens=results(upto) - gone)
+    return Step(kind="clear", what=Range(positions[0], upto), tokens=freed(upto))
 
 
 def _summarized(

@@ -54,9 +54,10 @@ class Course:
     """Where the turn of a position starts; None before the first real user message."""
     in_force: Sequence[InForce] = ()
     results_upto: Callable[[int], int] | None = None
-    """What clearing the tool results up to and with a position frees; None: not to be cleared."""
-    clear_upto: int | None = None
-    """The last position whose results are old enough; None: that of the last closed turn."""
+    """What clearing the tool results up to and with a position frees, outside of any range in
+    force; it never falls with the position. None: they are not to be cleared."""
+    cleared: int = 0
+    """The position up to which they are cleared."""
     splits: Callable[[int], bool] = lambda position: False
     """Whether a call at or before a position is answered behind it, in a later turn."""
 

@@ -120,11 +120,11 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
     )
 
 
-def check_clearable(message: Message, counts: Counts) -> None:
-    """Refuse a count of what clearing frees that the message's results cannot free."""
-    clearable = counts.clearable
-    if clearable and not (0 < clearable <= counts.visible and clearing.has_results(message)):
-        raise UsageError("counts: clearing the results would not free that many tokens")
+def may_free(message: Message, counts: Counts) -> bool:
+    """Whether clearing the message's results can free as many tokens as the counts say."""
+    if not counts.clearable:
+        return True
+    return 0 < counts.clearable <= counts.visible and clearing.has_results(message)
 
 
 def thought(role: str, reported: int | None, counted: Sequence[int]) -> Thought:

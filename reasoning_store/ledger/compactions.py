@@ -6,8 +6,8 @@ one before the open turn, which give way to a placeholder.
 
 Rows are added; nothing of them is deleted and no message is touched. A wider range marks
 those of its kind inside as superseded by it, and undoing it takes the mark away again. So
-the summaries that nothing supersedes are disjoint, of clearings there is one, and what is
-in force at a position follows from the rows alone (``in_force``).
+the summaries that nothing supersedes are disjoint, of clearings the one that reaches
+farthest holds, and what is in force at a position follows from the rows alone.
 
 A branch that was forked has its own copies; undoing one touches no other branch.
 """
@@ -144,22 +144,31 @@ def standing(connection: Connection, key: int, branch: int, turn_start: int | No
     Those that end before it, less those that one of them supersedes: so at an earlier
     position a narrower one holds where the wider did not apply yet.
     """
-    params = {"key": key, "of": branch, "before": 0 if turn_start is None else turn_start}
-    found = _RANGES.rows(connection, params)
+    before = 0 if turn_start is None else turn_start
+    ranges, clearings = _there(connection, key, branch, before)
+    # They all begin at 1, so the one that reaches farthest says it all.
+    return InForce(tuple(ranges), max(clearings, key=lambda one: one.last, default=None))
+
+
+def _there(
+    connection: Connection, key: int, branch: int, before: int
+) -> tuple[list[SummaryRange], list[Cleared]]:
+    """Return what ends before a position, and in nothing that supersedes it and does so too."""
+    found = _RANGES.rows(connection, {"key": key, "of": branch, "before": before})
     present = {number for number, *_ in found}
     ranges: list[SummaryRange] = []
-    cleared = None
+    clearings: list[Cleared] = []
     try:
         for number, by, first, last, tokens, exactness, clears in found:
             if by in present:
                 continue
             if clears:
-                cleared = Cleared(number, last)
+                clearings.append(Cleared(number, last))
             else:
                 ranges.append(SummaryRange(number, first, last, tokens, EXACTNESS[exactness]))
     except UNREADABLE:
         raise CorruptRow("a compaction cannot be read back") from None
-    return InForce(tuple(ranges), cleared)
+    return ranges, clearings
 
 
 def in_force(
@@ -208,7 +217,7 @@ def basis(connection: Connection, key: int, found: BranchRow, first: int, last: 
             hint="a turn is a real user message and all that follows it up to the next one",
         )
     inside = []
-    for other in standing(connection, key, found.number, _EVERYWHERE).ranges:
+    for other in _there(connection, key, found.number, _EVERYWHERE)[0]:
         if first <= other.first and other.last <= last:
             inside.append(other.number)
         elif other.first <= last and first <= other.last:
@@ -230,7 +239,7 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
             "what tools answered in the open turn is not cleared",
             hint="clear up to a position before it",
         )
-    cleared = standing(connection, key, found.number, _EVERYWHERE).cleared
+    cleared = standing(connection, key, found.number, head.turn_start).cleared
     if cleared is not None and last <= cleared.last:
         raise Conflict(
             f"the tool results up to {cleared.last} are cleared already",
@@ -239,7 +248,9 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
     sums = carried.between(
         carried.NOTHING, branches.states(connection, key, found, [last])[last][0]
     )
-    return Basis(1, last, sums, () if cleared is None else (cleared.number,))
+    # On a fork, one that reaches farther may not be in force before its own turn has begun.
+    clearings = _there(connection, key, found.number, _EVERYWHERE)[1]
+    return Basis(1, last, sums, tuple([one.number for one in clearings if one.last <= last]))
 
 
 def compact(

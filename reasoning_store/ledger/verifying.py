@@ -250,7 +250,7 @@ def _check_compactions(
 ) -> None:
     every = compactions.all_of(connection, key, lineage.number)
     numbers = {one.number: one for one in every}
-    last = {True: 0, False: 0}
+    last = 0
     for one in sorted(every, key=lambda one: one.first):
         if not 1 <= one.first <= one.last < lineage.next_position:
             problem("compaction", f"number {one.number} has no such range", lineage.number)
@@ -261,11 +261,13 @@ def _check_compactions(
             or not wider.first <= one.first <= one.last <= wider.last
         ):
             problem("compaction", f"number {one.number} is inside of none", lineage.number)
-        if one.superseded_by is None and one.undone_at is None:
-            kind = isinstance(one, CompactionRow)
-            if one.first <= last[kind]:
+        if not isinstance(one, CompactionRow):
+            if one.first != 1:
+                problem("compaction", f"number {one.number} does not begin at 1", lineage.number)
+        elif one.superseded_by is None and one.undone_at is None:
+            if one.first <= last:
                 problem("compaction", f"number {one.number} reaches into another", lineage.number)
-            last[kind] = one.last
+            last = one.last
 
 
 def messages_of(
@@ -298,6 +300,8 @@ def messages_of(
             for name, value in zip(_WRITTEN, written, strict=True)
             if made.columns[name] != value
         ]
+        if not columns.may_free(made.entry.message, made.entry.counts):
+            wrong.append("clearable")
         if wrong and made.columns["digest"] == digest:
             problems.append(Problem("columns", f"not as written: {', '.join(wrong)}", *place))
         try:
@@ -321,7 +325,6 @@ def _read(
         _, sent, *written = stored[row.position]
         counts = replace(row.counts, clearable=written[_CLEARABLE])
         try:
-            columns.check_clearable(row.message, counts)
             entry = Entry(row.message, counts, None if sent is None else rows.parsed(sent))
             return columns.prepare(entry, id=row.id, created_at=row.created_at)
         except (CorruptRow, UsageError) as error:

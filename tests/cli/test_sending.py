@@ -133,6 +133,32 @@ def test_a_plan_is_told_done_and_undone(here: Here) -> None:
     assert here("usage chat-42").out == "54\n"
 
 
+def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
+    """It needs no summary; what is in force is listed, and taken back by its number."""
+    with rs.Store("sqlite:///chat.db") as store:
+        session = store.session("tools", create=True)
+        for number in range(3):
+            call = rs.ToolCallBlock(id=f"c{number}", name="look")
+            found = rs.ToolResponseBlock(call_id=call.id, result="found it " * 100)
+            session.append([rs.user("Look."), rs.assistant(call), rs.tool(found)])
+    before = here("usage tools").out
+
+    planned = here("compact tools --limit 600")
+    done = here("compact tools --limit 600 --apply --json")
+
+    assert "clear  1-6" in planned.out
+    assert "--apply\n" in planned.err
+    assert done.data["cleared"] == {"first": 1, "last": 6}
+    assert done.data["compaction"]["kind"] == "clearing"
+    assert here("usage tools").out == f"{done.data['effective']}\n" != before
+    assert "tool results cleared" in here("compact list tools").out
+    (row,) = here("compact list tools --json").data
+    assert (row["kind"], row["first"], row["last"], row["summary"]) == ("clearing", 1, 6, None)
+    assert here("compact undo tools 1").out == "the tool results up to 6 go out again\n"
+    assert here("usage tools").out == before
+    assert here("compact tools --limit 600 --apply").out.startswith("the tool results up to 6 ")
+
+
 def test_a_summary_of_other_messages_is_refused(here: Here) -> None:
     """A plan that has moved since the summary was written is a conflict, and nothing is done."""
     before = here("usage chat-42").out

@@ -111,6 +111,7 @@ class Chat:
             turn_start=self.turn_start,
             in_force=tuple(self.in_force),
             results_upto=self.results_upto if results else None,
+            cleared=self.cleared,
             splits=self.splits if splits else lambda position: False,
         )
         self.reads = 0

@@ -446,7 +446,8 @@ class Line:
 
     def cleared(self, turn_start: int | None) -> Made | None:
         """How far tool results are cleared."""
-        return next(iter(self.in_force(turn_start, clears=True)), None)
+        there = self.in_force(turn_start, clears=True)
+        return max(there, key=lambda one: one.last, default=None)
 
     def in_force(self, turn_start: int | None, *, clears: bool = False) -> list[Made]:
         """Those that end before the turn and lie in no later one that does."""
@@ -613,13 +614,14 @@ def compact(
 
 def clear(ledger: Ledger, session: SessionRow, line: Line, upto: int) -> None:
     open_turn = ledger.head(session.key, line.number).turn_start or 0
-    now = line.cleared(1 << 62)
+    now = line.cleared(open_turn)
+    inside = {one.number for one in line.in_force(1 << 62, clears=True) if one.last <= upto}
     try:
         row = ledger.clear(session.key, line.number, upto)
     except ReasoningStoreError:
         assert not (now.last if now is not None else 0) < upto < open_turn
         return
-    assert row.supersedes == (() if now is None else (now.number,))
+    assert set(row.supersedes) == inside
     line.made.append(Made(row.number, 1, upto, 0, "exact", clears=True))
 
 

@@ -59,7 +59,8 @@ def check_verbs(ledger: Ledger) -> None:
             assert ledger.parts_since(draft, 0) == [part("1 ")]
             assert ledger.finish_draft(draft, [complete(1)])[0].position == 7
             ledger.compact(one.key, branch, 1, 2 + turn % 2 * 2, Entry(user("S"), Counts()))
-            assert ledger.view(one.key, branch).rows[0].message == user("S")
+            (compaction,) = ledger.compactions(one.key, branch)
+            assert ledger.view(one.key, branch).rows[0] == compaction
             ledger.undo(one.key, branch, 1)
             assert ledger.states(one.key, branch).lineage == ledger.states(one.key, branch).head
             assert ledger.history(own.key, 1, tokens=10**6) == ledger.history(own.key, 1)

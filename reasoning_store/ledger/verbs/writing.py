@@ -207,7 +207,8 @@ class WritingVerbs(Opened):
         counted = (entry.counts.visible, *entry.counts.thinking)
         if not all(0 <= tokens < _MOST_TOKENS for tokens in counted):
             raise UsageError("counts: a number of tokens is out of range")
-        columns.check_clearable(message, entry.counts)
+        if not columns.may_free(message, entry.counts):
+            raise UsageError("counts: clearing the results does not free that many tokens")
         return columns.prepare(entry, id=id or self._new_id(), created_at=created_at)
 
     def _append(

@@ -1,0 +1,444 @@
+"""Clearings: old tool results give way in a view to a placeholder, and come back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_store.blocks import Counts, ToolCallBlock, ToolResponseBlock, assistant, tool, user
+from reasoning_store.clearing import PLACEHOLDER
+from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.summaries import ClearingRow, CompactionRow, PlainRows, Wanted
+from reasoning_store.ledger.values import Entry, SessionRow, StoredRow
+
+from .histories import answered, new_session, said
+from .reads import watched
+
+FOUND = "what the tool found, at length: " + "much " * 10
+
+
+@pytest.fixture
+def other(tmp_path: Path, sqlite_template: Path) -> Iterator[Ledger]:
+    """An open ledger beside the first."""
+    path = tmp_path / "other.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    with Ledger.open(f"sqlite:///{path}") as opened:
+        yield opened
+
+
+def looked_up(name: str, *results: Any, clearable: int = 7) -> list[Entry]:
+    """A turn: a question, calls, their answers in one message, and a reply."""
+    calls = [ToolCallBlock(id=f"{name}{n}", name="look") for n in range(len(results))]
+    answers = [
+        ToolResponseBlock(call_id=call.id, tool_name="look", result=result)
+        for call, result in zip(calls, results, strict=True)
+    ]
+    return [
+        said(),
+        Entry(assistant(*calls), Counts(visible=6)),
+        Entry(tool(*answers), Counts(visible=20, clearable=clearable)),
+        answered(),
+    ]
+
+
+def conversation(ledger: Ledger, turns: int = 4) -> SessionRow:
+    """A session of turns of four messages each, results at 3, 7, 11 ..."""
+    session = new_session(ledger)
+    for n in range(turns):
+        ledger.append(session.key, 1, looked_up(f"c{n}", f"{FOUND}{n}"))
+    return session
+
+
+def results(ledger: Ledger, session: SessionRow, branch: int = 1, at: int | None = None) -> str:
+    """What stands in a view for each result: its number, or "-" where it is cleared."""
+    out = ""
+    for row in ledger.view(session.key, branch, at).rows:
+        assert not isinstance(row, PlainRows)
+        for block in row.message.blocks:
+            if isinstance(block, ToolResponseBlock):
+                out += "-" if block.result == PLACEHOLDER else block.result[-1]
+    return out
+
+
+def numbers(ledger: Ledger, session: SessionRow, branch: int = 1) -> list[int]:
+    return [row.number for row in ledger.compactions(session.key, branch)]
+
+
+def damage(ledger: Ledger, statement: str) -> None:
+    ledger._write(lambda connection: driver(connection).execute(statement))
+
+
+def test_only_the_view_is_cleared(ledger: Ledger) -> None:
+    """The call, its answer's id and name and the message stay; nothing stored changes."""
+    session = conversation(ledger)
+    history, recounted = ledger.history(session.key, 1), ledger.recount(session.key, 1)
+    before = ledger.states(session.key, 1).head
+
+    row = ledger.clear(session.key, 1, 8, effective=40, created_at=17)
+
+    assert type(row) is ClearingRow
+    assert (row.number, row.first, row.last, row.effective, row.created_at) == (1, 1, 8, 40, 17)
+    assert results(ledger, session) == "--23"
+    assert ledger.compactions(session.key, 1) == [row]
+    assert history == ledger.history(session.key, 1)
+    assert recounted == ledger.recount(session.key, 1)
+    assert ledger.states(session.key, 1).head == replace(
+        before, visible=before.visible - 14, clearable=14
+    )
+    cleared = ledger.view(session.key, 1).rows[2]
+    assert isinstance(cleared, StoredRow)
+    assert cleared == replace(
+        history[2],
+        message=tool(ToolResponseBlock(call_id="c00", tool_name="look", result=PLACEHOLDER)),
+        counts=Counts(visible=13),
+    )
+
+
+def test_an_answer_that_is_as_short_stays_as_it_is(ledger: Ledger) -> None:
+    """Beside a long one, too; what failed is still said to have."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, looked_up("a", "ok", {"found": FOUND}, "!" * len(PLACEHOLDER)))
+    failed = ToolResponseBlock(
+        call_id="x", result=FOUND, is_error=True, provider_metadata={"again": FOUND}
+    )
+    ledger.append(session.key, 1, [Entry(tool(failed), Counts(visible=9, clearable=2))])
+    ledger.append(session.key, 1, looked_up("b", FOUND, clearable=0))
+    ledger.append(session.key, 1, [said()])
+
+    ledger.clear(session.key, 1, 9)
+
+    blocks = [
+        block
+        for row in ledger.view(session.key, 1).rows
+        if isinstance(row, StoredRow)
+        for block in row.message.blocks
+        if isinstance(block, ToolResponseBlock)
+    ]
+    short, long, as_long, error, freeing_nothing = blocks
+    assert (short.result, long.result, as_long.result) == ("ok", PLACEHOLDER, "!" * 25)
+    assert error == ToolResponseBlock(call_id="x", result=PLACEHOLDER, is_error=True)
+    assert freeing_nothing.result == FOUND
+
+
+def test_a_wider_one_supersedes_and_undo_brings_the_narrower_back(ledger: Ledger) -> None:
+    """Nothing is deleted: every one that there ever was is still told."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 4)
+    wider = ledger.clear(session.key, 1, 11)
+
+    assert (wider.supersedes, results(ledger, session)) == ((1,), "---3")
+    with pytest.raises(Conflict) as caught:
+        ledger.undo(session.key, 1, 1)
+    assert "2" in str(caught.value.hint)
+
+    undone = ledger.undo(session.key, 1, 2)
+    assert undone.undone_at is not None
+    assert results(ledger, session) == "-123"
+    assert ledger.undo(session.key, 1, 2) == undone
+    ledger.undo(session.key, 1, 1)
+    assert results(ledger, session) == "0123"
+    assert [row.number for row in ledger.compactions(session.key, 1, every=True)] == [1, 2]
+
+
+def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) -> None:
+    """Neither supersedes the other; what lies in a range is counted once."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 8)
+    made = ledger.compact(session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
+    assert made.supersedes == ()
+    both = ledger.states(session.key, 1).head.visible
+
+    assert results(ledger, session) == "-23"
+    assert numbers(ledger, session) == [2, 1]
+    ledger.undo(session.key, 1, 1)
+    assert ledger.states(session.key, 1).head.visible == both + 7
+    ledger.clear(session.key, 1, 2)
+    assert ledger.states(session.key, 1).head.visible == both + 7
+
+
+def test_at_an_earlier_position_the_one_that_ends_before_its_turn_holds(ledger: Ledger) -> None:
+    """A narrower one, where the wider does not apply yet."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 3)
+    ledger.clear(session.key, 1, 12)
+
+    assert [results(ledger, session, at=at) for at in (4, 5, 12, 13)] == ["0", "-", "-12", "---"]
+
+
+def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
+    """Undone on one branch they stand on the other."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 4)
+    ledger.clear(session.key, 1, 12)
+
+    fork = ledger.fork(session.key, 1, 9)
+    at_the_end = ledger.fork(session.key, 1, 13)
+
+    assert results(ledger, session, fork) == "-1"
+    assert [row.copied_from for row in ledger.compactions(session.key, fork)] == [1]
+    ledger.undo(session.key, fork, 1)
+    assert (results(ledger, session, fork), results(ledger, session)) == ("01", "---3")
+    assert results(ledger, session, at_the_end) == "-12", "the turn before its own is still open"
+    ledger.append(session.key, at_the_end, [said("edited")])
+    assert results(ledger, session, at_the_end) == "---"
+
+
+def test_before_its_own_turn_has_begun_a_fork_can_be_cleared_less_far(ledger: Ledger) -> None:
+    """The one that it took along holds as soon as it reaches into no open turn."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 12)
+    fork = ledger.fork(session.key, 1, 13)
+
+    made = ledger.clear(session.key, fork, 5)
+
+    assert (made.supersedes, results(ledger, session, fork)) == ((), "-12")
+    ledger.append(session.key, fork, [said("edited")])
+    assert results(ledger, session, fork) == "---"
+    ledger.undo(session.key, fork, 1)
+    assert results(ledger, session, fork) == "-12"
+    assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    ("upto", "kind"),
+    [
+        (13, UsageError),  # the open turn
+        (15, UsageError),
+        (0, NotFound),
+        (-1, NotFound),
+        (17, NotFound),
+        (10**30, NotFound),
+        (True, UsageError),
+        ("4", UsageError),
+        (6, Conflict),  # cleared already
+        (3, Conflict),
+    ],
+)
+def test_a_place_up_to_which_nothing_can_be_cleared_is_refused(
+    ledger: Ledger, upto: Any, kind: type[ReasoningStoreError]
+) -> None:
+    """With nothing written."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 6)
+    before = ledger.compactions(session.key, 1, every=True)
+
+    with pytest.raises(kind):
+        ledger.clear(session.key, 1, upto)
+    with pytest.raises(kind):
+        ledger.clearing_basis(session.key, 1, upto)
+
+    assert before == ledger.compactions(session.key, 1, every=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "counts"),
+    [
+        (user("no result"), Counts(visible=30, clearable=1)),
+        (tool(ToolResponseBlock(call_id="a", result="short")), Counts(visible=30, clearable=1)),
+        (tool(ToolResponseBlock(call_id="a", result=FOUND)), Counts(visible=30, clearable=31)),
+        (tool(ToolResponseBlock(call_id="a", result=FOUND)), Counts(visible=30, clearable=-1)),
+    ],
+    ids=["no result", "too short a result", "more than there is", "less than nothing"],
+)
+def test_a_count_that_clearing_cannot_free_is_refused(
+    ledger: Ledger, message: Any, counts: Counts
+) -> None:
+    """A view would count something else than it holds."""
+    session = new_session(ledger)
+
+    with pytest.raises(UsageError, match="clearing"):
+        ledger.append(session.key, 1, [Entry(message, counts)])
+
+
+def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
+    """Cleared further meanwhile, undone, or erased in; what comes behind does no harm."""
+    session = conversation(ledger)
+    basis = ledger.clearing_basis(session.key, 1, 8)
+    ledger.append(session.key, 1, [said()])
+    ledger.clear(session.key, 1, 8, expected=basis)
+    wider = ledger.clearing_basis(session.key, 1, 12)
+    ledger.undo(session.key, 1, 1)
+    with pytest.raises(Conflict, match="planned"):
+        ledger.clear(session.key, 1, 12, expected=wider)
+    basis = ledger.clearing_basis(session.key, 1, 12)
+    ledger.erase_message(session.key, 1, 12)
+
+    with pytest.raises(Conflict, match="planned"):
+        ledger.clear(session.key, 1, 12, expected=basis)
+
+    assert numbers(ledger, session) == []
+
+
+def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
+    """The others are told."""
+    session = conversation(ledger)
+    basis = ledger.clearing_basis(session.key, 1, 8)
+
+    def clear(_: int) -> bool:
+        try:
+            ledger.clear(session.key, 1, 8, expected=basis)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(clear, range(8))) == 1
+
+    assert len(ledger.compactions(session.key, 1, every=True)) == 1
+
+
+def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
+    """It is made from nothing that a message says; a summary of the same messages goes."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 8)
+    ledger.compact(session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
+
+    ledger.erase_message(session.key, 1, 3)
+
+    assert numbers(ledger, session) == [1]
+    assert results(ledger, session) == "-23"
+    assert ledger.head(session.key, 1).clearable == 21
+    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+    assert ledger.verify().problems == ()
+
+
+def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
+    """The results beside it are still there."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 8)
+    ledger.erase_session(session.key, only="reasoning")
+
+    assert results(ledger, session) == "--23"
+    assert ledger.head(session.key, 1).clearable == 28
+    assert ledger.verify().problems == ()
+
+
+def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> None:
+    """Undone and superseded ones too; a second time is nothing."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 4)
+    ledger.clear(session.key, 1, 8, effective=33)
+    ledger.undo(session.key, 1, ledger.clear(session.key, 1, 12).number)
+    exported = list(ledger.export_lines())
+
+    for _ in range(2):
+        other.import_lines(exported)
+
+    assert list(other.export_lines()) == exported
+    assert other.states(session.key, 1) == ledger.states(session.key, 1)
+    assert other.view(session.key, 1) == ledger.view(session.key, 1)
+    assert other.compactions(session.key, 1, every=True) == (
+        ledger.compactions(session.key, 1, every=True)
+    )
+    assert other.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        ('"last":8', '"last":8,"counts":{"visible":3}'),
+        ('"first":1,"last":8', '"first":2,"last":8'),
+        ('"clearable":7', '"clearable":21'),
+        ('"clearable":7', '"clearable":-7'),
+        ('"clearable":7', '"clearable":"7"'),
+    ],
+)
+def test_a_line_that_no_clearing_has_is_refused(
+    ledger: Ledger, other: Ledger, was: str, becomes: str
+) -> None:
+    """In an export that somebody else wrote."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 8)
+    lines = [line.replace(was, becomes) for line in ledger.export_lines()]
+    assert lines != list(ledger.export_lines())
+
+    with pytest.raises(UsageError):
+        other.import_lines(lines)
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("UPDATE messages SET clearable = 6 WHERE position = 3", "state"),
+        ("UPDATE messages SET sum_clearable = 6 WHERE position = 4", "state"),
+        ("UPDATE branches SET sum_clearable = 6", "state"),
+        ("UPDATE messages SET clearable = 1 WHERE position = 2", "columns"),
+        ("UPDATE messages SET clearable = 21 WHERE position = 3", "columns"),
+        ("UPDATE compactions SET first = 2 WHERE number = 1", "compaction"),
+        ("UPDATE compactions SET last = 99 WHERE number = 1", "compaction"),
+        ("UPDATE compactions SET superseded_by = 2 WHERE number = 1", "compaction"),
+    ],
+)
+def test_verify_finds_what_is_not_as_it_was_written(
+    ledger: Ledger, statement: str, code: str
+) -> None:
+    """What clearing frees follows from the messages, and a clearing has its place."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 8)
+    ledger.compact(session.key, 1, 1, 8, Entry(user("S"), Counts(visible=5)))
+    assert ledger.verify().problems == ()
+
+    damage(ledger, statement)
+
+    assert code in {problem.code for problem in ledger.verify().problems}
+
+
+def test_several_are_made_together_or_not_at_all(ledger: Ledger) -> None:
+    """A summary whose clearing is refused is not there, either."""
+    session = conversation(ledger)
+    entry = Entry(user("S"), Counts(visible=5))
+
+    summary = Wanted(first=1, last=4, summary=entry, effective=30)
+    with pytest.raises(UsageError):
+        ledger.shorten(
+            session.key, 1, [summary, Wanted(first=1, last=14, summary=None, effective=30)]
+        )
+    assert ledger.compactions(session.key, 1, every=True) == []
+
+    made = ledger.shorten(
+        session.key, 1, [summary, Wanted(first=1, last=8, summary=None, effective=30)]
+    )
+    assert [type(row) for row in made] == [CompactionRow, ClearingRow]
+    assert [row.effective for row in made] == [30, 30]
+    assert results(ledger, session) == "-23"
+
+
+def test_what_comes_behind_a_view_is_read_on_while_the_same_is_in_force(ledger: Ledger) -> None:
+    """None says that it is another view by now."""
+    session = conversation(ledger)
+    ledger.clear(session.key, 1, 4)
+    view = ledger.view(session.key, 1)
+    ledger.append(session.key, 1, looked_up("d", FOUND))
+    in_force = view.in_force.numbers
+
+    rows = ledger.following(session.key, 1, 16, in_force)
+
+    assert rows is not None
+    assert [row.position for row in rows] == [17, 18, 19, 20]
+    assert ledger.following(session.key, 1, 16, ()) is None
+    ledger.clear(session.key, 1, 8)
+    assert ledger.following(session.key, 1, 16, in_force) is None
+
+
+def test_a_usage_with_results_cleared_reads_as_much_at_4000_messages_as_at_100(
+    ledger: Ledger,
+) -> None:
+    """The same statements, and the same number of rows."""
+
+    def reads(turns: int) -> list[int]:
+        session = conversation(ledger, 25)
+        ledger.append(session.key, 1, looked_up("x", FOUND) * (turns - 25))
+        ledger.clear(session.key, 1, turns * 2)
+        with watched() as work:
+            ledger.states(session.key, 1)
+        return work
+
+    assert reads(1000) == reads(26)
+    assert sum(reads(26)) < 10
