@@ -50,16 +50,16 @@ _THESE = _b.session_key == bindparam("key")
 
 _INSERT = Sql(insert(branches))
 _LIST = Sql(select(*_COLUMNS).where(_THESE).order_by(_b.branch))
-_GET = Sql(
-    select(
-        *_COLUMNS,
-        sessions_table.c.encoding,
-        _b.next_compaction,
-    )
-    .where(_THESE, _b.branch == bindparam("branch"))
-    .where(sessions_table.c.session_key == bindparam("key"))
+WHOLE = (*_COLUMNS, sessions_table.c.encoding, _b.next_compaction)
+"""What ``looked`` takes."""
+THIS = (
+    _THESE,
+    _b.branch == bindparam("branch"),
+    sessions_table.c.session_key == bindparam("key"),
 )
-_AT_MOST = 3
+_GET = Sql(select(*WHOLE).where(*THIS))
+_PLACES = tuple((f"branch_{n}", f"position_{n}") for n in range(3))
+_NOWHERE = {name: 0 for place in _PLACES for name in place}
 _STATES = Sql(
     union_all(
         *(
@@ -70,10 +70,10 @@ _STATES = Sql(
                 *(_m[column] for column in STATE),
             ).where(
                 _m.session_key == bindparam("key"),
-                _m.branch == bindparam(f"branch_{n}"),
-                _m.position == bindparam(f"position_{n}"),
+                _m.branch == bindparam(number),
+                _m.position == bindparam(position),
             )
-            for n in range(_AT_MOST)
+            for n, (number, position) in enumerate(_PLACES)
         )
     )
 )
@@ -111,7 +111,13 @@ def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str,
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
         raise no_branch()
-    return _row(row[:-2]), rows.parsed(row[-2]), row[-1]
+    return looked(row)
+
+
+def looked(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
+    """Return what ``look`` does, of its row."""
+    *own, encoding, next_compaction = row
+    return _row(own), rows.name_of(encoding), next_compaction
 
 
 def check(branch: int) -> None:
@@ -175,19 +181,17 @@ def states(
     Three positions are one statement; 0 is the empty state.
     """
     found = {0: (NOTHING, False)}
-    for start in range(0, len(positions), _AT_MOST):
-        some = positions[start : start + _AT_MOST]
-        params: dict[str, Any] = {"key": key}
-        for n in range(_AT_MOST):
-            position = some[n] if n < len(some) else 0
-            params[f"position_{n}"] = position
-            params[f"branch_{n}"] = place(branch, position).branch if position else 0
+    wanted = [position for position in positions if position]
+    for start in range(0, len(wanted), len(_PLACES)):
+        params: dict[str, Any] = {"key": key, **_NOWHERE}
+        for (number, at), position in zip(_PLACES, wanted[start:], strict=False):
+            params[number], params[at] = place(branch, position).branch, position
         try:
             for _, position, has_call, *sums in _STATES.rows(connection, params):
                 found[position] = (rows.state(position, sums), bool(has_call))
         except rows.UNREADABLE:
             raise CorruptRow("the state that a message carries cannot be read back") from None
-    if not found.keys() >= set(positions):
+    if not found.keys() >= set(wanted):
         raise CorruptRow("a message that the branch counts is not there")
     return found
 

@@ -140,21 +140,24 @@ def then(before: State, after: State) -> State:
 
 def between(before: State, last: State) -> State:
     """Return the sums of what stands behind ``before``, up to and with ``last``."""
-    opaque = {
-        key: (own - before.opaque.get(key, (0, 0))[0], calls - before.opaque.get(key, (0, 0))[1])
-        for key, (own, calls) in last.opaque.items()
-        if before.opaque.get(key) != (own, calls)
-    }
     return State(
         position=last.position - before.position,
         visible=last.visible - before.visible,
         portable=last.portable - before.portable,
         portable_calls=last.portable_calls - before.portable_calls,
-        opaque=opaque,
+        opaque=_opaque_between(before, last),
         reported=last.reported - before.reported,
         estimated=last.estimated - before.estimated,
         clearable=last.clearable - before.clearable,
     )
+
+
+def _opaque_between(before: State, last: State) -> dict[str, tuple[int, int]]:
+    return {
+        key: (own - before.opaque.get(key, (0, 0))[0], calls - before.opaque.get(key, (0, 0))[1])
+        for key, (own, calls) in last.opaque.items()
+        if before.opaque.get(key) != (own, calls)
+    }
 
 
 def view_of(whole: State, parts: Iterable[tuple[State, SummaryRange]], cleared: int = 0) -> State:
@@ -197,10 +200,9 @@ def running(steps: Iterable[State], start: State = NOTHING) -> Iterator[State]:
 
 def own_thinking(before: State, at: State, *, has_call: bool) -> OwnThinking:
     """Return what the message at ``at`` thought itself: the difference of two states."""
-    sums = between(before, at)
     return OwnThinking(
         position=at.position,
-        portable=sums.portable,
-        opaque={key: own for key, (own, _) in sums.opaque.items()},
+        portable=at.portable - before.portable,
+        opaque={key: own for key, (own, _) in _opaque_between(before, at).items()},
         has_call=has_call,
     )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import lru_cache
 from hashlib import blake2b
 
 from reasoning_store.ledger import arguments
@@ -32,6 +33,7 @@ def _digest(*parts: str) -> bytes:
     return state.digest()
 
 
+@lru_cache(maxsize=1024)  # the same sessions are asked for again and again
 def _hash(*parts: str, size: int = 8) -> int:
     return int.from_bytes(_digest(*parts)[:size], "big") & _63_BITS
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from reasoning_store import codec
@@ -66,6 +67,13 @@ def parsed(text: str) -> Any:
         raise CorruptRow("a stored row holds text that is not JSON") from None
 
 
+@lru_cache(maxsize=1024)
+def name_of(text: str) -> str:
+    """Return the value of a name's column."""
+    name: str = parsed(text)
+    return name
+
+
 def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
     """Return the values of a page of stored JSON texts, in order.
 
@@ -92,17 +100,18 @@ def twin(kind: Any) -> Any:
     class: a third of a frozen constructor, which is called with every field and sets each
     through ``object.__setattr__``.
     """
-    return make_dataclass(f"_{kind.__name__}", list(kind.__slots__), slots=True, eq=False)
+    names = list(kind.__slots__)
+    return make_dataclass(f"_{kind.__name__}", names, slots=True, eq=False, init=False)
 
 
-_new: Any = object.__new__
-_Text, _Thinking, _Message, _Origin, _Usage, _Counts, _Stored = (
-    twin(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts, StoredRow)
+_Text, _Thinking, _Message, _Origin, _Usage, _Counts = (
+    twin(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts)
 )
+_Stored, _State = twin(StoredRow), twin(State)
 
 
 def _text_block(text: str | None) -> TextBlock:
-    block: Any = _new(_Text)
+    block: Any = _Text()
     block.text, block.provider_metadata, block.type = text, None, "text"
     block.__class__ = TextBlock
     made: TextBlock = block
@@ -112,7 +121,7 @@ def _text_block(text: str | None) -> TextBlock:
 def _usage(data: dict[str, Any]) -> Usage:
     if not _USAGE_FIELDS.issuperset(data):
         return codec.usage_from_json(data)
-    usage: Any = _new(_Usage)
+    usage: Any = _Usage()
     look = data.get
     usage.input, usage.output = look("input"), look("output")
     usage.reasoning, usage.cached, usage.raw = look("reasoning"), look("cached"), look("raw")
@@ -123,7 +132,7 @@ def _usage(data: dict[str, Any]) -> Usage:
 
 def _answered(origin: Origin, response_id: str) -> Origin:
     """Return an origin with the response id, which is each message's own."""
-    copy: Any = _new(_Origin)
+    copy: Any = _Origin()
     copy.provider, copy.api, copy.model = origin.provider, origin.api, origin.model
     copy.base_url, copy.response_id = origin.base_url, response_id
     copy.__class__ = Origin
@@ -140,7 +149,7 @@ def thinking_block(source_field: str | None, thought: str | None, data: str | No
         if source_field is not None:
             fields["sourceField"] = source_field
         return codec.block_from_json({"type": "thinking", **fields})
-    block: Any = _new(_Thinking)
+    block: Any = _Thinking()
     block.thought, block.source_field, block.is_hidden = thought, source_field, False
     block.signature, block.encrypted, block.redacted = None, None, False
     block.interrupted, block.provider_metadata, block.type = False, None, "thinking"
@@ -172,12 +181,12 @@ def stored_rows(
                 marks = _parsed_each([shape for shape in shapes if shape is not None])
             for head, (_, text, data) in zip(page.heads, page.bodies, strict=True):
                 position, id_, role, status, at, origin, visible, exactness, shape, digest = head
-                message: Any = _new(_Message)
-                row: Any = _new(_Stored)
+                message: Any = _Message()
+                row: Any = _Stored()
                 message.role, message.status, message.origin = role, status, made_by[origin]
                 blocks: tuple[Block, ...] = ()
                 if text is not None:
-                    block: Any = _new(_Text)
+                    block: Any = _Text()
                     block.text, block.provider_metadata, block.type = text, None, "text"
                     block.__class__ = TextBlock
                     blocks = (block,)
@@ -230,7 +239,7 @@ def stored_rows(
 
 
 def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
-    counts: Any = _new(_Counts)
+    counts: Any = _Counts()
     counts.visible, counts.thinking, counts.exactness = visible, thinking, EXACTNESS[exactness]
     counts.clearable = 0
     counts.__class__ = Counts
@@ -263,19 +272,14 @@ def _woven(
 
 def state(position: int, columns: Sequence[Any]) -> State:
     """Return a state from its columns, in the order of ``state_columns``."""
-    visible, portable, calls, opaque, turn, has_call, thinking, sent, *rest = columns
-    reported, estimated, clearable = rest
-    return State(
-        position=position,
-        visible=visible,
-        portable=portable,
-        portable_calls=calls,
-        opaque={key: (own, part) for key, (own, part) in parsed(opaque).items()} if opaque else {},
-        turn_start=turn,
-        turn_has_call=bool(has_call),
-        last_thinking=thinking,
-        last_sent=sent,
-        reported=reported,
-        estimated=estimated,
-        clearable=clearable,
-    )
+    it: Any = _State()
+    it.position = position
+    (it.visible, it.portable, it.portable_calls, opaque, it.turn_start, has_call, *rest) = columns
+    it.last_thinking, it.last_sent, it.reported, it.estimated, it.clearable = rest
+    it.opaque = {}
+    if opaque:
+        it.opaque = {key: (own, part) for key, (own, part) in parsed(opaque).items()}
+    it.turn_has_call = bool(has_call)
+    it.__class__ = State
+    made: State = it
+    return made

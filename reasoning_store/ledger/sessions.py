@@ -17,7 +17,7 @@ from reasoning_store.ledger import arguments
 from reasoning_store.ledger.carried import NOTHING
 from reasoning_store.ledger.columns import name, state_columns
 from reasoning_store.ledger.keys import owner_key, session_key
-from reasoning_store.ledger.rows import UNREADABLE, parsed
+from reasoning_store.ledger.rows import UNREADABLE, name_of, parsed, twin
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import branches, sessions, settings_profiles
 from reasoning_store.ledger.values import SessionPage, SessionRow
@@ -46,7 +46,8 @@ _PROFILE = (
     .correlate(sessions)
     .scalar_subquery()
 )
-_ALL = (*_COLUMNS, _PROFILE)
+WHOLE = (*_COLUMNS, _PROFILE)
+"""What ``owned`` takes."""
 _THIS = _t.session_key == bindparam("key")
 _FIRST = 1
 ARCHIVED = 1
@@ -55,10 +56,10 @@ IMPORTING = 2
 
 _INSERT = Sql(insert(sessions))
 _INSERT_BRANCH = Sql(insert(branches))
-_GET = Sql(select(*_ALL).where(_THIS))
+_GET = Sql(select(*WHOLE).where(_THIS))
 _LOCK = Sql(select(_t.session_key).where(_THIS).with_for_update())
 _PAGE = (
-    select(*_ALL)
+    select(*WHOLE)
     .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
     .where(
         tuple_(_t.updated_at, _t.session_key)
@@ -91,6 +92,7 @@ SAID = Sql(
 )
 """What an append leaves on the session: that something was said, and what was thought."""
 _LAST = (1 << 63) - 1
+_Session = twin(SessionRow)
 
 
 def _row(row: Sequence[Any]) -> SessionRow:
@@ -103,22 +105,21 @@ def _row(row: Sequence[Any]) -> SessionRow:
 def _session(row: Sequence[Any]) -> SessionRow:
     key, owner, id_, title, metadata, settings, encoding, branch, *times, profile, used = row
     created, updated, archived, erased = times
-    return SessionRow(
-        key=key,
-        owner=parsed(owner),
-        id=parsed(id_),
-        title=None if title is None else parsed(title),
-        metadata=parsed(metadata),
-        settings=parsed(settings),
-        encoding=parsed(encoding),
-        current_branch=branch,
-        created_at=created,
-        updated_at=updated,
-        archived=archived == ARCHIVED,
-        erased_at=erased,
-        profile=None if profile is None else parsed(profile),
-        profile_settings=None if used is None else parsed(used),
+    it: Any = _Session()
+    it.key, it.owner, it.id, it.encoding = key, name_of(owner), name_of(id_), name_of(encoding)
+    it.title = None if title is None else parsed(title)
+    it.metadata, it.settings, it.current_branch = parsed(metadata), parsed(settings), branch
+    it.created_at, it.updated_at, it.archived, it.erased_at = (
+        created,
+        updated,
+        archived == ARCHIVED,
+        erased,
     )
+    it.profile = None if profile is None else parsed(profile)
+    it.profile_settings = None if used is None else parsed(used)
+    it.__class__ = SessionRow
+    made: SessionRow = it
+    return made
 
 
 def new(
@@ -184,12 +185,18 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
 def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
     """Return the owner's session of this id; another's is as absent as none."""
     row = _GET.row(connection, {"key": session_key(owner, session_id)})
-    if row is not None:
-        found = _row(row)
-        # The key is a hash: what it stands for is compared on every open.
-        if found.owner == owner and found.id == session_id:
-            return found
-    raise no_session()
+    if row is None:
+        raise no_session()
+    return owned(row, owner, session_id)
+
+
+def owned(row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
+    """Return the session of a row, if it is this one."""
+    found = _row(row)
+    # The key is a hash: what it stands for is compared on every open.
+    if found.owner != owner or found.id != session_id:
+        raise no_session()
+    return found
 
 
 def by_key(connection: Connection, key: int) -> SessionRow:

@@ -27,6 +27,7 @@ from reasoning_store.ledger import (
     sessions,
 )
 from reasoning_store.ledger.carried import origin_of, own_thinking
+from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import (
@@ -49,6 +50,7 @@ _REPLIES = select(_b.position, _b.sent, _m.created_at).where(
     _m.branch == _b.branch,
     _m.position == _b.position,
 )
+_BOTH = Sql(select(*sessions.WHOLE, *branches.WHOLE).where(*branches.THIS))
 _SENT = Sql(_REPLIES.where(_b.position == bindparam("position")))
 
 _CLEARABLE = Sql(
@@ -184,26 +186,33 @@ def outlook(
 
     ``sent``: what the last recorded reply was sent too.
     """
-    row = sessions.get(connection, owner, session_id)
-    found, counted = _usage(connection, row.key, branch, at)
+    branches.check(branch)
+    key = session_key(owner, session_id)
+    both = _BOTH.row(connection, {"key": key, "branch": branch})
+    if both is None:
+        raise branches.no_branch()
+    of_session = len(sessions.WHOLE)
+    session = sessions.owned(both[:of_session], owner, session_id)
+    looked = branches.looked(both[of_session:])
+    counted = _usage(connection, key, looked, at)
     position = counted.lineage.last_sent if sent else None
-    last = None if position is None else _sent_at(connection, row.key, found, position)
-    return Outlook(row, counted, last)
+    last = None if position is None else _sent_at(connection, key, looked[0], position)
+    return Outlook(session, counted, last)
 
 
 def usage(connection: Connection, key: int, branch: int, at: int | None) -> UsageRows:
     """Return what a count of any policy needs, in a number of reads that length cannot move."""
-    return _usage(connection, key, branch, at)[1]
+    return _usage(connection, key, branches.look(connection, key, branch), at)
 
 
 def _usage(
-    connection: Connection, key: int, branch: int, at: int | None
-) -> tuple[BranchRow, UsageRows]:
-    found, encoding, next_compaction = branches.look(connection, key, branch)
+    connection: Connection, key: int, looked: tuple[BranchRow, str, int], at: int | None
+) -> UsageRows:
+    found, encoding, next_compaction = looked
     lineage = state_at(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
-        in_force = compactions.standing(connection, key, branch, lineage.turn_start)
+        in_force = compactions.standing(connection, key, found.number, lineage.turn_start)
     ranges = in_force.ranges
     last = lineage.last_thinking
     turn = 0 if lineage.turn_start is None else lineage.turn_start - 1
@@ -231,7 +240,7 @@ def _usage(
     if last is not None:
         state, has_call = states[last]
         own = own_thinking(states[last - 1][0], state, has_call=has_call)
-    return found, UsageRows(
+    return UsageRows(
         head=head,
         before_turn=carried.view_of(states[turn][0], gone, freed),
         last_thinking=own,
