@@ -315,8 +315,8 @@ def _cleared(
             inside = results(min(position, but.last)) - results(but.first - 1)
         return results(position) - inside
 
-    found = bisect_left(positions, effective - limits.target_at, key=freed)
-    upto = positions[min(found, len(positions) - 1)]
+    needed = min(effective - limits.target_at, freed(positions[-1]))
+    upto = positions[bisect_left(positions, needed, key=freed)]
     return Step(kind="clear", what=Range(positions[0], upto), tokens=freed(upto))
 
 
