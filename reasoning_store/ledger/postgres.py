@@ -22,7 +22,7 @@ from sqlalchemy.exc import DisconnectionError
 
 from reasoning_store.errors import MissingExtra, SchemaError, UsageError
 from reasoning_store.ledger import faults
-from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.sql import STREAMS, driver
 
 T = TypeVar("T")
 DRIVER = "postgresql+psycopg"
@@ -36,7 +36,7 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 def engine(url: URL, *, pool_size: int, busy_timeout: float) -> Engine:
     """Return an engine that is safe behind a pooler."""
     try:
-        import psycopg  # noqa: F401
+        from psycopg import capabilities
     except ImportError:
         raise MissingExtra("PostgreSQL needs psycopg 3", extra="postgres") from None
     made = create_engine(
@@ -48,6 +48,7 @@ def engine(url: URL, *, pool_size: int, busy_timeout: float) -> Engine:
         },
         # The driver begins nothing; where there is more than one statement, we say so.
         isolation_level="AUTOCOMMIT",
+        execution_options={STREAMS: capabilities.has_stream_chunked()},
         hide_parameters=True,
         pool_size=pool_size,
         max_overflow=0,

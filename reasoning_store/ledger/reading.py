@@ -7,9 +7,9 @@ cursor open: what is returned is whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, count, zip_longest
+from itertools import count, zip_longest
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -97,26 +97,31 @@ def of_segments(
 ) -> list[StoredRow]:
     """Return the messages of ranges that lie behind one another, one read a range and table."""
     out: list[StoredRow] = []
+    origins = interning.all_of(connection, key) if segments else {}
     for segment in segments:
-        thoughts = None
-        if thinking:
-            rows = _THINKING.pages(connection, _params(key, segment), _PAGE)
-            thoughts = chain.from_iterable(rows)
-        out += stored_rows(segment.branch, _pages(connection, key, segment), thoughts)
+        params = _params(key, segment)
+        heads = _HEADS.pages(connection, params, _PAGE)
+        texts = _BODIES.pages(connection, params, _PAGE)
+        pages = _whole(segment, zip_longest(heads, texts, fillvalue=()), origins)
+        if not thinking:
+            out += stored_rows(segment.branch, pages, None)
+            continue
+        with _THINKING.streamed(connection, params, _PAGE) as thoughts:
+            out += stored_rows(segment.branch, pages, thoughts)
     return out
 
 
-def _pages(connection: Connection, key: int, segment: Segment) -> Iterator[Page]:
-    """Return the rows of a range, checked to be all there."""
-    params = _params(key, segment)
-    origins: dict[int, Origin] = {}
+def _whole(
+    segment: Segment, pages: Iterable[tuple[Rows, Rows]], origins: Mapping[int, Origin]
+) -> Iterator[Page]:
+    """Yield the pages of a range, checked to be all there."""
     due = segment.first
-    both = (_HEADS.pages(connection, params, _PAGE), _BODIES.pages(connection, params, _PAGE))
-    for heads, texts in zip_longest(*both, fillvalue=()):
+    known = {None, *origins}
+    for heads, texts in pages:
         _check_whole(heads, texts, due)
-        if not {None, *origins}.issuperset(map(_ORIGIN, heads)):
-            origins = interning.all_of(connection, key)
-            _check_origins(heads, origins)
+        if not known.issuperset(map(_ORIGIN, heads)):
+            lost = next(head[0] for head in heads if _ORIGIN(head) not in known)
+            raise CorruptRow(f"the origin of message {lost} is not there")
         yield Page(heads, texts, origins)
         due += len(heads)
     if due <= segment.last:
@@ -134,12 +139,6 @@ def _check_whole(heads: Rows, texts: Rows, due: int) -> None:
         return
     both = {row[0] for row in heads} & {row[0] for row in texts}
     raise CorruptRow(f"message {next(p for p in count(due) if p not in both)} is not whole")
-
-
-def _check_origins(heads: Rows, origins: Mapping[int, Origin]) -> None:
-    for head in heads:
-        if _ORIGIN(head) is not None and _ORIGIN(head) not in origins:
-            raise CorruptRow(f"the origin of message {head[0]} is not there")
 
 
 def get(

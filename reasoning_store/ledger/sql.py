@@ -11,14 +11,18 @@ Knows SQLAlchemy; knows no table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import cache, partial
 from importlib import import_module
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 from sqlalchemy.sql.elements import ClauseElement
 
 Params = Mapping[str, Any]
+STREAMS = "streams"
+"""The option of an engine whose cursors have a ``stream`` that takes a size."""
 
 
 class _Compiled(NamedTuple):
@@ -70,6 +74,22 @@ class Sql:
         """Run it and return its rows, ``size`` at a time; within the transaction only."""
         cursor = self._execute(connection, params)
         return iter(partial(cursor.fetchmany, size), [])
+
+    @contextmanager
+    def streamed(
+        self, connection: Connection, params: Params, size: int
+    ) -> Iterator[Iterator[tuple[Any, ...]]]:
+        """Give its rows one by one, taken from the driver ``size`` at a time.
+
+        Where the driver can, they are read while the server makes those behind them. So
+        nothing else is run on the connection from the first row to the last.
+        """
+        if not connection.get_execution_options().get(STREAMS):
+            yield chain.from_iterable(self.pages(connection, params, size))
+            return
+        rows = driver(connection).cursor().stream(self._for(connection).text, params, size=size)
+        with closing(rows):
+            yield rows
 
     def row(self, connection: Connection, params: Params) -> tuple[Any, ...] | None:
         """Run it and return its one row, or None."""

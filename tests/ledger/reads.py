@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.sql import STREAMS, Sql
 
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
     """Give a list of how many rows each statement returned, in the order they ran in."""
     work: list[int] = []
-    rows, pages = Sql.rows, Sql.pages
+    rows, pages, streamed = Sql.rows, Sql.pages, Sql.streamed
 
     def counting(self: Sql, connection: Any, params: Any) -> list[tuple[Any, ...]]:
         found = rows(self, connection, params)
@@ -31,7 +31,18 @@ def watched() -> Iterator[list[int]]:
         work.append(sum(map(len, found)))
         return iter(found)
 
+    @contextmanager
+    def counting_streams(self: Sql, connection: Any, params: Any, size: int) -> Iterator[Any]:
+        with streamed(self, connection, params, size) as stream:
+            if not connection.get_execution_options().get(STREAMS):
+                yield stream  # by pages, which are counted
+                return
+            found = list(stream)
+            work.append(len(found))
+            yield iter(found)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Sql, "rows", counting)
         patch.setattr(Sql, "pages", counting_pages)
+        patch.setattr(Sql, "streamed", counting_streams)
         yield work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,6 +106,42 @@ def test_a_damaged_row_among_good_ones_is_the_one_that_is_named(
         ledger.history(session.key, 1, thinking=DAMAGE[damage] is not None)
 
     assert "7" in str(caught.value) or DAMAGE[damage] is None
+
+
+def test_what_breaks_off_a_read_leaves_its_connection_free(url: str) -> None:
+    """However much of what was thought stands behind it: the next read has the same one."""
+    thinking = Entry(
+        assistant(ThinkingBlock(thought="t" * 2000), "x"), Counts(visible=1, thinking=(1,))
+    )
+    with Ledger.open(url, connections=1) as ledger:
+        session, other = new_session(ledger), new_session(ledger)
+        ledger.append(session.key, 1, [thinking] * 2000)
+        ledger.append(other.key, 1, [thinking])
+        ledger._write(
+            lambda connection: driver(connection).execute(
+                "UPDATE thinking_blocks SET data = '{' WHERE position = 2"
+            )
+        )
+
+        with pytest.raises(CorruptRow, match="2"):
+            ledger.history(session.key, 1)
+
+        assert [row.message for row in ledger.history(other.key, 1)] == [thinking.message]
+
+
+def test_thoughts_are_the_same_where_they_cannot_be_streamed(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A libpq before 17 hands over whole answers only."""
+    with Ledger.open(postgres_url) as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, KINDS * 60)
+        streamed = ledger.history(session.key, 1)
+    monkeypatch.setattr(psycopg.capabilities, "has_stream_chunked", lambda: False)
+
+    with Ledger.open(postgres_url) as ledger:
+        assert ledger.history(session.key, 1) == streamed
+    assert [row.message for row in streamed] == [entry.message for entry in KINDS * 60]
 
 
 def parsed_by_row(texts: list[str]) -> Iterator[object]:
