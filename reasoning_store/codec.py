@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPLIT_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _NONCHARACTER = "\ufdd0"
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def dumps(value: Any) -> str:
@@ -56,7 +57,7 @@ def dumps(value: Any) -> str:
     leading spaces say how long the run is. Ordinary text has neither.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"a value cannot be written as JSON: {type(error).__name__}",

@@ -35,6 +35,8 @@ from reasoning_store.stored import (
     told,
 )
 
+_ONE = (Message, str, Mapping)
+
 
 class Session(Shortening):
     """One conversation. Made by ``Store.session``."""
@@ -118,7 +120,7 @@ class Session(Shortening):
         when something stands behind it already, nothing is stored (``Conflict``).
         """
         # What is neither is refused where it is counted, as one message that is none.
-        one = isinstance(message, Message | str | Mapping) or not isinstance(message, Iterable)
+        one = isinstance(message, _ONE) or not isinstance(message, Iterable)
         batch = [cast(Message, message)] if one else list(cast(Sequence[Message], message))
         stored = self._append(
             batch, idempotency_key=idempotency_key, after=after, created_at=created_at

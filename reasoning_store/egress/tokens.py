@@ -29,7 +29,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.clearing import PLACEHOLDER, gains
-from reasoning_store.tokenizers import Counter, worst
+from reasoning_store.tokenizers import Count, Counter, worst
 
 FRAMING = 4
 """What a message costs beside its blocks: its role, and where it begins and ends."""
@@ -38,6 +38,9 @@ PRIMING = 3
 
 MEDIA: Mapping[MediaKind, int] = {"image": 1_100, "audio": 1_600, "video": 8_000, "file": 2_000}
 """A stated estimate for media, whose cost no text counter can know."""
+
+
+_NOTHING = Count(0, "exact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,7 @@ def count_message(message: Message, counter: Counter) -> Counts:
     framed = False
     for block in message.blocks:
         if isinstance(block, ThinkingBlock):
-            tokens, label = _text(block.thought, counter) if block.thought else (0, "exact")
+            tokens, label = counter.count(block.thought) if block.thought else _NOTHING
             thinking.append(tokens)
         elif isinstance(block, ToolResponseBlock):
             tokens, label, freed = _answered(block, counter)
@@ -78,7 +81,7 @@ def count_message(message: Message, counter: Counter) -> Counts:
             visible += tokens
             framed = True
         labels.append(label)
-    opaque = [n for n, block in enumerate(message.thinking) if block.opaque]
+    opaque = thinking and [n for n, block in enumerate(message.thinking) if block.opaque]
     if opaque:
         hidden, label = _hidden(message, sum(thinking))
         thinking[opaque[0]] += hidden
@@ -116,7 +119,7 @@ def fixed_tokens(
     labels: list[Exactness] = ["exact"]
     for part in (system, tools):
         if part:
-            tokens, label = _text(part if isinstance(part, str) else codec.dumps(part), counter)
+            tokens, label = counter.count(part if isinstance(part, str) else codec.dumps(part))
             parts.append(tokens)
             labels.append(label)
     return sum(parts), worst(*labels)
@@ -143,26 +146,21 @@ def total(
     )
 
 
-def _text(text: str, counter: Counter) -> tuple[int, Exactness]:
-    count = counter.count(text)
-    return count.tokens, count.exactness
-
-
 def _said(block: TextBlock, counter: Counter) -> tuple[int, Exactness]:
-    return _text(block.text, counter)
+    return counter.count(block.text)
 
 
 def _called(block: ToolCallBlock, counter: Counter) -> tuple[int, Exactness]:
-    name, one = _text(block.name, counter)
-    arguments, other = _text(codec.argument_text(block), counter)
+    name, one = counter.count(block.name)
+    arguments, other = counter.count(codec.argument_text(block))
     return name + arguments, worst(one, other)
 
 
 def _answered(block: ToolResponseBlock, counter: Counter) -> tuple[int, Exactness, int]:
     """What an answer counts, and how much of that goes where it is cleared."""
     text = codec.result_text(block)
-    tokens, label = _text(text, counter)
-    freed = tokens - _text(PLACEHOLDER, counter)[0] if gains(text) else 0
+    tokens, label = counter.count(text)
+    freed = tokens - counter.count(PLACEHOLDER)[0] if gains(text) else 0
     return tokens, label, freed
 
 
@@ -171,7 +169,7 @@ def _pictured(block: MediaBlock, counter: Counter) -> tuple[int, Exactness]:
 
 
 def _kept_raw(block: RawBlock, counter: Counter) -> tuple[int, Exactness]:
-    return _text(codec.dumps(block.data), counter)[0], "estimated"
+    return counter.count(codec.dumps(block.data))[0], "estimated"
 
 
 _VISIBLE: Mapping[type[Block], Callable[[Any, Counter], tuple[int, Exactness]]] = {

@@ -2,9 +2,9 @@
 
 Everything slow (tokens, JSON, digests) is done before: what comes here is columns. The
 branch row comes first, always: it holds the next position and the carried state, and its
-lock makes the order of positions the order of commits, with no gap (``take``).
+lock makes the order of positions the order of commits, with no gap.
 
-SQLite runs ``take``, the inserts and the new state in the caller's ``BEGIN IMMEDIATE``.
+SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
 PostgreSQL does the same in one statement, one round trip: the function
 ``append_messages`` (in the migrations), whose body is one statement of common table
 expressions. It is a function because its plan is then kept by the server: prepared
@@ -23,31 +23,48 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, or_, update
+from sqlalchemy import Connection, bindparam, delete, insert, null, select, update
 
-from reasoning_store.ledger.branches import STATE
-from reasoning_store.ledger.carried import running
-from reasoning_store.ledger.columns import Prepared, state_columns
+from reasoning_store.ledger.carried import running, then
+from reasoning_store.ledger.columns import (
+    BODY,
+    COLUMNS,
+    THINKING,
+    Prepared,
+    state_columns,
+    state_values,
+)
 from reasoning_store.ledger.rows import state
 from reasoning_store.ledger.sessions import SAID
 from reasoning_store.ledger.sql import Sql, driver
-from reasoning_store.ledger.tables import bodies, branches, drafts, messages, thinking_blocks
+from reasoning_store.ledger.tables import (
+    STATE,
+    bodies,
+    branches,
+    drafts,
+    messages,
+    thinking_blocks,
+)
 from reasoning_store.ledger.values import Thought
 
 _b = branches.c
 _THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
-_TAKE = Sql(
+_HEAD = Sql(
+    select(_b.next_position, _b.draft, *(_b[column] for column in STATE)).where(*_THIS),
+    order=("key", "of"),
+)
+_GO_ON = Sql(
     update(branches)
     .where(*_THIS)
-    .where(or_(bindparam("after").is_(None), _b.next_position == bindparam("after") + 1))
-    .where(_b.draft.is_not_distinct_from(bindparam("ending")))
-    .values(next_position=_b.next_position + bindparam("count"), draft=None)
-    .returning(_b.next_position, *(_b[column] for column in STATE))
+    .values({name: bindparam(name) for name in ("next_position", *STATE)} | {"draft": null()}),
+    order=("next_position", *STATE, "key", "of"),
 )
-_SET_STATE = Sql(update(branches).where(*_THIS).values({name: bindparam(name) for name in STATE}))
-_INSERT_MESSAGE = Sql(insert(messages))
-_INSERT_BODY = Sql(insert(bodies))
-_INSERT_THINKING = Sql(insert(thinking_blocks))
+_PLACE = ("session_key", "branch", "position")
+_OWN = COLUMNS.index("idempotency_key")
+"""How many of a message's own columns stand before the carried state; the others follow it."""
+_INSERT_MESSAGE = Sql(insert(messages), order=(*_PLACE, *COLUMNS[:_OWN], *STATE, *COLUMNS[_OWN:]))
+_INSERT_BODY = Sql(insert(bodies), order=(*_PLACE, *BODY))
+_INSERT_THINKING = Sql(insert(thinking_blocks), order=(*_PLACE, *THINKING))
 _END_DRAFT = Sql(
     delete(drafts).where(
         drafts.c.session_key == bindparam("key"), drafts.c.branch == bindparam("of")
@@ -77,14 +94,13 @@ def append(
 
 def _thought(prepared: Sequence[Prepared]) -> Thought:
     """What the batch adds to the reasoning that the session has used."""
-    if len(prepared) == 1:
-        return prepared[0].thought
-    each = [item.thought for item in prepared]
-    return Thought(
-        reported=sum([one.reported for one in each]),
-        counted=sum([one.counted for one in each]),
-        unreported=sum([one.unreported for one in each]),
-    )
+    reported = counted = unreported = 0
+    for item in prepared:
+        thought = item.thought
+        reported += thought.reported
+        counted += thought.counted
+        unreported += thought.unreported
+    return Thought(reported, counted, unreported)
 
 
 def _in_steps(
@@ -96,26 +112,26 @@ def _in_steps(
     ending: str | None,
     now: int,
 ) -> int | None:
-    count = len(prepared)
-    this = {"key": key, "of": branch}
-    taken = _TAKE.row(connection, {**this, "after": after, "ending": ending, "count": count})
-    if taken is None:
+    this = (key, branch)
+    head = _HEAD.row(connection, this)
+    if head is None:
         return None
-    first: int = taken[0] - count
-    before = state(first - 1, taken[1:])
-    states = list(running([item.own for item in prepared], before))
-    heads: list[dict[str, Any]] = []
-    texts: list[dict[str, Any]] = []
-    thoughts: list[dict[str, Any]] = []
-    for item, carried in zip(prepared, states, strict=True):
-        place = {"session_key": key, "branch": branch, "position": carried.position}
-        heads.append({**place, **item.columns, **state_columns(carried)})
-        texts.append({**place, **item.body})
-        thoughts += [{**place, **row} for row in item.thinking]
+    first: int = head[0]
+    if head[1] != ending or after not in (None, first - 1):
+        return None
+    carried = state(first - 1, head[2:])
+    heads, texts, thoughts = [], [], []
+    for item in prepared:
+        carried = then(carried, item.own)
+        place = (*this, carried.position)
+        own, sums = tuple(item.columns.values()), state_values(carried)
+        heads.append((*place, *own[:_OWN], *sums, *own[_OWN:]))
+        texts.append((*place, *item.body.values()))
+        thoughts += [(*place, *row.values()) for row in item.thinking]
     _INSERT_MESSAGE.many(connection, heads)
     _INSERT_BODY.many(connection, texts)
     _INSERT_THINKING.many(connection, thoughts)
-    _SET_STATE.run(connection, {**this, **state_columns(states[-1])})
+    _GO_ON.run(connection, (carried.position + 1, *sums, *this))
     used = _thought(prepared)
     SAID.run(
         connection,
@@ -128,7 +144,7 @@ def _in_steps(
         },
     )
     if ending is not None:
-        _END_DRAFT.run(connection, this)
+        _END_DRAFT.run(connection, {"key": key, "of": branch})
     return first
 
 

@@ -17,26 +17,12 @@ from reasoning_store.errors import CorruptRow, NotFound
 from reasoning_store.ledger import arguments, columns, rows, sessions
 from reasoning_store.ledger.carried import NOTHING
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import branches, messages
+from reasoning_store.ledger.tables import STATE, branches, messages
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import BranchRow, Segment, State
 
 _b = branches.c
 _m = messages.c
-STATE = (
-    "sum_visible",
-    "sum_portable",
-    "sum_portable_calls",
-    "opaque",
-    "turn_start",
-    "turn_has_call",
-    "last_thinking",
-    "last_sent",
-    "sum_reported",
-    "sum_estimated",
-    "sum_clearable",
-)
-"""The carried state's columns, in the order of ``rows.state``."""
 _COLUMNS = (
     _b.branch,
     _b.parent,

@@ -9,15 +9,16 @@ Knows blocks and counts; knows no SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import TypeAlias
 
 from reasoning_store.blocks import Block, Counts, Exactness, ThinkingBlock, ToolCallBlock
 from reasoning_store.ledger.summaries import SummaryRange
 from reasoning_store.ledger.values import OwnThinking, State
 
 NOTHING = State()
+Opaque: TypeAlias = Mapping[str, tuple[int, int]]
 
 
 def opaque_key(origin: int | None, source_field: str | None) -> str:
@@ -97,45 +98,47 @@ def own_state(
         else:
             portable += tokens
     return State(
-        position=1,
-        visible=visible,
-        portable=portable,
-        portable_calls=portable if has_call else 0,
-        opaque={key: (own, own if has_call else 0) for key, own in opaque.items()},
-        turn_start=1 if starts_turn else None,
-        turn_has_call=has_call,
-        last_thinking=1 if thinking else None,
-        last_sent=1 if sent else None,
-        reported=int(exactness == "reported"),
-        estimated=int(exactness == "estimated"),
-        clearable=clearable,
+        1,
+        visible,
+        portable,
+        portable if has_call else 0,
+        {key: (own, own if has_call else 0) for key, own in opaque.items()},
+        1 if starts_turn else None,
+        has_call,
+        1 if thinking else None,
+        1 if sent else None,
+        int(exactness == "reported"),
+        int(exactness == "estimated"),
+        clearable,
     )
 
 
 def then(before: State, after: State) -> State:
     """Return the state of what ``before`` sums up, followed by what ``after`` does."""
     base = before.position
-    opaque = before.opaque
-    if after.opaque:
-        opaque = dict(opaque)
-        for key, (own, calls) in after.opaque.items():
-            sum_own, sum_calls = opaque.get(key, (0, 0))
-            opaque[key] = (sum_own + own, sum_calls + calls)
     new_turn = after.turn_start is not None
     return State(
-        position=base + after.position,
-        visible=before.visible + after.visible,
-        portable=before.portable + after.portable,
-        portable_calls=before.portable_calls + after.portable_calls,
-        opaque=opaque,
-        turn_start=_moved(after.turn_start, base, before.turn_start),
-        turn_has_call=after.turn_has_call or (before.turn_has_call and not new_turn),
-        last_thinking=_moved(after.last_thinking, base, before.last_thinking),
-        last_sent=_moved(after.last_sent, base, before.last_sent),
-        reported=before.reported + after.reported,
-        estimated=before.estimated + after.estimated,
-        clearable=before.clearable + after.clearable,
+        base + after.position,
+        before.visible + after.visible,
+        before.portable + after.portable,
+        before.portable_calls + after.portable_calls,
+        _together(before.opaque, after.opaque) if after.opaque else before.opaque,
+        _moved(after.turn_start, base, before.turn_start),
+        after.turn_has_call or (before.turn_has_call and not new_turn),
+        _moved(after.last_thinking, base, before.last_thinking),
+        _moved(after.last_sent, base, before.last_sent),
+        before.reported + after.reported,
+        before.estimated + after.estimated,
+        before.clearable + after.clearable,
     )
+
+
+def _together(before: Opaque, after: Opaque) -> Opaque:
+    opaque = dict(before)
+    for key, (own, calls) in after.items():
+        sum_own, sum_calls = opaque.get(key, (0, 0))
+        opaque[key] = (sum_own + own, sum_calls + calls)
+    return opaque
 
 
 def between(before: State, last: State) -> State:
@@ -168,14 +171,13 @@ def view_of(whole: State, parts: Iterable[tuple[State, SummaryRange]], cleared: 
     """
     state = whole
     if cleared:
-        state = replace(whole, visible=whole.visible - cleared, clearable=whole.clearable - cleared)
+        state = whole._replace(visible=whole.visible - cleared, clearable=whole.clearable - cleared)
     for gone, summary in parts:
         opaque = dict(state.opaque)
         for key, (own, calls) in gone.opaque.items():
             all_own, all_calls = opaque.get(key, (0, 0))
             opaque[key] = (all_own - own, all_calls - calls)
-        state = replace(
-            state,
+        state = state._replace(
             visible=state.visible - gone.visible + summary.tokens,
             portable=state.portable - gone.portable,
             portable_calls=state.portable_calls - gone.portable_calls,

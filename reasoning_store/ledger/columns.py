@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from reasoning_store import clearing, codec
 from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, ThinkingBlock
@@ -21,8 +21,14 @@ from reasoning_store.ledger import arguments, keys
 from reasoning_store.ledger.carried import state_of
 from reasoning_store.ledger.digests import digest
 from reasoning_store.ledger.keys import origin_number
+from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.values import EXACTNESS, Entry, State, Thought
 
+_ELSEWHERE = ("session_key", "branch", "position", *STATE)
+COLUMNS = tuple(column.name for column in messages.c if column.name not in _ELSEWHERE)
+BODY = ("text", "data", "sent")
+THINKING = ("ordinal", "tokens", "source_field", "thought", "data")
+"""What stands in ``Prepared``, in the order in which it stands there and in the tables."""
 _NAME_LIMIT = 1000
 
 
@@ -73,10 +79,13 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
     message, counts = entry.message, entry.counts
     if not holdable(id):
         raise UsageError("a message id holds a character that no text column can")
-    thinking = [
-        _thinking_row(place, block, tokens)
-        for (place, block), tokens in zip(_thinking(message), counts.thinking, strict=True)
-    ]
+    visible: list[Block] = []
+    thoughts: list[tuple[int, ThinkingBlock]] = []
+    for place, block in enumerate(message.blocks):
+        if isinstance(block, ThinkingBlock):
+            thoughts.append((place, block))
+        else:
+            visible.append(block)
     origin = None
     if message.origin is not None:
         made = message.origin
@@ -88,7 +97,11 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
         origin=origin[0] if origin else None,
         sent=entry.sent is not None,
     )
-    reported = message.usage
+    usage = message.usage
+    input = output = reasoning = cached = None
+    if usage is not None:
+        input, output = _number(usage.input), _number(usage.output)
+        reasoning, cached = _number(usage.reasoning), _number(usage.cached)
     return Prepared(
         entry=entry,
         columns={
@@ -102,20 +115,23 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "clearable": counts.clearable,
             "exactness": EXACTNESS.index(counts.exactness),
             "has_call": int(own.turn_has_call),
-            "shape": _shape(message, counts) if thinking else None,
+            "shape": _shape(thoughts, counts) if thoughts else None,
             "digest": digest(message),
-            "input": _number(reported and reported.input),
-            "output": _number(reported and reported.output),
-            "reasoning": _number(reported and reported.reasoning),
-            "cached": _number(reported and reported.cached),
             "idempotency_key": None,
             "batch": None,
+            "input": input,
+            "output": output,
+            "reasoning": reasoning,
+            "cached": cached,
             "erased_at": None,
         },
-        body=body(message, entry.sent),
-        thinking=thinking,
+        body=_body(message, visible, entry.sent),
+        thinking=[
+            _thinking_row(place, block, tokens)
+            for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
+        ],
         own=own,
-        thought=thought(message.role, _number(reported and reported.reasoning), counts.thinking),
+        thought=thought(message.role, reasoning, counts.thinking),
         origin=origin,
     )
 
@@ -155,35 +171,28 @@ def _origin(
     return origin_number(text), text
 
 
-def _thinking(message: Message) -> list[tuple[int, ThinkingBlock]]:
-    return [
-        (place, block)
-        for place, block in enumerate(message.blocks)
-        if isinstance(block, ThinkingBlock)
-    ]
-
-
 def _number(value: object) -> int | None:
     """What a sum can use of a reported number; what came is kept in the JSON all the same."""
     # A trillion tokens are no report, and would overflow the sums.
     return value if isinstance(value, int) and 0 <= value < 1 << 40 else None
 
 
-def _bare(block: Block) -> bool:
+def _bare(block: Block) -> TypeGuard[TextBlock]:
     return isinstance(block, TextBlock) and block.provider_metadata is None
 
 
-def body(message: Message, sent: Mapping[str, Any] | None) -> dict[str, Any]:
+def _body(
+    message: Message, visible: Sequence[Block], sent: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Return the columns of ``bodies``.
 
     The first bare text stands in ``text`` and as null among the blocks; where it is all
     that is visible, the blocks are left out.
     """
-    visible = [block for block in message.blocks if not isinstance(block, ThinkingBlock)]
     text: str | None = None
     blocks: list[Any] = []
     for block in visible:
-        if text is None and isinstance(block, TextBlock) and _bare(block) and holdable(block.text):
+        if text is None and _bare(block) and holdable(block.text):
             text = block.text
             blocks.append(None)
         else:
@@ -223,9 +232,9 @@ def _thinking_row(place: int, block: ThinkingBlock, tokens: int) -> dict[str, An
     }
 
 
-def _shape(message: Message, counts: Counts) -> str:
+def _shape(thoughts: Sequence[tuple[int, ThinkingBlock]], counts: Counts) -> str:
     shapes: list[list[Any]] = []
-    for (place, block), tokens in zip(_thinking(message), counts.thinking, strict=True):
+    for (place, block), tokens in zip(thoughts, counts.thinking, strict=True):
         flags = (
             (block.signature is not None)
             | (block.encrypted is not None) << 1
@@ -245,18 +254,12 @@ def opaque_json(opaque: Mapping[str, tuple[int, int]]) -> str | None:
     return json.dumps({key: opaque[key] for key in sorted(opaque)}, separators=(",", ":"))
 
 
+def state_values(state: State) -> tuple[Any, ...]:
+    """Return a state as the columns that messages and branches share, in their order."""
+    _, visible, portable, calls, opaque, turn, has_call, *rest = state
+    return (visible, portable, calls, opaque_json(opaque), turn, int(has_call), *rest)
+
+
 def state_columns(state: State) -> dict[str, Any]:
-    """Return a state as the columns that messages and branches share."""
-    return {
-        "sum_visible": state.visible,
-        "sum_portable": state.portable,
-        "sum_portable_calls": state.portable_calls,
-        "opaque": opaque_json(state.opaque),
-        "turn_start": state.turn_start,
-        "turn_has_call": int(state.turn_has_call),
-        "last_thinking": state.last_thinking,
-        "last_sent": state.last_sent,
-        "sum_reported": state.reported,
-        "sum_estimated": state.estimated,
-        "sum_clearable": state.clearable,
-    }
+    """Return the same under the names of the columns."""
+    return dict(zip(STATE, state_values(state), strict=True))

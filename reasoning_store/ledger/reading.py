@@ -22,7 +22,7 @@ from reasoning_store.ledger.carried import NOTHING, running, state_of
 from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.rows import Page, state, stored_rows
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
+from reasoning_store.ledger.tables import STATE, bodies, messages, thinking_blocks
 from reasoning_store.ledger.values import (
     Recounted,
     Segment,
@@ -68,7 +68,7 @@ _STATES = Sql(
         _m.origin,
         _m.clearable,
         _b.sent.is_not(None),
-        *(_m[column] for column in branches.STATE),
+        *(_m[column] for column in STATE),
     )
     .where(*_range(_m))
     .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)

@@ -19,8 +19,8 @@ from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import branches, carried, columns, rows
 from reasoning_store.ledger.pairs import Place
 from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.tables import branches as branches_table
-from reasoning_store.ledger.tables import messages
 from reasoning_store.ledger.values import EXACTNESS, OPAQUE, BranchRow, State
 
 _PAGE = 2000
@@ -35,7 +35,7 @@ _OWN = Sql(
         _m.exactness,
         _m.has_call,
         _m.shape,
-        *(_m[name] for name in branches.STATE),
+        *(_m[name] for name in STATE),
     )
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.position.between(bindparam("first"), bindparam("last")))
@@ -46,12 +46,12 @@ _SET_STATE = Sql(
     update(messages)
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.position == bindparam("at"))
-    .values({name: bindparam(name) for name in branches.STATE})
+    .values({name: bindparam(name) for name in STATE})
 )
 _SET_HEAD = Sql(
     update(branches_table)
     .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
-    .values({name: bindparam(name) for name in branches.STATE})
+    .values({name: bindparam(name) for name in STATE})
 )
 
 

@@ -107,7 +107,7 @@ def twin(kind: Any) -> Any:
 _Text, _Thinking, _Message, _Origin, _Usage, _Counts = (
     twin(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts)
 )
-_Stored, _State = twin(StoredRow), twin(State)
+_Stored = twin(StoredRow)
 
 
 def _text_block(text: str | None) -> TextBlock:
@@ -271,15 +271,7 @@ def _woven(
 
 
 def state(position: int, columns: Sequence[Any]) -> State:
-    """Return a state from its columns, in the order of ``state_columns``."""
-    it: Any = _State()
-    it.position = position
-    (it.visible, it.portable, it.portable_calls, opaque, it.turn_start, has_call, *rest) = columns
-    it.last_thinking, it.last_sent, it.reported, it.estimated, it.clearable = rest
-    it.opaque = {}
-    if opaque:
-        it.opaque = {key: (own, part) for key, (own, part) in parsed(opaque).items()}
-    it.turn_has_call = bool(has_call)
-    it.__class__ = State
-    made: State = it
-    return made
+    """Return a state from its columns, in the order of ``tables.STATE``."""
+    visible, portable, calls, opaque, turn, has_call, *rest = columns
+    kinds = {key: (own, part) for key, (own, part) in parsed(opaque).items()} if opaque else {}
+    return State(position, visible, portable, calls, kinds, turn, bool(has_call), *rest)

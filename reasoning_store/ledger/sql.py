@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 from sqlalchemy.sql.elements import ClauseElement
 
-Params = Mapping[str, Any]
+Params = Mapping[str, Any] | tuple[Any, ...]
+"""By name; or by place, where the statement was given their order."""
 STREAMS = "streams"
 """The option of an engine whose cursors have a ``stream`` that takes a size."""
 
@@ -34,12 +35,17 @@ class _Compiled(NamedTuple):
 
 
 class Sql:
-    """One statement. Its parameters are given by name, all of them."""
+    """One statement. Its parameters are given by name, all of them.
 
-    __slots__ = ("_compiled", "_statement")
+    ``order`` names them as they stand in the statement: to a driver that takes them by
+    place (SQLite's) they may then be given as a tuple, as it takes them.
+    """
 
-    def __init__(self, statement: ClauseElement) -> None:
+    __slots__ = ("_compiled", "_order", "_statement")
+
+    def __init__(self, statement: ClauseElement, order: Sequence[str] = ()) -> None:
         self._statement = statement
+        self._order = tuple(order)
         self._compiled: dict[str, _Compiled] = {}
 
     def _for(self, connection: Connection) -> _Compiled:
@@ -47,18 +53,19 @@ class Sql:
         compiled = self._compiled.get(dialect.name)
         if compiled is None:
             made: Any = self._statement.compile(dialect=dialect)
+            names = tuple(made.positiontup) if made.positional else None
+            if self._order and names not in (None, self._order):
+                raise ValueError(f"the parameters stand in another order: {names}")
             compiled = self._compiled[dialect.name] = _Compiled(
                 made.string,
-                tuple(made.positiontup) if made.positional else None,
+                names,
                 {name: bind.value for name, bind in made.binds.items() if not bind.required},
             )
         return compiled
 
     def _execute(self, connection: Connection, params: Params) -> Any:
         text, names, constants = self._for(connection)
-        if constants:
-            params = {**constants, **params}
-        given: Any = params if names is None else [params[name] for name in names]
+        given = params if type(params) is tuple else _given(params, names, constants)
         cursor = driver(connection).cursor()
         cursor.execute(text, given)
         return cursor
@@ -105,17 +112,23 @@ class Sql:
         if not rows:
             return
         text, names, constants = self._for(connection)
-        if constants:
-            rows = [{**constants, **row} for row in rows]
         given: Any = rows
-        if names is not None:
-            given = [[row[name] for name in names] for row in rows]
+        if type(rows[0]) is not tuple:
+            given = [_given(row, names, constants) for row in rows]
         driver(connection).cursor().executemany(text, given)
+
+
+def _given(params: Any, names: Sequence[str] | None, constants: Mapping[str, Any]) -> Any:
+    """Return parameters that were given by name as the driver takes them."""
+    if constants:
+        params = {**constants, **params}
+    return params if names is None else [params[name] for name in names]
 
 
 def driver(connection: Connection) -> Any:
     """Return the driver's own connection, in the transaction that this one has begun."""
-    return connection.connection.driver_connection
+    # What a synchronous driver gave is its own connection, with nothing around it.
+    return connection.connection.dbapi_connection
 
 
 def by_dialect(make: Callable[[Any], Any]) -> Callable[[Connection], Sql]:

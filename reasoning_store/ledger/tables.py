@@ -88,6 +88,10 @@ def _state() -> tuple[Column[Any], ...]:
     )
 
 
+STATE = tuple(column.name for column in _state())
+"""The columns of the carried state, in the order of ``values.State``."""
+
+
 sessions = Table(
     "sessions",
     metadata,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
 
@@ -131,8 +132,7 @@ class Segment:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """What a conversation has come to, up to and with ``position``.
 
     Cumulative tokens: ``visible``, ``portable`` thinking and the part of it in messages
@@ -144,13 +144,16 @@ class State:
     ``estimated`` are how many messages hold a count that the provider gave, and one that
     nobody knows exactly: numbers, so that a part can be taken away again. ``clearable`` is
     how much of ``visible`` goes where all tool results up to here are cleared.
+
+    A tuple, since several are made for every message that is written; its fields stand in
+    the order of their columns.
     """
 
     position: int = 0
     visible: int = 0
     portable: int = 0
     portable_calls: int = 0
-    opaque: dict[str, tuple[int, int]] = field(default_factory=dict)
+    opaque: Mapping[str, tuple[int, int]] = MappingProxyType({})
     turn_start: int | None = None
     turn_has_call: bool = False
     last_thinking: int | None = None

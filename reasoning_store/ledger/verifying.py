@@ -33,7 +33,7 @@ from reasoning_store.ledger import (
 )
 from reasoning_store.ledger.sql import Sql, driver
 from reasoning_store.ledger.summaries import CompactionRow
-from reasoning_store.ledger.tables import bodies, messages, metadata
+from reasoning_store.ledger.tables import STATE, bodies, messages, metadata
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import BranchRow, Entry, Problem, Segment, SessionRow, State
 
@@ -69,7 +69,7 @@ _ROWS = Sql(
         _m.digest,
         _b.sent,
         *(_m[name] for name in _WRITTEN),
-        *(_m[name] for name in branches.STATE),
+        *(_m[name] for name in STATE),
     )
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.position.between(bindparam("first"), bindparam("last")))

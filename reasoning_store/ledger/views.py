@@ -235,7 +235,7 @@ def _usage(
     freed = _freed(states, in_force)
     head = lineage
     if ranges or freed:
-        head = replace(carried.view_of(lineage, gone, freed), last_thinking=last)
+        head = carried.view_of(lineage, gone, freed)._replace(last_thinking=last)
     own = None
     if last is not None:
         state, has_call = states[last]

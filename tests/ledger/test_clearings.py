@@ -89,8 +89,8 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     assert ledger.compactions(session.key, 1) == [row]
     assert history == ledger.history(session.key, 1)
     assert recounted == ledger.recount(session.key, 1)
-    assert ledger.states(session.key, 1).head == replace(
-        before, visible=before.visible - 14, clearable=14
+    assert ledger.states(session.key, 1).head == before._replace(
+        visible=before.visible - 14, clearable=14
     )
     cleared = ledger.view(session.key, 1).rows[2]
     assert isinstance(cleared, StoredRow)

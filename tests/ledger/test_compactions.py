@@ -488,8 +488,7 @@ def recounted(
         clearable[row.id] for row in outside if cleared is not None and row.position <= cleared.last
     )
     labels = [one.exactness for one in ranges]
-    return replace(
-        state,
+    return state._replace(
         position=len(rows),
         visible=state.visible + sum(one.tokens for one in ranges) - gone,
         clearable=state.clearable - gone,
@@ -516,11 +515,11 @@ def as_cleared(row: StoredRow, cleared: Made | None, clearable: Mapping[str, int
 
 def comparable(state: State) -> State:
     """Kinds of thinking that count nothing may be there or not."""
-    return replace(state, opaque={key: sums for key, sums in state.opaque.items() if any(sums)})
+    return state._replace(opaque={key: sums for key, sums in state.opaque.items() if any(sums)})
 
 
 def sums_of(state: State) -> State:
-    return replace(comparable(state), turn_start=None, turn_has_call=False, last_thinking=None)
+    return comparable(state)._replace(turn_start=None, turn_has_call=False, last_thinking=None)
 
 
 turns = st.lists(st.lists(entries(), min_size=1, max_size=3), min_size=1, max_size=4).map(

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint
 from sqlalchemy.dialects import sqlite
 
+from reasoning_store.blocks import Counts, Message
 from reasoning_store.ledger import (
     appending,
     branches,
     budget,
+    columns,
     compactions,
     drafts,
     erasing,
@@ -27,6 +30,8 @@ from reasoning_store.ledger import (
 )
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import metadata
+from reasoning_store.ledger.values import Entry
+from tests.strategies import messages
 
 TABLES = list(metadata.tables.values())
 
@@ -48,6 +53,18 @@ def test_every_key_starts_with_the_session_key(table: Table) -> None:
 
     assert keys
     assert {"session_key"} == {key[0].name for key in keys}
+
+
+@given(messages())
+@settings(max_examples=50, deadline=None)
+def test_what_is_prepared_stands_in_the_order_of_its_tables(message: Message) -> None:
+    """It is given to SQLite by place: whatever the message, each value has its column."""
+    thoughts = (1,) * len(message.thinking)
+    made = columns.prepare(Entry(message, Counts(thinking=thoughts)), id="m", created_at=1)
+
+    assert tuple(made.columns) == columns.COLUMNS
+    assert tuple(made.body) == columns.BODY
+    assert {tuple(row) for row in made.thinking} <= {columns.THINKING}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

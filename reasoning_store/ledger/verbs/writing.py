@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection
 
+from reasoning_store.blocks import ThinkingBlock
 from reasoning_store.errors import Conflict, CorruptRow, UsageError
 from reasoning_store.ledger import (
     appending,
@@ -190,7 +191,8 @@ class WritingVerbs(Opened):
         return None if start is None else start + len(ended)
 
     def _prepared(self, entry: Entry, created_at: int, *, id: str | None = None) -> Prepared:
-        message, thinking = entry.message, entry.message.thinking
+        message, counts = entry.message, entry.counts
+        thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
         if thinking and message.role != "assistant":
             # What is carried, and what may go back, is a model's own thinking.
             raise UsageError(
@@ -202,12 +204,12 @@ class WritingVerbs(Opened):
                 "a message that is still streaming is not appended",
                 hint="record(stream) keeps what has arrived of it, and appends it at its end",
             )
-        if len(entry.counts.thinking) != len(thinking):
+        if len(counts.thinking) != len(thinking):
             raise UsageError("counts: one number for each thinking block")
-        counted = (entry.counts.visible, *entry.counts.thinking)
-        if not all(0 <= tokens < _MOST_TOKENS for tokens in counted):
-            raise UsageError("counts: a number of tokens is out of range")
-        if not columns.may_free(message, entry.counts):
+        for tokens in (counts.visible, *counts.thinking):
+            if not 0 <= tokens < _MOST_TOKENS:
+                raise UsageError("counts: a number of tokens is out of range")
+        if not columns.may_free(message, counts):
             raise UsageError("counts: clearing the results does not free that many tokens")
         return columns.prepare(entry, id=id or self._new_id(), created_at=created_at)
 
@@ -264,14 +266,14 @@ class WritingVerbs(Opened):
 def new_rows(branch: int, first: int, prepared: Sequence[Prepared]) -> list[StoredRow]:
     return [
         StoredRow(
-            id=item.columns["id"],
-            position=position,
-            branch=branch,
-            message=item.entry.message,
-            counts=item.entry.counts,
-            created_at=item.columns["created_at"],
-            digest=item.columns["digest"],
-            is_new=True,
+            item.columns["id"],
+            position,
+            branch,
+            item.entry.message,
+            item.entry.counts,
+            item.columns["created_at"],
+            item.columns["digest"],
+            True,
         )
         for position, item in enumerate(prepared, first)
     ]
