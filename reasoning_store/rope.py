@@ -115,6 +115,13 @@ class Rope(Sequence[T]):
                 at -= len(chunk)
         raise IndexError("there is no such item")
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rope):
+            return NotImplemented
+        return len(self) == len(other) and self.alike(other) == len(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f"Rope({list(self)!r})"
 

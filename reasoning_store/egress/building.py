@@ -63,8 +63,6 @@ class Made:
         self.page = registry.writer(key.to.contract.api).page(key.to.contract)
         self.raw = 0
         """What it counts with all of its thinking."""
-        self.withheld = 0
-        """What of that stays home."""
         self.exactness: set[Exactness] = set()
 
     def fork(self) -> Made:
@@ -95,13 +93,11 @@ class Made:
         if isinstance(part, Stretch) and self._add_plain(part, course):
             return True
         places = course.places(part, self.length)
-        decided = len(self.selecting.verdicts)
         outgoing, holds = self.repairs.next(*self.selecting.next(part, places))
         self.page.add(outgoing)
         for item in part:
             self.raw += item.counts.visible + sum(item.counts.thinking)
             self.exactness.add(item.counts.exactness)
-        self._withhold(decided)
         self.length += len(part)
         return holds
 
@@ -115,21 +111,14 @@ class Made:
             return False
         if self.rolling and self.length <= course.last < end:
             return False
-        decided = len(self.selecting.verdicts)
         kept = self.selecting.plain(part, place)
         if kept is None:
             return False
         self.page.add_plain(self.repairs.plain(part, kept))
         self.raw += sum(part.visible) + sum(part.thinking)
         self.exactness.update(part.exactness)
-        self._withhold(decided)
         self.length = end
         return True
-
-    def _withhold(self, decided: int) -> None:
-        verdicts = self.selecting.verdicts
-        news = verdicts.part(decided, len(verdicts))
-        self.withheld += sum([verdict.tokens for verdict in news if not verdict.kept])
 
 
 def _parts(view: Sequence[Viewed]) -> list[Sequence[Viewed]]:

@@ -52,7 +52,7 @@ from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import Target, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.wire import call_ids, contracts, neutral
-from reasoning_store.wire.base import Outgoing, Plain, Thought
+from reasoning_store.wire.base import Outgoing, Plain
 
 NO_RESULT = "no result was recorded"
 
@@ -143,22 +143,13 @@ class Repairs:
     def plain(self, stretch: Stretch, kept: Collection[Hashable]) -> Plain:
         """Return what is sent of plain messages, the thoughts of the kept kinds with them."""
         self._matching.pass_over(stretch.roles)
-        thoughts: list[Thought | None] | None = None
-        if kept and stretch.thoughts is not None:
-            foreign = {
-                name for name in kept if self._origins.is_foreigns(stretch.named[name].origin)
-            }
-            thoughts = [
-                thought if name in kept else None
-                for name, thought in zip(stretch.kinds, stretch.thoughts, strict=True)
-            ]
-            if foreign:
-                # Its words are anybody's; the field they came in was another provider's.
-                thoughts = [
-                    (thought[0], None) if thought is not None and name in foreign else thought
-                    for name, thought in zip(stretch.kinds, thoughts, strict=True)
-                ]
-        return Plain(stretch.roles, stretch.texts, thoughts)
+        goes = {name: stretch.named[name] for name in kept}
+        sources = {
+            # Its words are anybody's; the field they came in was another provider's.
+            name: None if self._origins.is_foreigns(kind.origin) else kind.block.source_field
+            for name, kind in goes.items()
+        }
+        return Plain(stretch.roles, stretch.texts, stretch.thoughts, stretch.kinds, sources)
 
     def _put(self, item: Outgoing, out: list[Outgoing]) -> None:
         if self._order.wants:

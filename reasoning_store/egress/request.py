@@ -57,7 +57,8 @@ class Request:
 
     body: dict[str, Any]
     tokens: TokenCount
-    verdicts: tuple[Verdict, ...]
+    decided: Sequence[Verdict] = field(repr=False)
+    """The verdicts as they were made; ``verdicts`` is the same."""
     warnings: tuple[Warning, ...]
     settings: RequestSettings
     target: Target
@@ -67,6 +68,11 @@ class Request:
     """The first rendered message that is not the earlier request's; ``None`` without one."""
     beside: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What the SDK's call takes beside the body: a model that stands in the address."""
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What was decided about each thinking block, in order, and by which rule."""
+        return tuple(self.decided)
 
     @cached_property
     def kwargs(self) -> dict[str, Any]:
@@ -153,13 +159,13 @@ def _request(
     return Request(
         body=body,
         tokens=TokenCount(
-            effective=made.raw - made.withheld + given.fixed[0],
+            effective=made.raw - selecting.withheld + given.fixed[0],
             raw=made.raw + given.fixed[0],
             fixed=given.fixed[0],
             exactness=worst(*made.exactness, given.fixed[1]),
             encoding=given.encoding,
         ),
-        verdicts=tuple(selecting.verdicts),
+        decided=selecting.verdicts,
         warnings=tuple({warning.code: warning for warning in reversed(warnings)}.values())[::-1],
         settings=RequestSettings.of(policy),
         target=to,

@@ -16,10 +16,8 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from reasoning_store.blocks import Counts, Message, ThinkingBlock, ToolCallBlock, ToolResponseBlock
 from reasoning_store.egress.admission import (
@@ -31,7 +29,7 @@ from reasoning_store.egress.admission import (
 from reasoning_store.egress.concerns import Concerns
 from reasoning_store.egress.encodable import is_encodable
 from reasoning_store.egress.policy import Place, demanded, left_by_strip
-from reasoning_store.egress.stretch import Stretch
+from reasoning_store.egress.stretch import Stretch, Verdicts
 from reasoning_store.egress.verdicts import (
     REASONS,
     Rule,
@@ -64,8 +62,6 @@ __all__ = [
     "viewed",
 ]
 
-_verdict: Callable[[Any], Verdict] = partial(tuple.__new__, Verdict)
-"""Makes a verdict of its fields: there may be thousands, and ``Verdict`` takes thrice as long."""
 _UNFINISHED = "the reply is still being written"
 _NOT_A_REPLY = "only a model's message has a field for it"
 
@@ -126,6 +122,8 @@ class Selecting:
         self._rulings: dict[tuple[Rule | None, Place], tuple[bool, Rule]] = {}
         self._owed: dict[Place, bool] = {}
         self.verdicts: Rope[Verdict] = Rope()
+        self.withheld = 0
+        """What the thinking counts that stays home."""
         self.open_reasoning = False
         """Whether a message of the open turn carries reasoning."""
 
@@ -154,6 +152,7 @@ class Selecting:
             if item.counts.thinking:  # EC-001: most messages have none, and need no verdict
                 found = self._verdicts(item, place)
                 self.verdicts += found
+                self.withheld += sum([one.tokens for one in found if not one.kept])
                 rules = [verdict.rule for verdict in found]
                 gone = [verdict.block for verdict in found if not verdict.kept]
                 self.open_reasoning |= place.open and len(gone) < len(found)
@@ -174,26 +173,15 @@ class Selecting:
         """
         if self._concerns.minds(place) or (self._owes and self._is_owed(place)):
             return None
-        goes: dict[Hashable, bool] = {}
-        rules: dict[Hashable, Rule] = {}
-        for name, kind in stretch.named.items():
-            hindrance = self._obstacles.of(kind.block, kind.origin)
-            goes[name], rules[name] = self._ruling(hindrance, place)
-        kept = frozenset([name for name, kept in goes.items() if kept])
+        rules: dict[Hashable, tuple[bool, Rule]] = {
+            name: self._ruling(self._obstacles.of(kind.block, kind.origin), place)
+            for name, kind in stretch.named.items()
+        }
+        kept = frozenset([name for name, (goes, _) in rules.items() if goes])
         if kept and stretch.thoughts is None:
             return None
-        messages, names, tokens = stretch.thinkers
-        blocks = {name: kind.place for name, kind in stretch.named.items()}
-        reasons = {name: REASONS[rule] for name, rule in rules.items()}
-        columns = (
-            messages,
-            map(blocks.__getitem__, names),
-            map(goes.__getitem__, names),
-            map(rules.__getitem__, names),
-            tokens,
-            map(reasons.__getitem__, names),
-        )
-        self.verdicts.join(list(map(_verdict, zip(*columns, strict=True))))
+        self.verdicts.join(Verdicts(stretch, rules))
+        self.withheld += stretch.tokens_of(rules.keys() - kept)
         return kept
 
     def _ruling(self, hindrance: Rule | None, place: Place) -> tuple[bool, Rule]:

@@ -13,7 +13,7 @@ It knows values and their columns. It must not know SQL, policy or a protocol.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -29,8 +29,7 @@ from reasoning_store.blocks import (
     TextBlock,
     ThinkingBlock,
 )
-from reasoning_store.egress.verdicts import Viewed
-from reasoning_store.wire.base import Thought
+from reasoning_store.egress.verdicts import REASONS, Rule, Verdict, Viewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Stretch(Sequence[Viewed]):
     kinds: Sequence[Hashable | None]
     """What each message's thought is like, by a name; None where it has none."""
     named: Mapping[Hashable, Kind]
-    thoughts: Sequence[Thought | None] | None
+    thoughts: Sequence[str | None] | None
     """Each message's thought. None, all of it, where they were not read."""
 
     def __len__(self) -> int:
@@ -92,16 +91,13 @@ class Stretch(Sequence[Viewed]):
             )
         return self._values[at]
 
-    @property
-    def thinkers(self) -> tuple[list[int], list[Hashable], list[int]]:
-        """Return the names of the messages that thought, their kinds, their tokens."""
-        thought = [kind is not None for kind in self.kinds]
-        names = range(self.first, self.first + len(self))
-        return (
-            list(compress(names, thought)),
-            list(compress(self.kinds, thought)),
-            list(compress(self.thinking, thought)),
-        )
+    def tokens_of(self, kinds: Collection[Hashable]) -> int:
+        """Return what the thoughts of these kinds count."""
+        if len(kinds) == len(self.named):
+            return sum(self.thinking)
+        if not kinds:
+            return 0
+        return sum(compress(self.thinking, [kind in kinds for kind in self.kinds]))
 
     @cached_property
     def _values(self) -> Sequence[Viewed]:
@@ -116,7 +112,7 @@ class Stretch(Sequence[Viewed]):
             thought = None if self.thoughts is None else self.thoughts[at]
             block = kind.block
             if thought is not None:
-                block = ThinkingBlock(thought=thought[0], source_field=thought[1])
+                block = ThinkingBlock(thought=thought, source_field=block.source_field)
             blocks.insert(kind.place, block)
             thinking = (self.thinking[at],)
         return Viewed(
@@ -128,3 +124,40 @@ class Stretch(Sequence[Viewed]):
             Counts(visible=self.visible[at], thinking=thinking, exactness=self.exactness[at]),
             self.first + at,
         )
+
+
+class Verdicts(Sequence[Verdict]):
+    """The verdicts about a stretch, made when somebody asks for one."""
+
+    def __init__(self, stretch: Stretch, rulings: Mapping[Hashable, tuple[bool, Rule]]) -> None:
+        self._stretch = stretch
+        self._rulings = rulings
+        self._length = len(stretch) - stretch.kinds.count(None)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> Verdict: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Verdict]: ...
+    def __getitem__(self, at: int | slice) -> Verdict | Sequence[Verdict]:
+        return self._made[at]
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self._made)
+
+    @cached_property
+    def _made(self) -> Sequence[Verdict]:
+        stretch = self._stretch
+        said = {
+            name: (stretch.named[name].place, kept, rule, REASONS[rule])
+            for name, (kept, rule) in self._rulings.items()
+        }
+        made = []
+        rows = zip(stretch.kinds, stretch.thinking, strict=True)
+        for message, (name, tokens) in enumerate(rows, stretch.first):
+            if name is not None:
+                block, kept, rule, reason = said[name]
+                made.append(Verdict(message, block, kept, rule, tokens, reason))
+        return made

@@ -57,7 +57,7 @@ _ONLY_TEXT = case(
             _b.data.is_(None),
             func.substr(_b.data, literal_column("1"), literal_column("10")) != _word('{"blocks":'),
         ),
-        func.nullif(_b.text, _word("")),
+        _b.text,
     )
 )
 
@@ -84,7 +84,7 @@ _HEADS = Sql(
 )
 _TEXTS = Sql(select(_ONLY_TEXT).where(*_range(_b)).order_by(_b.position))
 _THOUGHTS = Sql(
-    select(case((_t.data.is_(None), func.nullif(_t.thought, _word("")))), _t.source_field)
+    select(case((_t.data.is_(None), _t.thought)))
     .where(*_range(_t))
     .order_by(_t.position, _t.ordinal)
 )
@@ -164,13 +164,13 @@ def _runs(rows: PlainRows) -> Iterator[PlainRows]:
     """Yield the long runs of plain messages."""
     several = {kind for kind, shape in rows.shapes.items() if shape is None}
     odd: list[int] = []
-    if None in rows.texts or None in rows.roles or several:
+    if None in rows.texts or "" in rows.texts or None in rows.roles or several:
         odd = [
             number
             for number, (role, text, kind) in enumerate(
                 zip(rows.roles, rows.texts, rows.kinds, strict=True)
             )
-            if text is None or role is None or kind in several
+            if not text or role is None or kind in several
         ]
     start = 0
     for end in (*odd, len(rows.texts)):
@@ -201,10 +201,10 @@ def _with_thoughts(
 ) -> PlainRows | None:
     """Return a run with what was thought; None where that is more than words."""
     part = Segment(branch, rows.position, rows.position + len(rows.texts) - 1)
-    found = _THOUGHTS.rows(connection, _params(key, part))
+    found = [thought for (thought,) in _THOUGHTS.rows(connection, _params(key, part))]
     if len(found) != len(rows.kinds) - rows.kinds.count(None):
         return None
-    if None in [thought for thought, _ in found]:
+    if None in found or "" in found:
         return None
     following = iter(found)
     thoughts = [None if kind is None else next(following) for kind in rows.kinds]

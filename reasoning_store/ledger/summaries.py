@@ -115,8 +115,8 @@ class PlainRows:
     """What each one's thought is like; None where nothing was thought."""
     shapes: Mapping[Key, Shape | None]
     """What each kind is; of plain messages there is always one."""
-    thoughts: Sequence[tuple[str, str | None] | None] | None
-    """What was thought, and the field it came in; None where that was not to be read."""
+    thoughts: Sequence[str | None] | None
+    """What was thought; None, all of it, where that was not to be read."""
 
 
 ViewRow: TypeAlias = StoredRow | CompactionRow | PlainRows

@@ -20,7 +20,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from reasoning_store.blocks import Message, Role
 from reasoning_store.chunks import Chunk, UnknownChunk
@@ -73,10 +73,6 @@ class Outgoing(NamedTuple):
     name a placeholder."""
 
 
-Thought: TypeAlias = tuple[str, str | None]
-"""What was thought, in words and no more, and the field that it came in."""
-
-
 class Plain(NamedTuple):
     """Whole messages on their way out by column: a text each, and of a reply a thought.
 
@@ -85,8 +81,12 @@ class Plain(NamedTuple):
 
     roles: Sequence[Role]
     texts: Sequence[str]
-    thoughts: Sequence[Thought | None] | None
+    thoughts: Sequence[str | None] | None
     """None, all of it, where none goes."""
+    kinds: Sequence[Hashable | None]
+    """Of what kind each thought is, by a name."""
+    sources: Mapping[Hashable | None, str | None]
+    """The kinds of thoughts that go, and the field that each came in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

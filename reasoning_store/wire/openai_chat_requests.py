@@ -70,19 +70,23 @@ class ChatPage(Page):
         )
 
     def add_plain(self, messages: Plain) -> None:
-        roles, texts, thoughts = messages
-        if thoughts is None:
+        roles, texts, thoughts, kinds, sources = messages
+        places = {
+            kind: place
+            for kind, source in sources.items()
+            if (place := plain_place(source, self.contract)) is not None
+        }
+        written: list[dict[str, Any]]
+        if thoughts is None or not places:
             written = [
                 {"role": role, "content": text} for role, text in zip(roles, texts, strict=True)
             ]
         else:
-            fields = {item[1] for item in thoughts if item is not None}
-            places = {field: plain_place(field, self.contract) or "" for field in fields}
             written = [
-                {"role": role, "content": text}
-                if thought is None
-                else {"role": role, "content": text, places[thought[1]]: thought[0]}
-                for role, text, thought in zip(roles, texts, thoughts, strict=True)
+                {"role": role, "content": text, places[kind]: thought}
+                if kind in places
+                else {"role": role, "content": text}
+                for role, text, kind, thought in zip(roles, texts, kinds, thoughts, strict=True)
             ]
         self.put_flat(written)
 
