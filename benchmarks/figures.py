@@ -26,7 +26,8 @@ NARROWLY = 0.30
 CLASS = 1.5
 """A class of time is met by what takes up to this much of its figure: machines differ."""
 
-Verdict: TypeAlias = Literal["green", "red", "noisy", "unmeasured"]
+Verdict: TypeAlias = Literal["green", "floor", "red", "noisy", "unmeasured"]
+"""``floor``: missed, and so it is by the bare driver, which does what has to be done alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,18 @@ def verdict(measured: Spread, at_most: float) -> Verdict:
     return "green" if measured.median <= at_most else "red"
 
 
+def beside_the_floor(
+    missed: Verdict, floor: Spread, at_most: float, within: Verdict | None
+) -> Verdict:
+    """Judge anew what is missed against a rival, where the floor stands in the same race.
+
+    ``floor`` is the floor's own ratio to that rival, ``within`` whether ours is as near to
+    the floor as is promised. Where all of the floor's quartiles miss the bound, nobody who
+    does the work can meet it.
+    """
+    return "floor" if missed != "green" and within == "green" and floor.low > at_most else missed
+
+
 def exponent(points: Mapping[int, float]) -> float | None:
     """Return the slope of the best line through the logarithms; None of less than two sizes."""
     if len(points) < 2:
@@ -109,6 +122,25 @@ def growth(ours: Mapping[int, Spread], floor: Mapping[int, Spread], at_most: flo
         return "green"
     narrowly = max(slopes) <= allowed + NARROWLY
     return "noisy" if narrowly and any(one.width > NOISY for one in ours.values()) else "red"
+
+
+def growth_of_a_copy(
+    ours: Mapping[int, Spread], floor: Mapping[int, Spread]
+) -> tuple[float | None, Verdict]:
+    """Judge what grows with what is handed out and with nothing else.
+
+    The floor hands out the same. So what ours costs more at the largest size than at the
+    smallest is held against what the floor costs more.
+    """
+    mine, bare = quickest(ours), quickest(floor)
+    if len(mine) < 2 or mine.keys() != bare.keys():
+        return None, "unmeasured"
+    small, large = min(mine), max(mine)
+    share = (mine[large] - mine[small]) / (bare[large] - bare[small])
+    if share <= LINEAR:
+        return share, "green"
+    wide = any(one.width > NOISY for one in (ours[large], floor[large]))
+    return share, "noisy" if wide and share <= LINEAR + NARROWLY else "red"
 
 
 def quickest(by_size: Mapping[int, Spread]) -> dict[int, float]:

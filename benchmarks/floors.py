@@ -15,7 +15,15 @@ from typing import Any
 import reasoning_store as rs
 from benchmarks import bare, ours
 from benchmarks.conversation import SESSION, Turn, prose, turns
-from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean, timed_each
+from benchmarks.workload import (
+    Prepare,
+    Sample,
+    Setting,
+    timed,
+    timed_after,
+    timed_clean,
+    timed_each,
+)
 
 _POOL = 128
 
@@ -127,13 +135,20 @@ def recount(setting: Setting) -> Iterator[Sample]:
 
 
 def request_cold(*, thinking: bool) -> Prepare:
+    """A connection that was just opened, as ours is."""
+
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
-        with closing(bare.connect(ours.filled(setting))) as connection:
-            yield timed_clean(
-                setting,
-                lambda: bare.rendered(connection.execute, 1, setting.size, thinking=thinking),
-            )
+        path = ours.filled(setting)
+
+        def sample() -> float:
+            with closing(bare.connect(path)) as connection:
+                execute = connection.execute
+                return timed_clean(
+                    setting, lambda: bare.rendered(execute, 1, setting.size, thinking=thinking)
+                )()
+
+        yield sample
 
     return prepare
 
@@ -156,12 +171,11 @@ def request_next(*, thinking: bool) -> Prepare:
                 held.extend(bare.rendered(execute, len(held) + 1, last, thinking=thinking))
                 return [dict(one) for one in held]
 
-            def sample() -> float:
+            def turn() -> None:
                 one = next(pool)
                 bare.write(connection, one, bare.tokens(encoder, one), next(clock))
-                return timed(setting, grow)()
 
-            yield sample
+            yield timed_after(setting, turn, grow)
 
     return prepare
 

@@ -18,7 +18,15 @@ from typing import Any
 
 import reasoning_store as rs
 from benchmarks.conversation import SESSION, messages, prose
-from benchmarks.workload import Prepare, Sample, Setting, timed, timed_clean, timed_each
+from benchmarks.workload import (
+    Prepare,
+    Sample,
+    Setting,
+    timed,
+    timed_after,
+    timed_clean,
+    timed_each,
+)
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 from reasoning_store.store import upgrade
@@ -238,11 +246,11 @@ def request_next(*, thinking: bool) -> Prepare:
             pool = cycle(messages())
             session.build_request(**asked)
 
-            def sample() -> float:
-                session.append(next(pool))
-                return timed(setting, lambda: session.build_request(**asked))()
-
-            yield sample
+            yield timed_after(
+                setting,
+                lambda: session.append(next(pool)),
+                lambda: session.build_request(**asked),
+            )
 
     return prepare
 

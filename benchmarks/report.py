@@ -15,6 +15,7 @@ from benchmarks.results import Row, verdicts
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (0.0, "ns"))
 WORDS: Mapping[Verdict, str] = {
     "green": "met",
+    "floor": "missed by the floor, too",
     "red": "MISSED",
     "noisy": "too noisy to judge",
     "unmeasured": "not measured",
@@ -68,6 +69,8 @@ def _of_row(row: Row) -> Iterator[Line]:
         ratio = "-"
         if "median" in one:
             ratio = f"{_ratio(one['median'])} ({_ratio(one['low'])}..{_ratio(one['high'])})"
+            if one["verdict"] == "floor":
+                ratio += f", the floor {_ratio(one['floor'])}"
         promised = "" if one["bound"] is None else _ratio(one["bound"])
         yield Line(work, ours, against, ratio, promised, verdict)
     if row["growth"] is not None:
@@ -78,10 +81,13 @@ def _growth(growth: Mapping[str, Any], row: Row, ours: str) -> Line:
     sizes = sorted(map(int, row["sizes"]))
     span = f"{sizes[0]:,} to {sizes[-1]:,} {row['of']}".replace(",", " ")
     exponent = f"n^{growth['exponent']:.2f}, last step n^{growth['last']:.2f}"
+    against = "its own growth"
+    if growth.get("share") is not None:
+        exponent, against = f"{_ratio(growth['share'])} of its growth", "the floor's copy"
     return Line(
         f"{row['title']}, from {span}",
         ours,
-        "its own growth",
+        against,
         exponent,
         growth["promised"],
         WORDS[growth["verdict"]],

@@ -78,13 +78,26 @@ def _bounded(workload: Workload, bound: Bound, there: Mapping[str, list[float]])
     if name is None:
         return {**row, "verdict": "unmeasured"}
     ratio = figures.ratio(there["ours"], there[name])
-    return {
-        **row,
-        "against": name,
-        "best": bound.against == BEST,
-        **_spread(ratio),
-        "verdict": figures.verdict(ratio, bound.at_most),
-    }
+    found = {**row, "against": name, "best": bound.against == BEST, **_spread(ratio)}
+    verdict = figures.verdict(ratio, bound.at_most)
+    floor = _against(workload.contenders, Bound(0, FLOOR), there)
+    if bound.against != FLOOR and floor is not None:
+        bare = figures.ratio(there[floor], there[name])
+        verdict = figures.beside_the_floor(
+            verdict, bare, bound.at_most, _near_the_floor(workload, there, floor)
+        )
+        found["floor"] = bare.median
+    return {**found, "verdict": verdict}
+
+
+def _near_the_floor(
+    workload: Workload, there: Mapping[str, list[float]], floor: str
+) -> Verdict | None:
+    """Return whether ours is as near to the floor as is promised, if anything is."""
+    promised = next((bound.at_most for bound in workload.bounds if bound.against == FLOOR), None)
+    if promised is None:
+        return None
+    return figures.verdict(figures.ratio(there["ours"], there[floor]), promised)
 
 
 def _against(
@@ -112,14 +125,17 @@ def _growth(workload: Workload, measured: Figures) -> dict[str, Any] | None:
         }
 
     mine, floor = spreads("ours"), spreads("floor")
-    at_most = figures.LINEAR if workload.growth == "linear" else figures.FLAT
-    return {
+    row = {
         "promised": workload.growth,
         "exponent": figures.exponent(figures.quickest(mine)),
         "last": figures.last_exponent(figures.quickest(mine)),
         "floor": figures.last_exponent(figures.quickest(floor)),
-        "verdict": figures.growth(mine, floor, at_most),
     }
+    if workload.growth == "flat but for the copy":
+        share, verdict = figures.growth_of_a_copy(mine, floor)
+        return {**row, "share": share, "verdict": verdict}
+    at_most = figures.LINEAR if workload.growth == "linear" else figures.FLAT
+    return {**row, "verdict": figures.growth(mine, floor, at_most)}
 
 
 def verdicts(row: Row) -> list[Verdict]:

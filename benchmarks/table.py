@@ -101,9 +101,9 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
         design="request of 10 000 messages, next one",
         sizes=_LENGTHS,
         judged=_JUDGED,
-        growth="flat",
+        growth="flat but for the copy",
         bounds=(Bound(2.0, FLOOR),),
-        rounds=(15, 60),
+        repeats=8,
         contenders=(
             _ours(ours.request_next(thinking=thinking)),
             _floor(floors.request_next(thinking=thinking)),

@@ -22,7 +22,8 @@ Sample: TypeAlias = Callable[[], float]
 """One go at the work; returns what one unit of it cost."""
 Kind: TypeAlias = Literal["ours", "floor", "rival", "other"]
 Unit: TypeAlias = Literal["seconds", "bytes"]
-Growth: TypeAlias = Literal["linear", "flat"]
+Growth: TypeAlias = Literal["linear", "flat", "flat but for the copy"]
+"""The last: what is handed out is the taker's own, and no other cost grows with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,25 @@ def timed_each(setting: Setting, work: Callable[[], object]) -> Sample:
             start = clock()
             work()
             took.append(clock() - start)
+        return median(took)
+
+    return sample
+
+
+def timed_after(
+    setting: Setting, before: Callable[[], object], work: Callable[[], object]
+) -> Sample:
+    """Return a sample of work that comes after something else: the one in the middle."""
+    clock = setting.clock
+
+    def sample() -> float:
+        took = []
+        for _ in range(setting.repeats):
+            before()
+            start = clock()
+            made = work()
+            took.append(clock() - start)
+            del made
         return median(took)
 
     return sample

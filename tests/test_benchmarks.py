@@ -112,6 +112,17 @@ def test_flat_is_flat_whatever_the_floor_does() -> None:
     assert figures.growth(growing, growing, figures.FLAT) == "red"
 
 
+def test_what_grows_with_the_copy_alone_is_flat_but_for_it() -> None:
+    """The floor hands out the same: nothing of ours may grow beside that."""
+    floor = quiet(n10=1.0, n100=2.0, n1000=11.0)
+
+    same, more = quiet(n10=5.0, n1000=15.0), quiet(n10=5.0, n1000=20.0)
+    ends = {10: floor[10], 1_000: floor[1_000]}
+    assert figures.growth_of_a_copy(same, ends) == (1.0, "green")
+    assert figures.growth_of_a_copy(more, ends) == (1.5, "red")
+    assert figures.growth_of_a_copy(same, {}) == (None, "unmeasured")
+
+
 # The running
 
 
@@ -195,6 +206,26 @@ def test_the_best_rival_is_the_one_with_the_smallest_figure() -> None:
 
     assert row["ratios"][0]["against"] == "quick"
     assert row["ratios"][0]["verdict"] == "red"
+
+
+@pytest.mark.parametrize(
+    ("ours", "floor", "verdict"),
+    [
+        pytest.param(0.5, 0.4, "green", id="met"),
+        pytest.param(0.8, 0.7, "floor", id="near the floor, which misses it"),
+        pytest.param(0.8, 0.55, "red", id="the floor meets it"),
+        pytest.param(2.0, 0.7, "red", id="far from the floor"),
+    ],
+)
+def test_a_miss_is_the_floors_where_the_bare_driver_misses_it_too(
+    ours: float, floor: float, verdict: str
+) -> None:
+    """And where ours is as near to the floor as is promised, not otherwise."""
+    bounds = (Bound(1.4, FLOOR), Bound(0.6, "best rival"))
+    row = made_up(*bounds, ours=ours, floor=floor, quick=1.0)
+
+    assert row["ratios"][1]["verdict"] == verdict
+    assert ("the floor 0.70" in report.terminal(report.lines([row]))) == (verdict == "floor")
 
 
 def test_a_promise_against_somebody_who_is_not_there_is_not_measured() -> None:
