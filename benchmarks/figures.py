@@ -21,6 +21,9 @@ LINEAR = 1.10
 """The exponent that still counts as linear: caches and memory bend a straight line."""
 FLAT = 0.10
 """The exponent that still counts as flat: ten times as long costs a quarter more at most."""
+COPY = 1.25
+"""How much more of a growth still counts as the floor's: the two copies are the same work on
+other places in memory."""
 NARROWLY = 0.30
 """By how much noise alone can bend a growth: a step of ten that came out twice as slow."""
 CLASS = 1.5
@@ -137,10 +140,10 @@ def growth_of_a_copy(
         return None, "unmeasured"
     small, large = min(mine), max(mine)
     share = (mine[large] - mine[small]) / (bare[large] - bare[small])
-    if share <= LINEAR:
+    if share <= COPY:
         return share, "green"
     wide = any(one.width > NOISY for one in (ours[large], floor[large]))
-    return share, "noisy" if wide and share <= LINEAR + NARROWLY else "red"
+    return share, "noisy" if wide and share <= COPY + NARROWLY else "red"
 
 
 def quickest(by_size: Mapping[int, Spread]) -> dict[int, float]:
