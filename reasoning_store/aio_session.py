@@ -268,6 +268,7 @@ class AsyncSession:
         min_growth: int | None = None,
         min_freed: int | None = None,
         summary_tokens: int | None = None,
+        clear: bool = True,
         settings: Settings = None,
         provider: str | None = None,
         model: str | None = None,
@@ -286,6 +287,7 @@ class AsyncSession:
             min_growth=min_growth,
             min_freed=min_freed,
             summary_tokens=summary_tokens,
+            clear=clear,
             settings=settings,
             provider=provider,
             model=model,
@@ -302,7 +304,7 @@ class AsyncSession:
         return await self._hops.write(self._sync.compact, plan, summary=summary)
 
     async def compactions(self) -> list[Compaction]:
-        """Return the summaries in force on this branch, in order."""
+        """Return the summaries in force on this branch, in order, then a clearing."""
         return await self._hops.read(self._sync.compactions)
 
     async def undo(self, id: int) -> Compaction:

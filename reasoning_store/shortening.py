@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from reasoning_store.blocks import Message, user
@@ -24,7 +24,13 @@ from reasoning_store.egress.cuts import Course, InForce, closed_tokens
 from reasoning_store.egress.given import fixed
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger.summaries import Basis, UsageRows, Wanted
+from reasoning_store.ledger.summaries import (
+    Basis,
+    ClearingRow,
+    CompactionRow,
+    UsageRows,
+    Wanted,
+)
 from reasoning_store.ledger.summaries import InForce as InForceRows
 from reasoning_store.ledger.values import State
 from reasoning_store.sending import Sending, makers
@@ -59,6 +65,7 @@ class Shortening(Sending):
         min_growth: int | None = None,
         min_freed: int | None = None,
         summary_tokens: int | None = None,
+        clear: bool = True,
         settings: ReasoningSettings | Mapping[str, Any] | None = None,
         provider: str | None = None,
         model: str | None = None,
@@ -70,7 +77,8 @@ class Shortening(Sending):
         """Return whether the next request should get shorter, and how. Changes nothing.
 
         ``limit`` is the model's whole context, ``reserve`` what its answer needs of it;
-        from ``threshold`` of the rest on something is done. ``compact`` applies the plan.
+        from ``threshold`` of the rest on something is done. Without ``clear`` tool results
+        stay as they are. ``compact`` applies the plan.
         """
         ledger, key = self._workings.ledger, self._row.key
         limits = Limits(
@@ -112,9 +120,9 @@ class Shortening(Sending):
                 in_force=[
                     InForce(one.first, one.last, one.tokens) for one in carried.in_force.ranges
                 ],
-                results_upto=results.upto,
+                results_upto=results.upto if clear else None,
                 cleared=results.cleared,
-                splits=lambda position: ledger.splits(key, self._branch, position),
+                splits=_Splits(self, carried.lineage),
             ),
             limits,
             since=self._since(carried),
@@ -249,6 +257,31 @@ class _States:
         if position not in self._known:
             self._known |= self._read(*self._of, [position])
         return self._known[position]
+
+
+class _Splits:
+    """Whether a cut parts what belongs together."""
+
+    def __init__(self, session: Sending, head: State) -> None:
+        self._ledger = session._workings.ledger
+        self._of = (session._row.key, session._branch)
+        self._head = head
+
+    def __call__(self, position: int) -> bool:
+        if self._ledger.splits(*self._of, position):
+            return True
+        return any(one.first <= position for one in self._yet_to_hold)
+
+    @cached_property
+    def _yet_to_hold(self) -> list[ClearingRow]:
+        """The summaries that a fork took along and that reach into the turn that is open there."""
+        return [
+            row
+            for row in self._ledger.compactions(*self._of, every=True)
+            if isinstance(row, CompactionRow)
+            if row.undone_at is None and row.superseded_by is None
+            if row.last >= (self._head.turn_start or 1)
+        ]
 
 
 class _Results:

@@ -94,6 +94,14 @@ def test_a_plan_clears_old_results_before_anything_is_summarized(session: rs.Ses
     assert (made.message, made.summary, made.tokens) == (None, None, 0)
 
 
+def test_a_plan_without_it_summarizes_instead(session: rs.Session) -> None:
+    """Where what tools found is to stay."""
+    plan = session.compression(limit=LIMIT, clear=False, **HOST)
+
+    assert [step.kind for step in plan.steps] == ["summarize"]
+    assert plan.to_clear is None
+
+
 def test_history_shows_what_was_stored(session: rs.Session) -> None:
     """Nothing is deleted, and nothing of it counts otherwise."""
     before = session.history()

@@ -51,7 +51,7 @@ def test_a_conversation_that_is_compressed_as_planned_always_fits(
 ) -> None:
     """What a plan said is what the request counts, no plan follows another, no row is lost."""
     chance, said = Random(7), []
-    applied = 0
+    applied: list[str] = []
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
         for key, value in settings.items():
@@ -69,14 +69,15 @@ def test_a_conversation_that_is_compressed_as_planned_always_fits(
             session.compact(
                 plan, summary=None if at is None else "summary " * chance.randint(1, 200)
             )
-            applied += 1
+            applied.append(plan.action)
 
             counted = session.usage(**to).effective
             assert counted == session.build_request(**to).tokens.effective
             assert counted <= plan.after <= LIMIT - RESERVE
             assert session.compression(limit=LIMIT, reserve=RESERVE, **to).steps == ()
 
-        assert 3 < applied < TURNS / 3
+        assert 3 < len(applied) < TURNS / 3
+        assert {"clear", "summarize"} <= set(applied)
         assert [stored.message for stored in session.history()] == said
         assert store.verify().problems == ()
         while made := session.compactions():

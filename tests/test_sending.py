@@ -368,6 +368,23 @@ def test_nothing_more_is_done_until_the_request_has_grown(session: rs.Session) -
     assert (plan.action, plan.reasons) == ("warn", ("over_threshold", "cooling_down"))
 
 
+def test_a_fork_plans_around_the_summary_that_it_took_along(session: rs.Session) -> None:
+    """Before its own turn has begun that does not hold yet, and no plan reaches into it."""
+    for number in range(5):
+        turn(session, number)
+    plan = session.compression(limit=800, summary_tokens=10, target=0.3, **DEEPSEEK)
+    assert plan.to_summarize is not None
+    session.compact(plan, summary="They talked.")
+    fork = session.fork(at=plan.to_summarize.last + 1)
+    assert fork.compactions() == []
+
+    plans = [fork.compression(limit=limit, **DEEPSEEK) for limit in (900, 500)]
+
+    assert [one.action for one in plans] == ["warn", "refuse"]
+    fork.append(rs.user("And now?"))
+    assert [one.summary for one in fork.compactions()] == ["They talked."]
+
+
 @pytest.mark.parametrize("case", ["nothing to do", "no summary", "needless summary", "elsewhere"])
 def test_a_plan_is_applied_as_it_stands_or_not_at_all(session: rs.Session, case: str) -> None:
     """What does not fit it is refused, and nothing changes."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from reasoning_store.shortening import Plan
     from reasoning_store.stored import Compaction
 
+_THRESHOLD = 0.85
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 
@@ -46,9 +47,12 @@ def compact() -> None:
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1, min_open=True),
-    default=0.85,
+    default=_THRESHOLD,
     show_default=True,
     help="The share of the rest from which on something is done.",
+)
+@click.option(
+    "--clear/--no-clear", default=True, help="Whether old tool results may be cleared (default)."
 )
 @click.option("--plan", "plan_only", is_flag=True, help="Only say what should be done (default).")
 @click.option("--apply", "apply_it", is_flag=True, help="Do it.")
@@ -72,6 +76,7 @@ def run(
     limit: int,
     reserve: int,
     threshold: float,
+    clear: bool,
     plan_only: bool,
     apply_it: bool,
     summary_file: IO[str] | None,
@@ -88,9 +93,11 @@ def run(
         raise UsageError("--plan changes nothing, --apply does", hint="say one of them")
     summary = None if summary_file is None else _read(summary_file)
     with where.open(call) as session:
-        plan = session.compression(limit=limit, reserve=reserve, threshold=threshold, **asked)
+        plan = session.compression(
+            limit=limit, reserve=reserve, threshold=threshold, clear=clear, **asked
+        )
         if not applies:
-            _say_plan(call, plan, where.session)
+            _say_plan(call, plan, where.session, clear=clear)
             return
         if summary is not None:
             _check_range(plan, covered)
@@ -130,7 +137,7 @@ def _check_range(plan: Plan, covered: str | None) -> None:
         )
 
 
-def _say_plan(call: Call, plan: Plan, session: str) -> None:
+def _say_plan(call: Call, plan: Plan, session: str, *, clear: bool) -> None:
     at = plan.to_summarize
 
     def people(page: Page) -> None:
@@ -173,6 +180,8 @@ def _say_plan(call: Call, plan: Plan, session: str) -> None:
         return
     more = "" if at is None else f" --range {at.first}-{at.last} --summary-file FILE"
     more += f" --reserve {plan.reserve}" if plan.reserve else ""
+    more += f" --threshold {plan.threshold}" if plan.threshold != _THRESHOLD else ""
+    more += "" if clear else " --no-clear"
     note(f"to do it: reasoning-store compact {session} --limit {plan.limit} --apply{more}")
 
 

@@ -59,7 +59,8 @@ class Course:
     cleared: int = 0
     """The position up to which they are cleared."""
     splits: Callable[[int], bool] = lambda position: False
-    """Whether a call at or before a position is answered behind it, in a later turn."""
+    """Whether a cut there parts what belongs together: a call at or before it is answered
+    behind it, in a later turn; or a summary that is yet to hold reaches over it."""
 
 
 class Turns:

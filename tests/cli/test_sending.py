@@ -143,9 +143,12 @@ def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
             session.append([rs.user("Look."), rs.assistant(call), rs.tool(found)])
     before = here("usage tools").out
 
+    otherwise = here("compact tools --limit 600 --no-clear")
     planned = here("compact tools --limit 600")
     done = here("compact tools --limit 600 --apply --json")
 
+    assert "summarize" in otherwise.out
+    assert "--no-clear" in otherwise.err
     assert "clear  1-6" in planned.out
     assert "--apply\n" in planned.err
     assert done.data["cleared"] == {"first": 1, "last": 6}
