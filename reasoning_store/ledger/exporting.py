@@ -133,6 +133,7 @@ def _compaction(row: ClearingRow) -> Line:
         last=row.last,
         message=None if summary is None else codec.message_to_json(summary.message),
         counts=None if summary is None else lines.counts_line(summary.counts),
+        clears=summary is None,
         effective=row.effective,
         supersedes=list(row.supersedes),
         superseded_by=row.superseded_by,

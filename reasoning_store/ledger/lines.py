@@ -117,7 +117,9 @@ class CompactionLine(Line):
     first: int
     last: int
     message: dict[str, Any] | None = None
-    """What stands for the messages; absent where their tool results are cleared."""
+    """What stands for the messages; of a clearing there is none."""
+    clears: bool = False
+    """It clears the tool results of its range, which begins at 1."""
     counts: CountsLine | None = None
     effective: int | None = None
     """What the next request counted once this was in force."""

@@ -106,6 +106,7 @@ def scenario(ledger: Ledger, session: int) -> dict[str, Callable[[], object]]:
         "fork": lambda: ledger.fork(session, 1, 3),
         "activate": lambda: ledger.activate(session, 2),
         "compact": lambda: ledger.compact(session, 1, 1, 2, Entry(user("S"), Counts(visible=1))),
+        "clear": lambda: ledger.clear(session, 1, 2),
         "undo": lambda: ledger.undo(session, 1, 1),
         "erase_message": lambda: ledger.erase_message(session, 1, 1),
         "erase_session": lambda: ledger.erase_session(session),

@@ -343,7 +343,10 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
 @pytest.mark.parametrize(
     ("was", "becomes"),
     [
-        ('"last":8', '"last":8,"counts":{"visible":3}'),
+        ('"clears":true', '"clears":true,"counts":{"visible":3}'),
+        ('"clears":true', '"clears":true,"message":{"role":"user"}'),
+        ('"clears":true', '"clears":false'),
+        (',"clears":true', ""),
         ('"first":1,"last":8', '"first":2,"last":8'),
         ('"clearable":7', '"clearable":21'),
         ('"clearable":7', '"clearable":-7'),

@@ -268,10 +268,13 @@ class Intake:
         current = self._inside()
         self._flush(current)
         entry = None
-        if line.message is not None:
-            entry = Entry(*self._counted(line.message, line.counts, current))
-        elif line.counts is not None or line.first != 1:
+        if line.clears:
+            if line.message is not None or line.counts is not None or line.first != 1:
+                raise UsageError("clears: a clearing begins at 1, and no message stands for it")
+        elif line.message is None:
             raise UsageError("message: is missing")
+        else:
+            entry = Entry(*self._counted(line.message, line.counts, current))
         summary = compactions.summary_columns(entry)
         now = self.ledger._time(None)
         self.ledger._write(
