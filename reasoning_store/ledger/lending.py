@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from reasoning_store.errors import StoreBusy
 
 T = TypeVar("T")
-_BUSY = "every connection was in use for longer than readers wait"
+_BUSY = "every connection was in use for longer than the busy timeout"
 
 
 class Lending(Generic[T]):
@@ -52,6 +52,13 @@ class Lending(Generic[T]):
         if self._closed:
             self.close()
 
+    def lose(self, one: T) -> None:
+        """Drop one that is of no use any more; another may be made in its place."""
+        try:
+            self._drop(one)
+        finally:
+            self._one_less()
+
     def close(self) -> None:
         """Drop those that are idle now, and each of the others when it comes back."""
         self._closed = True
@@ -78,7 +85,10 @@ class Lending(Generic[T]):
         try:
             return self._make()
         except BaseException:
-            with self._changed:
-                self._left += 1
-                self._changed.notify()
+            self._one_less()
             raise
+
+    def _one_less(self) -> None:
+        with self._changed:
+            self._left += 1
+            self._changed.notify()

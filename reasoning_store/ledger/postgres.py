@@ -12,28 +12,31 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import NullPool
 
 from reasoning_store.errors import MissingExtra, SchemaError, UsageError
 from reasoning_store.ledger import faults
+from reasoning_store.ledger.lending import Lending
 from reasoning_store.ledger.sql import STREAMS, driver
 
 T = TypeVar("T")
 DRIVER = "postgresql+psycopg"
 _ATTEMPTS = 8
 _IDLE = 5.0
+_IDLE_STATUS = 0
+"""libpq's number for a connection on which nothing is begun."""
 _OLDEST = 150000
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-def engine(url: URL, *, pool_size: int, busy_timeout: float) -> Engine:
+def engine(url: URL) -> Engine:
     """Return an engine that is safe behind a pooler."""
     try:
         from psycopg import capabilities
@@ -50,46 +53,68 @@ def engine(url: URL, *, pool_size: int, busy_timeout: float) -> Engine:
         isolation_level="AUTOCOMMIT",
         execution_options={STREAMS: capabilities.has_stream_chunked()},
         hide_parameters=True,
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=busy_timeout,
+        poolclass=NullPool,
+        pool_reset_on_return=None,  # one that is in a transaction is never used again
     )
-    _ping_after_idling(made)
 
     @event.listens_for(made, "begin")
     def _begin(connection: Connection) -> None:
-        driver(connection).execute(connection.get_execution_options().get("begin", _WRITE))
+        # What SQLAlchemy begins by itself (see migrate) may be in a transaction already.
+        raw = driver(connection)
+        if raw.pgconn.transaction_status == _IDLE_STATUS:
+            raw.execute(_WRITE)
 
     return made
 
 
-def _ping_after_idling(made: Engine) -> None:
-    """Find a connection that died in the pool before a statement is lost on it.
+class _Lent:
+    """A connection, and since when it was idle."""
 
-    Asking at every checkout would add a round trip to every turn; a server does not
-    restart within the seconds of one.
-    """
+    __slots__ = ("connection", "since")
 
-    @event.listens_for(made, "checkin")
-    def _note(_: object, record: Any) -> None:
-        record.info["idle since"] = time.monotonic()
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.since = time.monotonic()
 
-    @event.listens_for(made, "checkout")
-    def _ask(raw: Any, record: Any, _: object) -> None:
-        if time.monotonic() - record.info.get("idle since", time.monotonic()) < _IDLE:
-            return
+    def answers(self) -> bool:
+        """Whether it lives still, before a statement is lost on it.
+
+        Asking each time would add a round trip to every turn; a server does not restart
+        within the seconds of one.
+        """
+        if time.monotonic() - self.since < _IDLE:
+            return True
         try:
-            raw.execute("SELECT 1")
+            driver(self.connection).execute("SELECT 1")
         except Exception:
-            raise DisconnectionError("the connection died in the pool") from None
+            return False
+        return True
+
+    def is_clean(self) -> bool:
+        """Whether it may be lent again: not lost, and nothing is begun on it."""
+        connection = self.connection
+        try:
+            if connection.in_transaction():
+                connection.rollback()
+            clean: bool = driver(connection).pgconn.transaction_status == _IDLE_STATUS
+        except Exception:
+            return False
+        self.since = time.monotonic()
+        return clean
+
+    def drop(self) -> None:
+        self.connection.invalidate()
+        self.connection.close()
 
 
 class PostgresDatabase:
-    """A pool of connections to one server."""
+    """A few connections to one server."""
 
     def __init__(self, url: URL, *, busy_timeout: float, pool_size: int) -> None:
-        self._engine = engine(url, pool_size=pool_size, busy_timeout=busy_timeout)
-        self._snapshot = self._engine.execution_options(begin=_READ)
+        connect = engine(url).connect
+        self._lending = Lending(
+            lambda: _Lent(connect()), _Lent.drop, most=pool_size, timeout=busy_timeout
+        )
 
     def check_server(self, connection: Connection) -> None:
         """Refuse a server on which texts or statements would not be what they are here."""
@@ -107,8 +132,7 @@ class PostgresDatabase:
 
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot."""
-        run = _in_statement if single else _in_transaction
-        return _retried(lambda: run(self._snapshot, work), again_when_lost=True)
+        return _retried(lambda: self._run(work, None if single else _READ), again_when_lost=True)
 
     def write(
         self,
@@ -118,12 +142,32 @@ class PostgresDatabase:
         again_when_lost: bool = False,
     ) -> T:
         """Run ``work`` in one transaction; ``single`` says that it is one statement."""
-        run = _in_statement if single else _in_transaction
-        return _retried(lambda: run(self._engine, work), again_when_lost=again_when_lost)
+        begin = None if single else _WRITE
+        return _retried(lambda: self._run(work, begin), again_when_lost=again_when_lost)
 
     def change_schema(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one transaction, as any other write."""
-        return self.write(work)
+        """Run ``work`` in one transaction, which SQLAlchemy knows of."""
+
+        def known(connection: Connection) -> T:
+            with connection.begin():
+                return work(connection)
+
+        return _retried(lambda: self._run(known, None), again_when_lost=False)
+
+    def _run(self, work: Callable[[Connection], T], begin: str | None) -> T:
+        while True:
+            lent = self._lending.take()
+            alive = False
+            try:
+                alive = lent.answers()
+                if alive:
+                    connection = lent.connection
+                    return work(connection) if begin is None else _begun(connection, work, begin)
+            finally:
+                if alive and lent.is_clean():
+                    self._lending.give(lent)
+                else:
+                    self._lending.lose(lent)
 
     def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
         """Do nothing: the server clears dead rows itself (docs/howto/backup-and-erase.md)."""
@@ -141,28 +185,21 @@ class PostgresDatabase:
         )
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._lending.close()
 
 
-def _in_transaction(chosen: Engine, work: Callable[[Connection], T]) -> T:
-    with chosen.connect() as connection, _discarded_when_dead(connection), connection.begin():
-        return work(connection)
-
-
-def _in_statement(chosen: Engine, work: Callable[[Connection], T]) -> T:
-    with chosen.connect() as connection, _discarded_when_dead(connection):
-        return work(connection)
-
-
-@contextmanager
-def _discarded_when_dead(connection: Connection) -> Iterator[None]:
-    """Keep a connection that broke under a statement of ours from going back to the pool."""
+def _begun(connection: Connection, work: Callable[[Connection], T], begin: str) -> T:
+    # Past SQLAlchemy, as every statement of ours is (see sql).
+    raw = driver(connection)
+    raw.execute(begin)
     try:
-        yield
+        result = work(connection)
     except BaseException:
-        if driver(connection).closed:
-            connection.invalidate()
+        with suppress(Exception):  # where it is lost, there is nothing to take back
+            raw.rollback()
         raise
+    raw.commit()
+    return result
 
 
 def _retried(once: Callable[[], T], *, again_when_lost: bool) -> T:

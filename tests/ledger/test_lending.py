@@ -30,6 +30,21 @@ def test_what_came_back_last_is_lent_first() -> None:
     assert [numbers.take() for _ in range(3)] == [2, 1, 3]
 
 
+def test_another_is_made_in_the_place_of_one_that_is_lost() -> None:
+    """It is dropped, and whoever waits for one is served."""
+    dropped: list[int] = []
+    numbers = lending(most=1, dropped=dropped)
+    first = numbers.take()
+
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(numbers.take)
+        while not numbers._waiting:
+            pass
+        numbers.lose(first)
+
+        assert (waits.result(), dropped) == (2, [1])
+
+
 def test_nothing_is_made_while_something_is_idle() -> None:
     """One reader at a time is one connection."""
     numbers = lending(most=3)
