@@ -93,43 +93,13 @@ def read_anew(session: rs.Session, few: int, **asked: Any) -> rs.Request:
 
 # --- always the same request
 
-PLAIN = [*STEPS, "user", "reply", "user", "reply", "user", "reply"]
-
-
-@hypothesis_settings(max_examples=150)
-@given(
-    told=st.lists(
-        st.tuples(st.sampled_from(PLAIN), st.integers(0, 30), st.sampled_from(TARGETS)),
-        max_size=16,
-    ),
-    more=st.sampled_from(PLAIN),
-    policy=st.sampled_from(POLICIES),
-    asked=st.sampled_from(TARGETS),
-)
-def test_a_request_by_column_is_the_request_by_value(
-    told: Sequence[tuple[str, int, Target]], more: str, policy: dict[str, Any], asked: Target
-) -> None:
-    """Over every history, policy and target; so is the one that goes on from it."""
-    with rs.Store("sqlite://") as store:
-        session = store.session("chat", create=True)
-        for number, (kind, at, target) in enumerate(told):
-            session = step(session, kind, at, target, f"s{number}")
-        given = {"settings": policy, **asked.to}
-
-        by_value = read_anew(session, BY_VALUE, **given)
-        by_column = read_anew(session, 1, **given)
-        assert parts(by_column) == parts(by_value)
-
-        session = step(session, more, 3, asked, "more")
-        with runs_of(1):
-            following = session.build_request(**given)
-        assert parts(following) == parts(read_anew(session, BY_VALUE, **given))
-
-
 SAID = {
     "nothing": rs.assistant(""),
     "spaces": rs.assistant("  "),
     "a NUL": rs.assistant("a\0b"),
+    "spaces around": rs.assistant(" a \n"),
+    "a user's spaces": rs.user("\n "),
+    "a user's nothing": rs.user(""),
     "half a character": rs.assistant("\ud83d"),
     "two texts": rs.assistant("one", "two"),
     "two thoughts": rs.assistant(rs.ThinkingBlock(thought="a"), rs.ThinkingBlock(thought="b"), "c"),
@@ -145,6 +115,46 @@ SAID = {
     "a system message": rs.system("c"),
     "a text of a tool": rs.Message(role="tool", blocks=(rs.TextBlock(text="c"),)),
 }
+
+
+def told_one(session: rs.Session, kind: str, at: int, target: Target, name: str) -> rs.Session:
+    if kind in SAID:
+        session.append(SAID[kind])
+        return session
+    return step(session, kind, at, target, name)
+
+
+TOLD = [*STEPS, *["user", "reply"] * 5, *SAID]
+
+
+@hypothesis_settings(max_examples=150)
+@given(
+    told=st.lists(
+        st.tuples(st.sampled_from(TOLD), st.integers(0, 30), st.sampled_from(TARGETS)),
+        max_size=16,
+    ),
+    more=st.sampled_from(TOLD),
+    policy=st.sampled_from(POLICIES),
+    asked=st.sampled_from(TARGETS),
+)
+def test_a_request_by_column_is_the_request_by_value(
+    told: Sequence[tuple[str, int, Target]], more: str, policy: dict[str, Any], asked: Target
+) -> None:
+    """Over every history, policy and target; so is the one that goes on from it."""
+    with rs.Store("sqlite://") as store:
+        session = store.session("chat", create=True)
+        for number, (kind, at, target) in enumerate(told):
+            session = told_one(session, kind, at, target, f"s{number}")
+        given = {"settings": policy, **asked.to}
+
+        by_value = read_anew(session, BY_VALUE, **given)
+        by_column = read_anew(session, 1, **given)
+        assert parts(by_column) == parts(by_value)
+
+        session = told_one(session, more, 3, asked, "more")
+        with runs_of(1):
+            following = session.build_request(**given)
+        assert parts(following) == parts(read_anew(session, BY_VALUE, **given))
 
 
 @pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])

@@ -104,17 +104,19 @@ class Made:
     def _add_plain(self, part: Stretch, course: Course) -> bool:
         """Make plain messages of closed turns by column; say whether that can be done."""
         end = self.length + len(part)
+        if end > course.start or (self.rolling and self.length <= course.last < end):
+            return False
         place = Place(last=False, open=False, call=False, open_call=course.open_call)
-        fields = {kind.block.source_field for kind in part.named.values()}
-        takes = self.repairs.take_plain and self.page.takes({None, *fields})
-        if end > course.start or not takes:
+        rulings = self.selecting.rulings(part, place)
+        if rulings is None:
             return False
-        if self.rolling and self.length <= course.last < end:
+        if part.thoughts is None and any([kept for kept, _ in rulings.values()]):
             return False
-        kept = self.selecting.plain(part, place)
-        if kept is None:
+        plain = self.repairs.plain(part, rulings)
+        if plain is None or not self.page.add_plain(plain):
             return False
-        self.page.add_plain(self.repairs.plain(part, kept))
+        self.selecting.pass_over(part, rulings)
+        self.repairs.pass_over(part)
         self.raw += sum(part.visible) + sum(part.thinking)
         self.exactness.update(part.exactness)
         self.length = end

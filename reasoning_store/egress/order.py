@@ -10,7 +10,7 @@ alike. It knows roles and contracts; it must not know a protocol's shapes or any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Final
@@ -57,6 +57,22 @@ class Order:
     def fork(self) -> Order:
         """Return the same, to go on with apart from this one."""
         return copy(self)
+
+    def lets_pass(self, roles: Sequence[Role], *, thinking: bool) -> bool:
+        """Whether plain messages, of a user and a model, are in order as they are."""
+        if not self.wants:
+            return True
+        answered = self._answered and roles[0] != "assistant"
+        return not thinking and not answered
+
+    def pass_over(self, roles: Sequence[Role]) -> None:
+        """Go on behind plain messages without a thought."""
+        self._spoken = True
+        self._answered = False
+        if "user" in roles:
+            self._bare = None
+        if self._bare is None and roles[-1] == "assistant":
+            self._bare = True
 
     def put(self, item: Outgoing, note: Callable[[str], None]) -> Iterator[Outgoing]:
         """Yield a message, and before it what the provider wants there."""

@@ -30,7 +30,7 @@ not know a protocol's shapes or any policy.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ from reasoning_store.blocks import (
 from reasoning_store.egress import encodable, order
 from reasoning_store.egress.admission import is_made_at, is_unknown
 from reasoning_store.egress.answers import Answers, Matching, Spot
-from reasoning_store.egress.stretch import Stretch
+from reasoning_store.egress.stretch import Rulings, Stretch
 from reasoning_store.egress.verdicts import Target, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.wire import call_ids, contracts, neutral
@@ -135,21 +135,22 @@ class Repairs:
                     self._put(Outgoing(Message(role="tool", blocks=late)), out)
         return out, all(number >= start for number, _ in answers.of)
 
-    @property
-    def take_plain(self) -> bool:
-        """Whether plain messages may go as they are, wherever they stand."""
-        return not self._order.wants
-
-    def plain(self, stretch: Stretch, kept: Collection[Hashable]) -> Plain:
-        """Return what is sent of plain messages, the thoughts of the kept kinds with them."""
-        self._matching.pass_over(stretch.roles)
-        goes = {name: stretch.named[name] for name in kept}
+    def plain(self, stretch: Stretch, rulings: Rulings) -> Plain | None:
+        """Return what is sent of plain messages; None where each has to be looked at."""
+        goes = {name: stretch.named[name] for name, (kept, _) in rulings.items() if kept}
+        if not self._order.lets_pass(stretch.roles, thinking=bool(goes)):
+            return None
         sources = {
             # Its words are anybody's; the field they came in was another provider's.
             name: None if self._origins.is_foreigns(kind.origin) else kind.block.source_field
             for name, kind in goes.items()
         }
         return Plain(stretch.roles, stretch.texts, stretch.thoughts, stretch.kinds, sources)
+
+    def pass_over(self, stretch: Stretch) -> None:
+        """Go on behind plain messages."""
+        self._matching.pass_over(stretch.roles)
+        self._order.pass_over(stretch.roles)
 
     def _put(self, item: Outgoing, out: list[Outgoing]) -> None:
         if self._order.wants:

@@ -16,7 +16,7 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reasoning_store.blocks import Counts, Message, ThinkingBlock, ToolCallBlock, ToolResponseBlock
@@ -29,7 +29,7 @@ from reasoning_store.egress.admission import (
 from reasoning_store.egress.concerns import Concerns
 from reasoning_store.egress.encodable import is_encodable
 from reasoning_store.egress.policy import Place, demanded, left_by_strip
-from reasoning_store.egress.stretch import Stretch, Verdicts
+from reasoning_store.egress.stretch import Rulings, Stretch, Verdicts
 from reasoning_store.egress.verdicts import (
     REASONS,
     Rule,
@@ -166,23 +166,23 @@ class Selecting:
                 owed.append(self._owes and is_reply and self._is_owed(place))
         return messages, owed
 
-    def plain(self, stretch: Stretch, place: Place) -> frozenset[Hashable] | None:
-        """Decide about plain messages at once; return the kinds of which the thoughts go.
+    def rulings(self, stretch: Stretch, place: Place) -> Rulings | None:
+        """Return what is decided of each kind of thoughts in plain messages at such a place.
 
-        None where each has to be looked at by itself.
+        None where each message has to be looked at by itself.
         """
         if self._concerns.minds(place) or (self._owes and self._is_owed(place)):
             return None
-        rules: dict[Hashable, tuple[bool, Rule]] = {
+        return {
             name: self._ruling(self._obstacles.of(kind.block, kind.origin), place)
             for name, kind in stretch.named.items()
         }
-        kept = frozenset([name for name, (goes, _) in rules.items() if goes])
-        if kept and stretch.thoughts is None:
-            return None
-        self.verdicts.join(Verdicts(stretch, rules))
-        self.withheld += stretch.tokens_of(rules.keys() - kept)
-        return kept
+
+    def pass_over(self, stretch: Stretch, rulings: Rulings) -> None:
+        """Go on behind plain messages of which this was decided."""
+        self.verdicts.join(Verdicts(stretch, rulings))
+        stays = {name for name, (kept, _) in rulings.items() if not kept}
+        self.withheld += stretch.tokens_of(stays)
 
     def _ruling(self, hindrance: Rule | None, place: Place) -> tuple[bool, Rule]:
         ruling = self._rulings.get((hindrance, place))

@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from typing import overload
+from typing import TypeAlias, overload
 
 from reasoning_store.blocks import (
     Block,
@@ -30,6 +30,9 @@ from reasoning_store.blocks import (
     ThinkingBlock,
 )
 from reasoning_store.egress.verdicts import REASONS, Rule, Verdict, Viewed
+
+Rulings: TypeAlias = Mapping[Hashable, tuple[bool, Rule]]
+"""Of each kind of thoughts whether it goes, and by which rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ class Stretch(Sequence[Viewed]):
 class Verdicts(Sequence[Verdict]):
     """The verdicts about a stretch, made when somebody asks for one."""
 
-    def __init__(self, stretch: Stretch, rulings: Mapping[Hashable, tuple[bool, Rule]]) -> None:
+    def __init__(self, stretch: Stretch, rulings: Rulings) -> None:
         self._stretch = stretch
         self._rulings = rulings
         self._length = len(stretch) - stretch.kinds.count(None)

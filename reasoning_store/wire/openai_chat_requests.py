@@ -64,18 +64,17 @@ class ChatPage(Page):
         for outgoing in messages:
             self._message(outgoing)
 
-    def takes(self, fields: Iterable[str | None]) -> bool:
-        return not self.turn.matters and all(
-            plain_place(field, self.contract) is not None for field in fields
-        )
-
-    def add_plain(self, messages: Plain) -> None:
+    def add_plain(self, messages: Plain) -> bool:
+        # The form is known here, and a plain thought has a place in it, too.
         roles, texts, thoughts, kinds, sources = messages
         places = {
             kind: place
             for kind, source in sources.items()
             if (place := plain_place(source, self.contract)) is not None
         }
+        if len(places) < len(sources) or (places and self.turn.matters):
+            return False
+        self.turn.pass_over(roles)
         written: list[dict[str, Any]]
         if thoughts is None or not places:
             written = [
@@ -89,6 +88,7 @@ class ChatPage(Page):
                 for role, text, kind, thought in zip(roles, texts, kinds, thoughts, strict=True)
             ]
         self.put_flat(written)
+        return True
 
     def finish(
         self,

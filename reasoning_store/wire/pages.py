@@ -16,11 +16,13 @@ from copy import copy
 from operator import call
 from typing import Any, Protocol, Self, TypeAlias
 
+from reasoning_store.blocks import Message, Role, TextBlock
 from reasoning_store.rope import Rope
 from reasoning_store.wire.asking import OpenTurn
 from reasoning_store.wire.base import Asked, Outgoing, Plain, Written
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.copying import Copier, Shapes
+from reasoning_store.wire.forms import MARK, Form, learnt
 
 Part: TypeAlias = dict[str, Any]
 _ALL = 1 << 62
@@ -41,6 +43,10 @@ _FORKS: Mapping[type, Callable[[Any], Any]] = {
 """How each kind of what a page knows is taken over; what is not named here never changes."""
 
 
+def _marked(role: Role) -> Outgoing:
+    return Outgoing(Message(role=role, blocks=(TextBlock(text=MARK),)))
+
+
 class Page(ABC):
     """What was written so far, and what has to be known of it to go on."""
 
@@ -51,6 +57,7 @@ class Page(ABC):
         self.left_out: dict[str, None] = {}
         """The kinds of blocks that found no place."""
         self.turn = OpenTurn(contract)
+        self._forms: dict[Role, Form | None] = {}
         self._shapes = Shapes()
         self._copiers: Rope[Copier] = Rope()
         """How the beginning of ``rendered`` is copied: what is written for good has its shape
@@ -68,13 +75,45 @@ class Page(ABC):
     def write(self, messages: Iterable[Outgoing]) -> None:
         """Write messages that were noted."""
 
-    def takes(self, fields: Iterable[str | None]) -> bool:
-        """Whether it writes plain messages, with thoughts from these fields, by column."""
-        return False
+    def add_plain(self, messages: Plain) -> bool:
+        """Write the next messages by column; say whether they can be.
 
-    def add_plain(self, messages: Plain) -> None:
-        """Write the next messages, which are such as it takes."""
-        raise NotImplementedError(f"{type(self).__name__} takes none")
+        Nothing is written where not. Where nothing but texts goes, a page does it by the
+        form that a text has there.
+        """
+        if messages.sources or any(map(str.isspace, messages.texts)):
+            return False
+        roles = messages.roles
+        if None in map(self._form, {*roles}) or not self.may_follow(roles):
+            return False
+        self.turn.pass_over(roles)
+        self.put_texts(roles, messages.texts)
+        return True
+
+    def may_follow(self, roles: Sequence[Role]) -> bool:
+        """Whether plain messages of these roles may stand next, each by itself."""
+        return True
+
+    def put_texts(self, roles: Sequence[Role], texts: Sequence[str]) -> None:
+        """Write texts for good, each by the form that it has here."""
+        self._look()
+        forms = {role: form for role in {*roles} if (form := self._form(role)) is not None}
+        copiers = {role: self._shapes.copier(form(MARK)) for role, form in forms.items()}
+        self.rendered.join([forms[role](text) for role, text in zip(roles, texts, strict=True)])
+        self._copiers.join([copiers[role] for role in roles])
+
+    def _form(self, role: Role) -> Form | None:
+        """Return the form that a text of this role has here."""
+        if role not in self._forms:
+            self._forms[role] = learnt(self.example(_marked(role)))
+        return self._forms[role]
+
+    def example(self, item: Outgoing) -> list[Part]:
+        """Return what a message becomes that stands by itself. The page stays as it is."""
+        page = self.fork()
+        before = len(page.rendered)
+        page.write([item])
+        return list(page.rendered.part(before, _ALL))
 
     def put_flat(self, messages: list[Part]) -> None:
         """Write messages for good that have nothing but texts in them."""

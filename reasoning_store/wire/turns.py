@@ -12,8 +12,10 @@ It knows roles and order. It must not know what a part looks like: a protocol's 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle
+from operator import eq
 from typing import Literal, Self
 
 from reasoning_store.blocks import (
@@ -21,6 +23,7 @@ from reasoning_store.blocks import (
     MediaBlock,
     Message,
     RawBlock,
+    Role,
     TextBlock,
     ToolResponseBlock,
 )
@@ -95,6 +98,24 @@ class Alternating(Page):
             if answers:
                 self._take("user").answers += [self.answer(block) for block in answers]
 
+    def may_follow(self, roles: Sequence[Role]) -> bool:
+        """Whether they take turns, and the first does with what was said before."""
+        before = self._turn.role if self._turn is not None else "assistant"
+        sides = cycle(("user", "assistant") if before == "assistant" else ("assistant", "user"))
+        return not self._later and all(map(eq, roles, sides))
+
+    def put_texts(self, roles: Sequence[Role], texts: Sequence[str]) -> None:
+        if self._turn is not None:
+            self.rendered.append(self.closed(self._turn))
+        self._begins = False
+        super().put_texts(roles[:-1], texts[:-1])
+        last = Message(role=roles[-1], blocks=(TextBlock(text=texts[-1]),))
+        self._turn = Turn(_side(last))
+        self.write([Outgoing(last)])
+
+    def example(self, item: Outgoing) -> list[Part]:
+        return [self.closed(Turn(_side(item.message), parts=self.said(item)))]
+
     def fork(self) -> Self:
         other = super().fork()
         other._turn = self._turn.fork() if self._turn is not None else None
@@ -126,6 +147,10 @@ class Alternating(Page):
             self._later = []
         self._turn = Turn(role)
         return self._turn
+
+
+def _side(message: Message) -> Literal["user", "assistant"]:
+    return "assistant" if message.role == "assistant" else "user"
 
 
 def is_own(block: RawBlock, message: Message, contract: Contract) -> bool:
