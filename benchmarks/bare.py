@@ -135,7 +135,9 @@ _INSERT_THINKING = """INSERT INTO thinking_blocks
     (session_key, branch, position, ordinal, tokens, source_field, thought)
     VALUES (?, 1, ?, 0, ?, 'reasoning_content', ?)"""
 _SAID = "UPDATE sessions SET updated_at = ?, sum_reasoning = sum_reasoning + ? WHERE session_key=?"
-_REPLY = json.dumps({"usage": USAGE, "finishReason": "stop"}, separators=(",", ":"))
+_REPLY = json.dumps(
+    {"usage": [*USAGE.values(), None, None], "finishReason": "stop"}, separators=(",", ":")
+)
 _DIGEST = bytes(16)
 
 

@@ -80,14 +80,13 @@ class Compaction:
         return None if self.message is None else self.message.text
 
 
-_new: Any = object.__new__
 _Filled = twin(Stored)
 
 
 def stored(row: StoredRow) -> Stored:
     """Return a ledger's row as an application sees it."""
     counts = row.counts
-    filled: Any = _new(_Filled)
+    filled: Any = _Filled()
     filled.id, filled.position, filled.branch = row.id, row.position, row.branch
     thinking = counts.thinking
     filled.tokens = counts.visible + sum(thinking) if thinking else counts.visible

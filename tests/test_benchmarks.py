@@ -365,7 +365,7 @@ def test_the_floor_reads_the_rows_that_ours_reads(conversation: Path) -> None:
         rows = bare.load(connection.execute, 1, 12)
 
     assert of_floor(rows) == list(map(texts, mine))
-    assert [row[2]["usage"]["reasoning"] for row in rows[1::2]] == [
+    assert [row[2]["usage"][2] for row in rows[1::2]] == [
         message.usage and message.usage.reasoning for message in mine[1::2]
     ]
 

@@ -201,7 +201,9 @@ def _body(
     if blocks and blocks != [None]:
         data["blocks"] = blocks
     if message.usage is not None:
-        data["usage"] = codec.usage_to_json(message.usage)
+        # By place, which is read in half the time of names.
+        told = message.usage
+        data["usage"] = [told.input, told.output, told.reasoning, told.cached, told.raw]
     if message.finish_reason is not None:
         data["finishReason"] = message.finish_reason
     if message.metadata is not None:

@@ -49,7 +49,6 @@ class Page(NamedTuple):
     """Every number that a head names."""
 
 
-_USAGE_FIELDS = frozenset(Usage.__slots__)
 _scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
@@ -118,13 +117,12 @@ def _text_block(text: str | None) -> TextBlock:
     return made
 
 
-def _usage(data: dict[str, Any]) -> Usage:
-    if not _USAGE_FIELDS.issuperset(data):
-        return codec.usage_from_json(data)
+def _usage(told: list[Any]) -> Usage:
+    """Return what was reported, of ``columns.body``'s form of it."""
+    if type(told) is not list:
+        raise TypeError("what was reported stands by place")
     usage: Any = _Usage()
-    look = data.get
-    usage.input, usage.output = look("input"), look("output")
-    usage.reasoning, usage.cached, usage.raw = look("reasoning"), look("cached"), look("raw")
+    usage.input, usage.output, usage.reasoning, usage.cached, usage.raw = told
     usage.__class__ = Usage
     made: Usage = usage
     return made

@@ -196,7 +196,7 @@ bodies = Table(
     _need("branch", Integer),
     _need("position"),
     _may("text", Text),  # the first bare text block
-    _may("data", Text),  # the other visible blocks, usage, metadata ...: columns.body
+    _may("data", Text),  # the other visible blocks, usage by place, metadata ...: columns.body
     _may("sent", Text),  # what the request of this reply was
     PrimaryKeyConstraint("session_key", "branch", "position"),
     _belongs_to("messages", "branch", "position"),
