@@ -6,6 +6,7 @@ Whole values come back; no cursor is left open.
 from __future__ import annotations
 
 from reasoning_store.ledger import branches, columns, paging, reading, views
+from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.summaries import Outlook, UsageRows
 from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow
@@ -21,6 +22,7 @@ class ReadingVerbs(Opened):
             lambda connection: reading.by_idempotency_key(connection, session_key, text)
         )
 
+    @uncollected
     def history(
         self,
         session_key: int,
