@@ -6,10 +6,10 @@ lock makes the order of positions the order of commits, with no gap.
 
 SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
 PostgreSQL does the same in one statement, one round trip: the function
-``append_messages`` (in the migrations), whose body is one statement of common table
-expressions. It is a function because its plan is then kept by the server: prepared
-statements break behind poolers, and planning it anew takes twice as long as running it.
-The sum of two states (``carried.then``) is there written in SQL; a test holds them equal.
+``append_messages`` (in the migrations). It is a function because its plans are then kept by
+the server: prepared statements break behind poolers, and planning it anew takes twice as
+long as running it. The sum of two states (``carried.then``) is there written in SQL; a test
+holds them equal.
 
 Both return the first position, or None where the branch is not there, where something
 already stands behind ``after``, or where the branch's live draft is not the one that this
@@ -68,7 +68,8 @@ _INSERT_THINKING = Sql(insert(thinking_blocks), order=(*_PLACE, *THINKING))
 _END_DRAFT = Sql(
     delete(drafts).where(
         drafts.c.session_key == bindparam("key"), drafts.c.branch == bindparam("of")
-    )
+    ),
+    order=("key", "of"),
 )
 
 
@@ -113,7 +114,8 @@ def _in_steps(
     now: int,
 ) -> int | None:
     this = (key, branch)
-    head = _HEAD.row(connection, this)
+    cursor = driver(connection).cursor()
+    head = cursor.execute(_HEAD.text(connection), this).fetchone()
     if head is None:
         return None
     first: int = head[0]
@@ -128,29 +130,22 @@ def _in_steps(
         heads.append((*place, *own[:_OWN], *sums, *own[_OWN:]))
         texts.append((*place, *item.body.values()))
         thoughts += [(*place, *row.values()) for row in item.thinking]
-    _INSERT_MESSAGE.many(connection, heads)
-    _INSERT_BODY.many(connection, texts)
-    _INSERT_THINKING.many(connection, thoughts)
-    _GO_ON.run(connection, (carried.position + 1, *sums, *this))
+    cursor.executemany(_INSERT_MESSAGE.text(connection), heads)
+    cursor.executemany(_INSERT_BODY.text(connection), texts)
+    if thoughts:
+        cursor.executemany(_INSERT_THINKING.text(connection), thoughts)
+    cursor.execute(_GO_ON.text(connection), (carried.position + 1, *sums, *this))
     used = _thought(prepared)
-    SAID.run(
-        connection,
-        {
-            "key": key,
-            "now": now,
-            "reasoning": used.reported,
-            "counted": used.counted,
-            "unreported": used.unreported,
-        },
-    )
+    said = (used.reported, used.counted, used.unreported, now, now, key)
+    cursor.execute(SAID.text(connection), said)
     if ending is not None:
-        _END_DRAFT.run(connection, {"key": key, "of": branch})
+        cursor.execute(_END_DRAFT.text(connection), this)
     return first
 
 
 _CALL = """SELECT append_messages(
     %s::bigint, %s::int, %s::bigint, %s::text, %s::bigint, %s::bigint,
-    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json)"""
+    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json, %s::json)"""
 
 
 def _in_one(
@@ -163,25 +158,27 @@ def _in_one(
     now: int,
 ) -> int | None:
     # Positions and sums are those of the batch alone; the function adds what stands before.
-    heads: list[dict[str, Any]] = []
-    texts: list[dict[str, Any]] = []
-    thoughts: list[dict[str, Any]] = []
-    sums = running([item.own for item in prepared])
-    for item, carried in zip(prepared, sums, strict=True):
+    heads, texts, thoughts, kinds = [], [], [], []
+    for item, carried in zip(prepared, running([item.own for item in prepared]), strict=True):
         place = {"position": carried.position}
         digest = "\\x" + item.columns["digest"].hex()
-        heads.append({**place, **item.columns, **state_columns(carried), "digest": digest})
-        texts.append({**place, **item.body})
-        thoughts += [{**place, **row} for row in item.thinking]
-    rows = [_json(table) for table in (heads, texts, thoughts)]
+        head = {**item.columns, **state_columns(carried), "digest": digest, "opaque": None}
+        heads.append({**place, **_some(head)})
+        texts.append({**place, **_some(item.body)})
+        thoughts += [{**place, **_some(row)} for row in item.thinking]
+        kinds.append(dict(carried.opaque))
+    rows = (_json(heads), _json(texts), _json(thoughts) if thoughts else None)
+    merging = _json(kinds) if kinds[-1] else None
     used = _thought(prepared)
     used_up = (used.reported, used.counted, used.unreported)
-    (first,) = (
-        driver(connection)
-        .execute(_CALL, (key, branch, after, ending, len(prepared), now, *used_up, *rows))
-        .fetchone()
-    )
+    given = (key, branch, after, ending, len(prepared), now, *used_up, *rows, merging)
+    (first,) = driver(connection).execute(_CALL, given).fetchone()
     return None if first is None else int(first)
+
+
+def _some(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return what is there: a column of which nothing is said is NULL."""
+    return {name: value for name, value in columns.items() if value is not None}
 
 
 # What stands in a text column can stand in this JSON: neither holds NUL or a surrogate.

@@ -88,7 +88,8 @@ SAID = Sql(
         sum_reasoning=_t.sum_reasoning + bindparam("reasoning"),
         sum_counted=_t.sum_counted + bindparam("counted"),
         sum_unreported=_t.sum_unreported + bindparam("unreported"),
-    )
+    ),
+    order=("reasoning", "counted", "unreported", "now", "now", "key"),
 )
 """What an append leaves on the session: that something was said, and what was thought."""
 _LAST = (1 << 63) - 1

@@ -63,6 +63,10 @@ class Sql:
             )
         return compiled
 
+    def text(self, connection: Connection) -> str:
+        """Return it as the driver runs it, for who runs several on one cursor of its own."""
+        return self._for(connection).text
+
     def _execute(self, connection: Connection, params: Params) -> Any:
         text, names, constants = self._for(connection)
         given = params if type(params) is tuple else _given(params, names, constants)

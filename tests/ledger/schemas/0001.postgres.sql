@@ -167,31 +167,25 @@ CREATE TABLE settings_profiles (
 CREATE FUNCTION append_messages(
     for_key bigint, for_branch int, ends_at bigint, ends_draft text, count bigint, now bigint,
     add_reasoning bigint, add_counted bigint, add_unreported bigint,
-    heads json, texts json, thoughts json
+    heads json, texts json, thoughts json, kinds json
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-    first bigint;
+    old branches;
+    last bigint;
+    merged text[];
 BEGIN
-    WITH old AS (
-        SELECT * FROM branches b
-        WHERE b.session_key = for_key AND b.branch = for_branch
-          AND (ends_at IS NULL OR b.next_position = ends_at + 1)
-          AND b.draft IS NOT DISTINCT FROM ends_draft
-        FOR UPDATE
-    ), made AS (
-        INSERT INTO messages (
-            session_key, branch, position, id, role, status, created_at, origin, visible,
-            thinking, clearable, exactness, has_call, shape, digest, sum_visible, sum_portable,
-            sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
-            sum_reported, sum_estimated, sum_clearable, idempotency_key, batch, input, output,
-            reasoning, cached, erased_at
-        ) SELECT
-            for_key, for_branch, old.next_position - 1 + n.position, n.id, n.role, n.status,
-            n.created_at, n.origin, n.visible, n.thinking, n.clearable, n.exactness, n.has_call,
-            n.shape, n.digest,
-            old.sum_visible + n.sum_visible, old.sum_portable + n.sum_portable,
-            old.sum_portable_calls + n.sum_portable_calls,
-            CASE WHEN n.opaque IS NULL THEN old.opaque ELSE (
+    SELECT * INTO old FROM branches b
+    WHERE b.session_key = for_key AND b.branch = for_branch
+      AND (ends_at IS NULL OR b.next_position = ends_at + 1)
+      AND b.draft IS NOT DISTINCT FROM ends_draft
+    FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    last := old.next_position - 1;
+    IF kinds IS NOT NULL THEN
+        merged := ARRAY(
+            SELECT (
                 SELECT '{' || string_agg(
                     to_json(s.name)::text || ':[' || s.own || ',' || s.calls || ']', ','
                     ORDER BY s.name COLLATE "C") || '}'
@@ -200,56 +194,64 @@ BEGIN
                         sum((u.value ->> 1)::bigint) AS calls
                     FROM (
                         SELECT * FROM json_each(coalesce(old.opaque, '{}')::json)
-                        UNION ALL SELECT * FROM json_each(n.opaque::json)
+                        UNION ALL SELECT * FROM json_each(k.sums)
                     ) u GROUP BY u.key
                 ) s
-            ) END,
-            coalesce(old.next_position - 1 + n.turn_start, old.turn_start),
-            CASE WHEN n.turn_start IS NULL THEN greatest(old.turn_has_call, n.turn_has_call)
-                ELSE n.turn_has_call END,
-            coalesce(old.next_position - 1 + n.last_thinking, old.last_thinking),
-            coalesce(old.next_position - 1 + n.last_sent, old.last_sent),
-            old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
-            old.sum_clearable + n.sum_clearable,
-            n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at
-        FROM old, json_populate_recordset(NULL::messages, heads) n
-        RETURNING *
-    ), in_bodies AS (
-        INSERT INTO bodies (session_key, branch, position, text, data, sent)
-        SELECT for_key, for_branch, old.next_position - 1 + n.position, n.text, n.data, n.sent
-        FROM old, json_populate_recordset(NULL::bodies, texts) n
-    ), in_thinking AS (
+            ) FROM json_array_elements(kinds) WITH ORDINALITY k(sums, place) ORDER BY k.place
+        );
+    END IF;
+    INSERT INTO messages (
+        session_key, branch, position, id, role, status, created_at, origin, visible, thinking,
+        clearable, exactness, has_call, shape, digest, sum_visible, sum_portable,
+        sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
+        sum_reported, sum_estimated, sum_clearable, idempotency_key, batch, input, output,
+        reasoning, cached, erased_at
+    ) SELECT
+        for_key, for_branch, last + n.position, n.id, n.role, n.status, n.created_at, n.origin,
+        n.visible, n.thinking, n.clearable, n.exactness, n.has_call, n.shape, n.digest,
+        old.sum_visible + n.sum_visible, old.sum_portable + n.sum_portable,
+        old.sum_portable_calls + n.sum_portable_calls,
+        CASE WHEN merged IS NULL THEN old.opaque ELSE merged[n.position] END,
+        coalesce(last + n.turn_start, old.turn_start),
+        CASE WHEN n.turn_start IS NULL THEN greatest(old.turn_has_call, n.turn_has_call)
+            ELSE n.turn_has_call END,
+        coalesce(last + n.last_thinking, old.last_thinking),
+        coalesce(last + n.last_sent, old.last_sent),
+        old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
+        old.sum_clearable + n.sum_clearable,
+        n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at
+    FROM json_populate_recordset(NULL::messages, heads) n;
+    INSERT INTO bodies (session_key, branch, position, text, data, sent)
+        SELECT for_key, for_branch, last + n.position, n.text, n.data, n.sent
+        FROM json_populate_recordset(NULL::bodies, texts) n;
+    IF thoughts IS NOT NULL THEN
         INSERT INTO thinking_blocks (
             session_key, branch, position, ordinal, tokens, source_field, thought, data
         ) SELECT
-            for_key, for_branch, old.next_position - 1 + n.position, n.ordinal, n.tokens,
-            n.source_field, n.thought, n.data
-        FROM old, json_populate_recordset(NULL::thinking_blocks, thoughts) n
-    ), in_branches AS (
-        UPDATE branches b SET
-            next_position = made.position + 1, sum_visible = made.sum_visible,
-            sum_portable = made.sum_portable, sum_portable_calls = made.sum_portable_calls,
-            opaque = made.opaque, turn_start = made.turn_start,
-            turn_has_call = made.turn_has_call, last_thinking = made.last_thinking,
-            last_sent = made.last_sent, sum_reported = made.sum_reported,
-            sum_estimated = made.sum_estimated, sum_clearable = made.sum_clearable,
-            draft = NULL
-        FROM old, made
-        WHERE b.session_key = for_key AND b.branch = for_branch
-          AND made.position = old.next_position - 1 + count
-    ), in_sessions AS (
-        UPDATE sessions s SET
-            updated_at = greatest(s.updated_at, now),
-            sum_reasoning = s.sum_reasoning + add_reasoning,
-            sum_counted = s.sum_counted + add_counted,
-            sum_unreported = s.sum_unreported + add_unreported
-        WHERE s.session_key = for_key AND EXISTS (SELECT FROM old)
-    )
-    SELECT old.next_position INTO first FROM old;
-    IF first IS NOT NULL AND ends_draft IS NOT NULL THEN
+            for_key, for_branch, last + n.position, n.ordinal, n.tokens, n.source_field,
+            n.thought, n.data
+        FROM json_populate_recordset(NULL::thinking_blocks, thoughts) n;
+    END IF;
+    UPDATE branches b SET
+        next_position = m.position + 1, sum_visible = m.sum_visible,
+        sum_portable = m.sum_portable, sum_portable_calls = m.sum_portable_calls,
+        opaque = m.opaque, turn_start = m.turn_start, turn_has_call = m.turn_has_call,
+        last_thinking = m.last_thinking, last_sent = m.last_sent,
+        sum_reported = m.sum_reported, sum_estimated = m.sum_estimated,
+        sum_clearable = m.sum_clearable, draft = NULL
+    FROM messages m
+    WHERE b.session_key = for_key AND b.branch = for_branch
+      AND m.session_key = for_key AND m.branch = for_branch AND m.position = last + count;
+    UPDATE sessions s SET
+        updated_at = greatest(s.updated_at, now),
+        sum_reasoning = s.sum_reasoning + add_reasoning,
+        sum_counted = s.sum_counted + add_counted,
+        sum_unreported = s.sum_unreported + add_unreported
+    WHERE s.session_key = for_key;
+    IF ends_draft IS NOT NULL THEN
         DELETE FROM drafts d WHERE d.session_key = for_key AND d.branch = for_branch;
     END IF;
-    RETURN first;
+    RETURN last + 1;
 END $$;
 INSERT INTO alembic_version (version_num) VALUES ('0001') RETURNING alembic_version.version_num;
 INSERT INTO sessions VALUES (3025142988006763404, 3869013068838237547, '"owner"', '"first"', '"A ''title'' \\ \u0000"', '{"k":[1,"\u0000"]}', '{"reasoning.effort":"high"}', '"careful"', '"o200k_base"', 2, 3, 0, 16, 12, 4, '["warn"]', NULL, 1767312000000000, 1767312011000000);
