@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.clearing import PLACEHOLDER, cleared
+from reasoning_store.egress.tokens import count_message
 from reasoning_store.tokenizers import counter
 from tests.egress.histories import (
     CLAUDE,
@@ -19,6 +23,12 @@ from tests.egress.histories import (
     targets,
     thought,
     views,
+)
+
+results = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(["", "ok", " " * 80, "It is. " * 20, PLACEHOLDER]),
+    st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=20), max_size=3),
 )
 
 
@@ -42,6 +52,18 @@ def test_a_call_counts_its_name_and_its_arguments_as_they_came() -> None:
     count = rs.effective_tokens([rs.assistant(call)])
 
     assert count.effective == tokens("get_weather") + tokens('{"city": "Oslo"}') + 4 + 3
+
+
+@given(st.lists(results, min_size=1, max_size=3))
+def test_clearing_frees_what_the_cleared_message_counts_less(found: list[Any]) -> None:
+    """Each answer alone, and nothing where that would make the message longer."""
+    blocks = [rs.ToolResponseBlock(call_id=f"c{n}", result=one) for n, one in enumerate(found)]
+    message = rs.tool(*blocks)
+    counts = count_message(message, counter("o200k_base"))
+    after = count_message(cleared(message), counter("o200k_base"))
+
+    assert counts.clearable == max(0, counts.visible - after.visible)
+    assert after.clearable == 0
 
 
 def test_a_thinking_only_message_carries_its_frame_in_its_thought() -> None:
