@@ -109,3 +109,33 @@ class Obstacles:
         if key not in self._opaque:
             self._opaque[key] = opaque_obstacle(origin, block.source_field, self._to)
         return self._opaque[key]
+
+
+class Origins:
+    """Whose a message is, each origin looked up once."""
+
+    __slots__ = ("_api", "_foreign", "_to")
+
+    def __init__(self, to: Target) -> None:
+        self._to = to
+        self._foreign: dict[tuple[str | None, ...], bool] = {}
+        self._api: dict[str | None, bool] = {None: False}
+
+    def is_foreign(self, origin: Origin | None) -> bool:
+        """Whether a message was made by somebody else; of no known origin it is nobody's."""
+        if origin is None:
+            return False
+        key = (origin.provider, origin.api, origin.model, origin.base_url)
+        if key not in self._foreign:
+            self._foreign[key] = not is_unknown(origin) and not is_made_at(origin, self._to)
+        return self._foreign[key]
+
+    def is_of_this_api(self, origin: Origin | None) -> bool:
+        api = origin.api if origin is not None else None
+        if api not in self._api:
+            try:
+                same = contracts.api_name(api or "") == self._to.contract.api
+            except UsageError:
+                same = False
+            self._api[api] = same
+        return self._api[api]

@@ -31,14 +31,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import replace
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
     Block,
     Message,
-    Origin,
     RawBlock,
     TextBlock,
     ThinkingBlock,
@@ -46,12 +44,12 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.egress import encodable, order
-from reasoning_store.egress.admission import is_made_at, is_unknown
-from reasoning_store.egress.answers import Answers, Matching, Spot
+from reasoning_store.egress.admission import Origins
+from reasoning_store.egress.answers import Answers, Matching
+from reasoning_store.egress.call_ids import CallIds
 from reasoning_store.egress.stretch import Rulings, Stretch
 from reasoning_store.egress.verdicts import Target, Warning
-from reasoning_store.errors import UsageError
-from reasoning_store.wire import call_ids, contracts, neutral
+from reasoning_store.wire import neutral
 from reasoning_store.wire.base import Outgoing, Plain
 
 NO_RESULT = "no result was recorded"
@@ -85,8 +83,8 @@ class Repairs:
         self._to = to
         self._found: dict[str, Warning] = {}
         self._matching = Matching()
-        self._ids = _Ids(to)
-        self._origins = _Origins(to)
+        self._ids = CallIds(to)
+        self._origins = Origins(to)
         self._order = order.Order(to.contract)
 
     def fork(self) -> Repairs:
@@ -142,7 +140,7 @@ class Repairs:
             return None
         sources = {
             # Its words are anybody's; the field they came in was another provider's.
-            name: None if self._origins.is_foreigns(kind.origin) else kind.block.source_field
+            name: None if self._origins.is_foreign(kind.origin) else kind.block.source_field
             for name, kind in goes.items()
         }
         return Plain(stretch.roles, stretch.texts, stretch.thoughts, stretch.kinds, sources)
@@ -160,7 +158,7 @@ class Repairs:
 
     def _is_marked(self, message: Message) -> bool:
         """Whether a block of a message may not go as it is."""
-        if self._origins.is_foreign(message) and any(
+        if self._origins.is_foreign(message.origin) and any(
             block.provider_metadata is not None or isinstance(block, ThinkingBlock)
             for block in message.blocks
         ):
@@ -174,7 +172,7 @@ class Repairs:
 
     def _mended(self, number: int, message: Message, answers: Answers) -> Iterator[Block]:
         """Yield what is sent of one message's own blocks."""
-        foreign = self._origins.is_foreign(message)
+        foreign = self._origins.is_foreign(message.origin)
         for place, block in enumerate(message.blocks):
             spot = (number, place)
             if isinstance(block, ToolCallBlock):
@@ -199,7 +197,7 @@ class Repairs:
                 if block.kind != "raw":
                     self._note("block_unknown")
                     continue
-                if not self._origins.is_of_this_api(message):
+                if not self._origins.is_of_this_api(message.origin):
                     self._note("block_foreign")
                     continue
             yield self._encodable(_without_foreign(block) if foreign else block)
@@ -293,87 +291,3 @@ def _says_something(message: Message, blocks: Sequence[Block]) -> bool:
         elif not isinstance(block, ThinkingBlock) or block.thought or block.opaque:
             return True
     return False
-
-
-class _Origins:
-    """Whose a message is, each origin looked up once."""
-
-    __slots__ = ("_api", "_foreign", "_to")
-
-    def __init__(self, to: Target) -> None:
-        self._to = to
-        self._foreign: dict[tuple[str | None, ...], bool] = {}
-        self._api: dict[str | None, bool] = {None: False}
-
-    def is_foreign(self, message: Message) -> bool:
-        """Whether a message was made by somebody else; of no known origin it is nobody's."""
-        return self.is_foreigns(message.origin)
-
-    def is_foreigns(self, origin: Origin | None) -> bool:
-        if origin is None:
-            return False
-        key = (origin.provider, origin.api, origin.model, origin.base_url)
-        if key not in self._foreign:
-            self._foreign[key] = not is_unknown(origin) and not is_made_at(origin, self._to)
-        return self._foreign[key]
-
-    def is_of_this_api(self, message: Message) -> bool:
-        api = message.origin.api if message.origin is not None else None
-        if api not in self._api:
-            try:
-                same = contracts.api_name(api or "") == self._to.contract.api
-            except UsageError:
-                same = False
-            self._api[api] = same
-        return self._api[api]
-
-
-class _Ids:
-    """The ids that the target takes for the calls of one conversation.
-
-    An id depends on the call's own and, where ids repeat and must not, on how often it
-    was used before: a longer conversation changes none.
-    """
-
-    __slots__ = ("_at", "_contract", "_used", "touched")
-
-    def __init__(self, to: Target) -> None:
-        self._contract = to.contract
-        self._at: dict[Spot, str] = {}
-        self._used: dict[str | tuple[int, str], int] = {}
-        self.touched: set[int] = set()
-        """The messages of the last piece in which an id changes."""
-
-    def fork(self) -> _Ids:
-        other = copy(self)
-        other._used = dict(self._used)
-        return other
-
-    def next(self, answers: Answers) -> None:
-        """Read the calls of the next piece of the conversation."""
-        self._at, self.touched = {}, set()
-        if not self._contract.unique_call_ids:
-            self._used = {}  # ids repeat within a message alone
-        for spot, call in answers.calls.items():
-            name = call.id if self._contract.unique_call_ids else (spot[0], call.id)
-            times = self._used[name] = self._used.get(name, 0) + 1
-            fitting = self._fitting(call.id, times)
-            if fitting != call.id:
-                self._at[spot] = fitting
-                self.touched.add(spot[0])
-                if spot in answers.of:
-                    self.touched.add(answers.of[spot][0])
-
-    def given(self, spot: Spot, call: ToolCallBlock) -> ToolCallBlock:
-        other = self._at.get(spot)
-        return call if other is None else replace(call, id=other)
-
-    def answering(self, spot: Spot, response: ToolResponseBlock) -> ToolResponseBlock:
-        """Return a response to the call at a spot, by the id that the call has there."""
-        other = self._at.get(spot)
-        return response if other is None else replace(response, call_id=other)
-
-    def _fitting(self, call_id: str, times: int) -> str:
-        if times > 1:
-            call_id = call_ids.made(call_id, times)
-        return call_ids.accepted(call_id or call_ids.made(""), self._contract.call_id)
