@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from reasoning_store import clearing, codec
 from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, ThinkingBlock
@@ -59,8 +58,7 @@ def repeat(idempotency_key: str) -> str:
     return keys.repeat(idempotency_key)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """An entry as columns, and the state it is on its own. Made before any lock is taken."""
 
     entry: Entry
@@ -103,8 +101,8 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
         input, output = _number(usage.input), _number(usage.output)
         reasoning, cached = _number(usage.reasoning), _number(usage.cached)
     return Prepared(
-        entry=entry,
-        columns={
+        entry,
+        {
             "id": id,
             "role": message.role,
             "status": message.status,
@@ -125,14 +123,14 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "cached": cached,
             "erased_at": None,
         },
-        body=_body(message, visible, entry.sent),
-        thinking=[
+        _body(message, visible, entry.sent),
+        [
             _thinking_row(place, block, tokens)
             for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
         ],
-        own=own,
-        thought=thought(message.role, reasoning, counts.thinking),
-        origin=origin,
+        own,
+        thought(message.role, reasoning, counts.thinking),
+        origin,
     )
 
 
@@ -158,7 +156,7 @@ def keyed(prepared: Sequence[Prepared], idempotency_key: str | None) -> list[Pre
     rows = list(prepared)
     if idempotency_key is not None:
         key = {"idempotency_key": idempotency_key, "batch": len(rows)}
-        rows[0] = replace(rows[0], columns={**rows[0].columns, **key})
+        rows[0] = rows[0]._replace(columns={**rows[0].columns, **key})
     return rows
 
 

@@ -72,18 +72,16 @@ def repeat(idempotency_key: str) -> str:
     return _digest(idempotency_key)[:16].hex()
 
 
+_VARIANT = {f"{n:x}": "89ab"[n & 3] for n in range(16)}
+"""Of a random digit, the one that says which kind of UUID it is in."""
+
+
 def new_id() -> str:
     """Return a UUID of version 7: it sorts by time, and 74 of its bits are random."""
-    random = int.from_bytes(os.urandom(10), "big")
-    value = (
-        (time.time_ns() // 1_000_000 & 0xFFFF_FFFF_FFFF) << 80
-        | 0x7 << 76
-        | (random >> 68) << 64
-        | 0b10 << 62
-        | random & 0x3FFF_FFFF_FFFF_FFFF
-    )
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    at = f"{time.time_ns() // 1_000_000:012x}"
+    random = os.urandom(10).hex()
+    variant = _VARIANT[random[3]]
+    return f"{at[:8]}-{at[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[8:]}"
 
 
 def now() -> int:

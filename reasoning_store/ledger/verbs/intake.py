@@ -186,7 +186,7 @@ class Intake:
             _Item(
                 self.number,
                 position,
-                replace(prepared, columns={**prepared.columns, **more}),
+                prepared._replace(columns={**prepared.columns, **more}),
                 line.id is not None,
             )
         )
