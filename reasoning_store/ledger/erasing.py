@@ -2,8 +2,8 @@
 
 A message that is erased leaves its row, with role, position, id and time, and nothing else;
 one whose reasoning is erased leaves what it said. Both change what stands behind them: the
-carried state is made anew in every branch that shares them, and compactions whose range
-holds them go. What a row becomes is worked out before (``Change``); here one transaction
+carried state is made anew in every branch that shares them, and summaries whose range holds
+them go; a clearing holds nothing of them, and stays. What a row becomes is worked out before (``Change``); here one transaction
 locks the session, finds which rows are still as they were read, and writes.
 
 The number of an idempotency key stays (``keys.repeat``): it says nothing, and a late repeat
@@ -105,7 +105,6 @@ _UNCLEAR = Sql(update(messages).where(*_at(_m)).values(clearable=0))
 _EMPTY = Sql(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
 _FORGET = Sql(delete(thinking_blocks).where(*_at(_t)))
 _RANGES = Sql(
-    # A clearing is made from nothing that messages say, so it stays.
     select(_c.branch, _c.number, _c.first, _c.last).where(
         _c.session_key == bindparam("key"), _c.summary.is_not(None)
     )
@@ -272,7 +271,7 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
 def _summaries(
     connection: Connection, key: int, lineages: Sequence[BranchRow], made: Sequence[Change]
 ) -> None:
-    """Remove the compactions that were made from what is gone; those inside hold again."""
+    """Remove the summaries that were made from what is gone; those inside hold again."""
     by_number = {lineage.number: lineage for lineage in lineages}
     doomed = [
         {"key": key, "of": branch, "number": number}
