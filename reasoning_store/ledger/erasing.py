@@ -3,8 +3,9 @@
 A message that is erased leaves its row, with role, position, id and time, and nothing else;
 one whose reasoning is erased leaves what it said. Both change what stands behind them: the
 carried state is made anew in every branch that shares them, and summaries whose range holds
-them go; a clearing holds nothing of them, and stays. What a row becomes is worked out before (``Change``); here one transaction
-locks the session, finds which rows are still as they were read, and writes.
+them go; a clearing holds nothing of them, and stays. What a row becomes is worked out before
+(``Change``); here one transaction locks the session, finds which rows are still as they were
+read, and writes.
 
 The number of an idempotency key stays (``keys.repeat``): it says nothing, and a late repeat
 must not bring back what was erased. What a session has used of its budget stays used.
