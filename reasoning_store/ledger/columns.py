@@ -14,10 +14,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard
 
 from reasoning_store import clearing, codec
-from reasoning_store.blocks import Block, Counts, Message, Origin, TextBlock, ThinkingBlock
+from reasoning_store.blocks import (
+    Block,
+    Counts,
+    Message,
+    Origin,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments, keys
-from reasoning_store.ledger.carried import state_of
+from reasoning_store.ledger.carried import own_state
 from reasoning_store.ledger.digests import digest
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.tables import STATE, messages
@@ -79,18 +87,26 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
         raise UsageError("a message id holds a character that no text column can")
     visible: list[Block] = []
     thoughts: list[tuple[int, ThinkingBlock]] = []
+    has_call = False
     for place, block in enumerate(message.blocks):
         if isinstance(block, ThinkingBlock):
             thoughts.append((place, block))
         else:
             visible.append(block)
+            has_call = has_call or isinstance(block, ToolCallBlock)
     origin = None
     if message.origin is not None:
         made = message.origin
         origin = _origin(made.provider, made.api, made.model, made.base_url)
-    own = state_of(
-        message.blocks,
-        counts,
+    own = own_state(
+        [
+            (tokens, block.opaque, block.source_field)
+            for (_, block), tokens in zip(thoughts, counts.thinking, strict=True)
+        ],
+        visible=counts.visible,
+        clearable=counts.clearable,
+        exactness=counts.exactness,
+        has_call=has_call,
         starts_turn=message.starts_turn,
         origin=origin[0] if origin else None,
         sent=entry.sent is not None,
@@ -112,7 +128,7 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "thinking": sum(counts.thinking),
             "clearable": counts.clearable,
             "exactness": EXACTNESS.index(counts.exactness),
-            "has_call": int(own.turn_has_call),
+            "has_call": int(has_call),
             "shape": _shape(thoughts, counts) if thoughts else None,
             "digest": digest(message),
             "idempotency_key": None,
@@ -216,13 +232,17 @@ def _body(
 
 
 def _thinking_row(place: int, block: ThinkingBlock, tokens: int) -> dict[str, Any]:
-    data = codec.block_to_json(block)
-    del data["type"]
-    thought = source_field = None
-    if holdable(block.thought):
-        thought = data.pop("thought")
-    if block.source_field is not None and holdable(block.source_field):
-        source_field = data.pop("sourceField")
+    thought: str | None = block.thought
+    source_field = block.source_field
+    data: dict[str, Any] = {}
+    if _flags(block) & ~_READABLE or block.provider_metadata is not None:
+        data = codec.block_to_json(block)
+        for name in ("type", "thought", "sourceField"):
+            data.pop(name, None)
+    if not holdable(block.thought):
+        data["thought"], thought = thought, None
+    if source_field is not None and not holdable(source_field):
+        data["sourceField"], source_field = source_field, None
     return {
         "ordinal": place,
         "tokens": tokens,
@@ -233,18 +253,28 @@ def _thinking_row(place: int, block: ThinkingBlock, tokens: int) -> dict[str, An
 
 
 def _shape(thoughts: Sequence[tuple[int, ThinkingBlock]], counts: Counts) -> str:
-    shapes: list[list[Any]] = []
-    for (place, block), tokens in zip(thoughts, counts.thinking, strict=True):
-        flags = (
-            (block.signature is not None)
-            | (block.encrypted is not None) << 1
-            | block.redacted << 2
-            | block.interrupted << 3
-            | block.is_hidden << 4
-            | bool(block.thought) << 5
-        )
-        shapes.append([place, tokens, flags, block.source_field])
-    return codec.dumps(shapes)
+    return codec.dumps(
+        [
+            [place, tokens, _flags(block), block.source_field]
+            for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
+        ]
+    )
+
+
+def _flags(block: ThinkingBlock) -> int:
+    """Return what a block is in the bits of ``values.Shape``."""
+    return (
+        (block.signature is not None)
+        | (block.encrypted is not None) << 1
+        | block.redacted << 2
+        | block.interrupted << 3
+        | block.is_hidden << 4
+        | bool(block.thought) << 5
+    )
+
+
+_READABLE = 1 << 5
+"""The one flag that says nothing which the row's columns do not say."""
 
 
 def opaque_json(opaque: Mapping[str, tuple[int, int]]) -> str | None:

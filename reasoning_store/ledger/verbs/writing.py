@@ -233,21 +233,16 @@ class WritingVerbs(Opened):
                 connection, session_key, branch, prepared, after=after, ending=ending, now=now
             )
 
-        def once() -> int | None:
-            self._intern(session_key, prepared)
-            return self._write(work, single=True, again_when_lost=harmless)
-
-        try:
-            return once()
-        except faults.Taken:
-            return None
-        except faults.Dangling:
-            # The session was erased since its origins were interned, and may be there again.
-            self._interned.clear()
-        try:
-            return once()
-        except (faults.Taken, faults.Dangling):
-            return None
+        for _ in range(2):
+            try:
+                self._intern(session_key, prepared)
+                return self._write(work, single=True, again_when_lost=harmless)
+            except faults.Taken:
+                return None
+            except faults.Dangling:
+                # The session was erased since its origins were interned, and may be there again.
+                self._interned.clear()
+        return None
 
     def _intern(self, session_key: int, prepared: Sequence[Prepared]) -> None:
         wanted = {
