@@ -32,6 +32,12 @@ class _Compiled(NamedTuple):
     """Of the parameters, in order, where the driver takes them by place."""
     constants: dict[str, Any]
     """The values that the expression itself holds."""
+    options: dict[str, Any]
+    """What the driver's ``execute`` takes besides."""
+
+
+# Numbers and bytes come as they are, and not as text that is parsed again.
+_OPTIONS = {"psycopg": {"binary": True}}
 
 
 class Sql:
@@ -60,6 +66,7 @@ class Sql:
                 made.string,
                 names,
                 {name: bind.value for name, bind in made.binds.items() if not bind.required},
+                _OPTIONS.get(dialect.driver, {}),
             )
         return compiled
 
@@ -68,10 +75,10 @@ class Sql:
         return self._for(connection).text
 
     def _execute(self, connection: Connection, params: Params) -> Any:
-        text, names, constants = self._for(connection)
+        text, names, constants, options = self._for(connection)
         given = params if type(params) is tuple else _given(params, names, constants)
         cursor = driver(connection).cursor()
-        cursor.execute(text, given)
+        cursor.execute(text, given, **options)
         return cursor
 
     def rows(self, connection: Connection, params: Params) -> list[tuple[Any, ...]]:
@@ -98,8 +105,10 @@ class Sql:
         if not connection.get_execution_options().get(STREAMS):
             yield chain.from_iterable(self.pages(connection, params, size))
             return
-        rows = driver(connection).cursor().stream(self._for(connection).text, params, size=size)
-        with closing(rows):
+        text, names, constants, options = self._for(connection)
+        given = _given(params, names, constants)
+        cursor = driver(connection).cursor()
+        with closing(cursor.stream(text, given, size=size, **options)) as rows:
             yield rows
 
     def row(self, connection: Connection, params: Params) -> tuple[Any, ...] | None:
@@ -115,7 +124,7 @@ class Sql:
         """Run it once for each of ``rows``."""
         if not rows:
             return
-        text, names, constants = self._for(connection)
+        text, names, constants, _ = self._for(connection)
         given: Any = rows
         if type(rows[0]) is not tuple:
             given = [_given(row, names, constants) for row in rows]
