@@ -23,7 +23,7 @@ from threading import Lock
 from reasoning_store.blocks import Block, MediaBlock, Message, ThinkingBlock
 from reasoning_store.egress.building import Remembered
 from reasoning_store.egress.select import Viewed
-from reasoning_store.egress.stretch import Kind, Stretch
+from reasoning_store.egress.stretch import Stretch, ThoughtKind
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow, PlainRows, ViewRow
 from reasoning_store.ledger.values import SessionRow, Shape, StoredRow
@@ -136,8 +136,10 @@ def _extended(view: View, rows: Sequence[ViewRow]) -> View:
 
 
 def _stretch(rows: PlainRows) -> Stretch:
-    named: dict[Hashable, Kind] = {
-        name: Kind(None if name[0] is None else rows.makers[name[0]], shape.place, _stub(shape))
+    named: dict[Hashable, ThoughtKind] = {
+        name: ThoughtKind(
+            None if name[0] is None else rows.makers[name[0]], shape.place, _stub(shape)
+        )
         for name, shape in rows.shapes.items()
         if shape is not None
     }

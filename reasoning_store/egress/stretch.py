@@ -36,7 +36,7 @@ Rulings: TypeAlias = Mapping[Hashable, tuple[bool, Rule]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ThoughtKind:
     """What the thoughts of many messages have in common: all but their words and number."""
 
     origin: Origin | None
@@ -63,7 +63,7 @@ class Stretch(Sequence[Viewed]):
     """The tokens of each message's thought; 0 where it has none, too."""
     kinds: Sequence[Hashable | None]
     """What each message's thought is like, by a name; None where it has none."""
-    named: Mapping[Hashable, Kind]
+    named: Mapping[Hashable, ThoughtKind]
     thoughts: Sequence[str | None] | None
     """Each message's thought. None, all of it, where they were not read."""
 
