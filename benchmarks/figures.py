@@ -84,10 +84,10 @@ def beside_the_floor(
     """Judge anew what is missed against a rival, where the floor stands in the same race.
 
     ``floor`` is the floor's own ratio to that rival, ``within`` whether ours is as near to
-    the floor as is promised. Where all of the floor's quartiles miss the bound, nobody who
-    does the work can meet it.
+    the floor as is promised. What the floor misses, nobody who does the work can meet.
     """
-    return "floor" if missed != "green" and within == "green" and floor.low > at_most else missed
+    beyond = within == "green" and floor.median > at_most
+    return "floor" if missed != "green" and beyond else missed
 
 
 def exponent(points: Mapping[int, float]) -> float | None:
