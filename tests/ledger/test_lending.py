@@ -69,6 +69,30 @@ def test_who_finds_all_lent_waits_for_one() -> None:
         assert waits.result(30) == one
 
 
+def test_who_waits_longest_is_served_first() -> None:
+    """Also before whoever gives one back and asks again: or that one would have it always."""
+    numbers = lending(most=1)
+    one = numbers.take()
+    served: list[str] = []
+
+    def use(name: str) -> None:
+        mine = numbers.take()
+        served.append(name)
+        numbers.give(mine)
+
+    with ThreadPoolExecutor(2) as pool:
+        for waiting, name in enumerate(["first", "second"], 1):
+            pool.submit(use, name)
+            while len(numbers._waiting) < waiting:
+                pass
+        numbers.give(one)
+        assert numbers.take() == one
+        assert served[0] == "first"
+        numbers.give(one)
+
+    assert served == ["first", "second"]
+
+
 def test_who_waits_too_long_is_told() -> None:
     """And what comes back later is there for the next."""
     numbers = lending(most=1, timeout=0.01)
