@@ -76,16 +76,17 @@ class Rope(Sequence[T]):
     def alike(self, other: Rope[T]) -> int:
         """Return how many of the first items are the same in both."""
         same = 0
-        mine, theirs = self.chunks, other.chunks
-        for one, another in zip(mine, theirs, strict=False):
+        mine, theirs = filter(len, self.chunks), filter(len, other.chunks)
+        one: Sequence[T] = ()
+        another: Sequence[T] = ()
+        while (one := one or next(mine, ())) and (another := another or next(theirs, ())):
+            both = min(len(one), len(another))
             if one is not another:
-                break
-            same += len(one)
-        rest = zip(self.part(same, len(self)), other.part(same, len(other)), strict=False)
-        for one_item, other_item in rest:
-            if one_item is not other_item and one_item != other_item:
-                break
-            same += 1
+                found = _alike(one[:both], another[:both])
+                if found < both:
+                    return same + found
+            same += both
+            one, another = one[both:], another[both:]
         return same
 
     def starts_with(self, other: Rope[T]) -> bool:
@@ -124,6 +125,15 @@ class Rope(Sequence[T]):
 
     def __repr__(self) -> str:
         return f"Rope({list(self)!r})"
+
+
+def _alike(one: Sequence[T], another: Sequence[T]) -> int:
+    """Return how many of the first items are the same in two pieces of one length."""
+    if one == another:  # a piece may say so without being looked at one by one
+        return len(one)
+    pairs = enumerate(zip(one, another, strict=True))
+    differing = (at for at, (mine, theirs) in pairs if mine is not theirs and mine != theirs)
+    return next(differing, len(one))
 
 
 def pieces(items: Sequence[T]) -> tuple[Sequence[T], ...]:

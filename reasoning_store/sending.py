@@ -81,13 +81,12 @@ class Sending:
         view = self._workings.views.of(row, self._branch, thinking_from=first)
         before = self._made_then(then, view) if then is not None else None
         key = building.Key.of(to, policy.settings, digest)
-        usable = (made for made in (view.made, before) if made is not None and made.key == key)
         request, made = _request.build_next(
             self._asked(view.items, policy, to),
             policy,
             to,
             counter,
-            before=next(usable, None),
+            before=_furthest(key, view.made, before),
             system=system,
             tools=tools,
             extra=extra,
@@ -231,13 +230,9 @@ class Sending:
     def _made_then(self, then: _Then, view: View) -> Remembered:
         """Return what that request was made of. Rows never change, so it can be made again."""
         items = view.items.part(0, _upto(view.items, then.position))
-        fits = (
-            made
-            for made in (view.sent, view.made)
-            if made is not None and made.key == then.key and len(made.view) <= len(items)
-        )
+        fits = [made for made in (view.sent, view.made) if made and len(made.view) <= len(items)]
         asked = self._asked(items, then.policy, then.key.to)
-        return building.remember(then.key, asked, next(fits, None))
+        return building.remember(then.key, asked, _furthest(then.key, *fits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +245,12 @@ class _Then:
     """Of its reply: what stands before it was sent. 0 where that was changed since."""
     first: int
     """The first position whose thinking it may have carried."""
+
+
+def _furthest(key: building.Key, *made: Remembered | None) -> Remembered | None:
+    """Return what was made with the same key and can be gone on with the furthest."""
+    same = [one for one in made if one is not None and one.key == key]
+    return max(same, key=lambda one: len(one.view), default=None)
 
 
 def _first_kept(settings: ReasoningSettings, to: Target, carried: Callable[[], UsageRows]) -> int:

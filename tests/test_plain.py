@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.egress.stretch import Stretch
+from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.ledger import plain
 from tests.egress.targets import TARGETS, Target
 from tests.test_sending import POLICIES, STEPS, step
@@ -190,6 +192,48 @@ def test_no_value_is_made_of_a_plain_message(
     assert len(request.body["messages"]) == 81
     assert len(request.verdicts) == 40
     assert ("Thought 7." in str(request.body)) == (settings is KEPT)
+
+
+@pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
+def test_a_reply_is_followed_without_making_values(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    """The request that it answered is found, and gone on from, however long it was."""
+    talk(session, 200)
+    session.append(rs.user("And now?"))
+    made: list[int] = []
+    original = Stretch._value
+
+    def value(run: Stretch, at: int) -> Viewed:
+        made.append(at)
+        return original(run, at)
+
+    monkeypatch.setattr(Stretch, "_value", value)
+
+    for _ in range(3):
+        request = session.build_request(settings=settings, **HOST)
+        delta = {"choices": [{"index": 0, "delta": {"content": "Now."}}]}
+        with session.record([delta], request=request) as reply:
+            list(reply)
+        session.append(rs.user("And now?"))
+        read_anew(session, plain.FEW, settings=settings, **HOST)
+
+    assert len(made) < 150, "a few of each search for where the reply stands"
+
+
+def test_what_is_looked_at_by_value_is_kept_by_column(session: rs.Session) -> None:
+    """A view is no larger for having been asked about."""
+    talk(session, 40)
+    session.append(rs.user("And now?"))
+    session.what_if(**HOST)
+    session.build_request(settings={**KEPT, "reasoning.floor": "off"}, provider="moonshot")
+    gc.collect()
+
+    held = [item for item in gc.get_objects() if type(item) is Viewed]
+    (view,) = session._workings.views._views.values()
+    run = view.items.chunks[0]
+    assert isinstance(run, Stretch)
+    assert not [item for item in held if item.message.blocks[-1:] == run[-1].message.blocks]
 
 
 def test_a_short_run_is_read_by_value(session: rs.Session, lengths: list[int]) -> None:

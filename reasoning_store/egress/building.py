@@ -90,8 +90,10 @@ class Made:
 
     def _add(self, part: Sequence[Viewed], course: Course) -> bool:
         """Make the next messages; return whether what was made before them still holds."""
-        if isinstance(part, Stretch) and self._add_plain(part, course):
-            return True
+        if isinstance(part, Stretch):
+            if self._add_plain(part, course):
+                return True
+            part = list(part)
         places = course.places(part, self.length)
         outgoing, holds = self.repairs.next(*self.selecting.next(part, places))
         self.page.add(outgoing)

@@ -5,8 +5,8 @@ and then answered, whole and with nothing of a provider's on it. All that a requ
 such messages stands in a few columns, and whatever is decided of one is decided of all
 that are alike in kind. So a stretch of them is selected, mended, counted and written column
 by column, for less than the values would cost to make. Whoever wants the messages one by
-one gets them as values, made when they are asked for: a stretch is a part of a view like
-any other, and a request is the same either way.
+one gets them as values, made when they are asked for and kept by nobody here: a stretch is
+a part of a view like any other, and a request is the same either way.
 
 It knows values and their columns. It must not know SQL, policy or a protocol.
 """
@@ -70,9 +70,6 @@ class Stretch(Sequence[Viewed]):
     def __len__(self) -> int:
         return len(self.texts)
 
-    def __hash__(self) -> int:
-        return id(self)
-
     @overload
     def __getitem__(self, at: int) -> Viewed: ...
     @overload
@@ -92,7 +89,10 @@ class Stretch(Sequence[Viewed]):
                 self.named,
                 None if self.thoughts is None else self.thoughts[at],
             )
-        return self._values[at]
+        return self._value(range(len(self))[at])
+
+    def __iter__(self) -> Iterator[Viewed]:
+        return map(self._value, range(len(self)))
 
     def tokens_of(self, kinds: Collection[Hashable]) -> int:
         """Return what the thoughts of these kinds count."""
@@ -101,10 +101,6 @@ class Stretch(Sequence[Viewed]):
         if not kinds:
             return 0
         return sum(compress(self.thinking, [kind in kinds for kind in self.kinds]))
-
-    @cached_property
-    def _values(self) -> Sequence[Viewed]:
-        return [self._value(at) for at in range(len(self))]
 
     def _value(self, at: int) -> Viewed:
         blocks: list[Block] = [TextBlock(text=self.texts[at])]

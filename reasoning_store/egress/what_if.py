@@ -68,6 +68,7 @@ def what_if(
     tools: Sequence[Mapping[str, Any]] | None = None,
 ) -> WhatIf:
     """Return what every choice of include and strip would send of a view."""
+    view = list(view)  # each choice looks at every message of it
     settings = policy.settings
     asked_with = digest(system, tools)
     now = select(view, settings, to, asked_with=asked_with)
