@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 import reasoning_store as rs
 from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.ledger import plain
+from reasoning_store.ledger.tables import messages
 from tests.egress.targets import TARGETS, Target
 from tests.test_sending import POLICIES, STEPS, step
 
@@ -263,6 +265,34 @@ def test_what_was_thought_with_a_seal_is_read_whole_where_it_goes_back(
 
     assert str(request.body).count("c2ln") == 3
     assert parts(request) == parts(read_anew(session, BY_VALUE, **asked))
+
+
+def change(session: rs.Session, at: int, **columns: Any) -> None:
+    """Change a row of a message as nobody here would."""
+    statement = update(messages).where(messages.c.position == at).values(**columns)
+    session._workings.ledger._write(lambda connection: connection.execute(statement))
+
+
+def test_a_row_that_makes_no_sense_is_refused_by_its_position(session: rs.Session) -> None:
+    """By column it is as corrupt as by value."""
+    talk(session, 30)
+    change(session, 8, exactness=9)
+
+    with pytest.raises(rs.errors.CorruptRow, match="message 8"):
+        session.build_request(settings=STRIPPED, **HOST)
+
+
+@pytest.mark.parametrize("shape", ["", "[]", "[[0,", "[[0,1,2]]"])
+def test_a_kind_that_says_nothing_is_read_by_value(session: rs.Session, shape: str) -> None:
+    """What was thought tells what it is."""
+    talk(session, 30)
+    session.append(rs.user("And now?"))
+    asked = {"settings": KEPT, **HOST}
+    before = parts(read_anew(session, BY_VALUE, **asked))
+
+    change(session, 8, shape=shape)
+
+    assert parts(read_anew(session, 1, **asked)) == before
 
 
 def test_what_is_missing_is_refused_by_its_position(session: rs.Session, url: str) -> None:

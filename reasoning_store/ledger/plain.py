@@ -37,6 +37,7 @@ _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
 
 FEW = 32
 """Runs shorter than this are read with what stands around them."""
+_EXACTNESSES = frozenset(range(len(EXACTNESS)))
 
 
 def _word(text: str) -> ColumnElement[str]:
@@ -120,7 +121,7 @@ def _each(
 
 
 def _columns(connection: Connection, key: int, part: Segment) -> PlainRows | None:
-    """Return a range by column, whatever stands in it; None where something is missing."""
+    """Return a range by column, whatever stands in it; None where a part of it is no good."""
     params = _params(key, part)
     heads = _HEADS.rows(connection, params)
     texts = [text for (text,) in _TEXTS.rows(connection, params)]
@@ -128,11 +129,11 @@ def _columns(connection: Connection, key: int, part: Segment) -> PlainRows | Non
         return None
     roles, made, visible, tokens, exactness, marks = zip(*heads, strict=True)
     makers = interning.all_of(connection, key)
-    if not makers.keys() >= {*made} - {None}:
+    if not makers.keys() >= {*made} - {None} or not _EXACTNESSES.issuperset(exactness):
         return None
     # A mark is [[place,tokens,flags,"field"]]; beside one text the place has one digit.
     kinds = [
-        None if mark is None else (origin, mark[2], mark[mark.find(",", 4) :])
+        None if mark is None else (origin, mark[2:3], mark[mark.find(",", 4) :])
         for origin, mark in zip(made, marks, strict=True)
     ]
     return PlainRows(
