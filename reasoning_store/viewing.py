@@ -48,10 +48,20 @@ class View:
     thinking_from: int
     in_force: tuple[int, ...]
     weight: int
+    """About how many characters its messages are."""
     made: Remembered | None = None
     """What the last request was made of, for the next to go on from."""
     sent: Remembered | None = None
     """What the last one that was answered was made of."""
+
+    @property
+    def held(self) -> int:
+        """What is kept of it: a request is the conversation once more, as it has it.
+
+        Two that were asked for alike share what they have.
+        """
+        keys = {made.key for made in (self.made, self.sent) if made is not None}
+        return self.weight * (1 + len(keys))
 
 
 class Views:
@@ -90,16 +100,13 @@ class Views:
         self, row: SessionRow, branch: int, view: View, made: Remembered, sent: Remembered | None
     ) -> None:
         """Keep what requests were made of with their view."""
-        # That is the conversation once more, as a request has it; the two share what is alike.
-        twice = view.weight if view.made is None else 0
-        view = replace(view, made=made, sent=sent, weight=view.weight + twice)
-        self._keep((row.key, branch), view)
+        self._keep((row.key, branch), replace(view, made=made, sent=sent))
 
     def forget(self, key: int) -> None:
         """Let go of a session that was erased in."""
         with self._lock:
             for at in [at for at in self._views if at[0] == key]:
-                self._weight -= self._views.pop(at).weight
+                self._weight -= self._views.pop(at).held
 
     def forget_all(self) -> None:
         with self._lock:
@@ -109,12 +116,12 @@ class Views:
     def _keep(self, at: tuple[int, int], view: View) -> None:
         with self._lock:
             before = self._views.pop(at, None)
-            self._weight -= before.weight if before is not None else 0
+            self._weight -= before.held if before is not None else 0
             self._views[at] = view
-            self._weight += view.weight
+            self._weight += view.held
             while self._weight > self._most and len(self._views) > 1:
                 _, oldest = self._views.popitem(last=False)
-                self._weight -= oldest.weight
+                self._weight -= oldest.held
 
 
 def _extended(view: View, rows: Sequence[ViewRow]) -> View:
@@ -195,14 +202,15 @@ def _stub(shape: Shape) -> ThinkingBlock:
 
 
 def _weight_of_all(rows: PlainRows) -> int:
-    return _A_MESSAGE * len(rows.texts) + _A_TOKEN * (sum(rows.visible) + sum(rows.thinking))
+    thinking = 0 if rows.thoughts is None else sum(rows.thinking)
+    return _A_MESSAGE * len(rows.texts) + _A_TOKEN * (sum(rows.visible) + thinking)
 
 
 def _weight(row: StoredRow | CompactionRow) -> int:
-    counts = row.counts
-    tokens = counts.visible
-    for thought in counts.thinking:
-        tokens += thought
+    tokens = row.counts.visible
+    if isinstance(row, CompactionRow) or not row.marks:  # what was thought was read, too
+        for thought in row.counts.thinking:
+            tokens += thought
     weight = _A_MESSAGE + _A_TOKEN * tokens
     for block in row.message.blocks:
         if type(block) is MediaBlock and block.data is not None:

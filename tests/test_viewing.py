@@ -211,3 +211,45 @@ def test_what_is_kept_is_bounded(url: str) -> None:
         sessions[0].append(rs.user("word " * 5_000))
         assert len(views.of(sessions[0]._row, 1).items) == 3
         assert [at for at, _ in views._views] == [sessions[0]._row.key]
+
+
+def test_what_is_kept_weighs_what_it_would_if_it_were_read_now(session: rs.Session) -> None:
+    """However it came to be: a request is the conversation once more."""
+    views = session._workings.views
+    sent(session, settings=KEEP)
+    for number in range(5, 12):
+        turn(session, number)
+        sent(session, settings=KEEP)
+    grown = views._weight
+    views.forget_all()
+    assert views._weight == 0
+
+    sent(session, settings=KEEP)
+
+    assert grown == views._weight
+
+
+def test_what_was_sent_otherwise_weighs_too(session: rs.Session) -> None:
+    """It is kept for ``cache_break``, and shares nothing with a request to another host."""
+    request = session.build_request(settings=KEEP, **HOST)
+    delta = {"choices": [{"index": 0, "delta": {"content": "Yes."}}]}
+    with session.record([delta], request=request) as reply:
+        list(reply)
+    sent(session, settings=KEEP)
+    alike = session._workings.views._weight
+    sent(session, settings=KEEP, provider="mistral")
+
+    assert session._workings.views._weight == alike // 2 * 3
+
+
+def test_a_thought_that_is_not_read_weighs_nothing(url: str) -> None:
+    """It is not kept."""
+    with rs.Store(url) as store:
+        views = store._workings.views
+        chat = store.session("chat", create=True)
+        thought = rs.ThinkingBlock(thought="hm " * 5_000)
+        chat.append([rs.user("Well?"), rs.assistant(thought, "So."), rs.user("And?")])
+        sent(chat)
+        assert views._weight < 5_000
+        sent(chat, settings=KEEP)
+        assert views._weight > 20_000
