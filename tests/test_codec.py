@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store import codec
-from reasoning_store.ledger import digests
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=12)
 """Any Python string: NUL, lone surrogates and surrogates side by side among them."""
@@ -130,24 +128,6 @@ def test_every_message_comes_back_from_json(message: rs.Message) -> None:
     text = codec.dumps(codec.message_to_json(message))
 
     assert codec.message_from_json(codec.loads(text)) == message
-
-
-odd_keys = st.dictionaries(
-    st.booleans() | st.integers() | st.none() | any_text, json_values | st.tuples(json_values)
-)
-
-
-@given(messages, json_values | odd_keys)
-def test_the_canonical_text_is_the_json_of_the_message_with_sorted_keys(
-    message: rs.Message, raw: Any
-) -> None:
-    """What a message is compared by is its JSON, written another way: key by key the same."""
-    message = replace(message, usage=rs.Usage(input=1, raw=raw))
-    value = codec.loads(codec.dumps(codec.message_to_json(message)))
-
-    text = digests.canonical(message)
-
-    assert text == json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 @given(messages)

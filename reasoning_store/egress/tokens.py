@@ -65,7 +65,7 @@ def count_message(message: Message, counter: Counter) -> Counts:
     """Return what each part of a message counts."""
     visible = clearable = 0
     thinking: list[int] = []
-    labels: list[Exactness] = ["exact"]
+    labels: set[Exactness] = set()
     framed = False
     for block in message.blocks:
         if isinstance(block, ThinkingBlock):
@@ -80,12 +80,13 @@ def count_message(message: Message, counter: Counter) -> Counts:
             tokens, label = _VISIBLE[type(block)](block, counter)
             visible += tokens
             framed = True
-        labels.append(label)
+        if label != "exact":
+            labels.add(label)
     opaque = thinking and [n for n, block in enumerate(message.thinking) if block.opaque]
     if opaque:
         hidden, label = _hidden(message, sum(thinking))
         thinking[opaque[0]] += hidden
-        labels.append(label)
+        labels.add(label)
     if framed:
         visible += FRAMING
     elif thinking:
@@ -93,7 +94,7 @@ def count_message(message: Message, counter: Counter) -> Counts:
     return Counts(
         visible=visible,
         thinking=tuple(thinking),
-        exactness=worst(*labels),
+        exactness=worst(*labels) if labels else "exact",
         clearable=max(0, clearable),
     )
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, null, select, update
 
@@ -104,6 +104,29 @@ def _thought(prepared: Sequence[Prepared]) -> Thought:
     return Thought(reported, counted, unreported)
 
 
+class _Steps(NamedTuple):
+    """The texts of the statements that every append runs."""
+
+    head: str
+    message: str
+    body: str
+    thinking: str
+    go_on: str
+    said: str
+
+
+_STEPS = (_HEAD, _INSERT_MESSAGE, _INSERT_BODY, _INSERT_THINKING, _GO_ON, SAID)
+_known: dict[str, _Steps] = {}
+
+
+def _steps(connection: Connection) -> _Steps:
+    """Return them for this connection's dialect; asked for one by one they cost as much again."""
+    name = connection.dialect.name
+    if name not in _known:
+        _known[name] = _Steps(*[statement.text(connection) for statement in _STEPS])
+    return _known[name]
+
+
 def _in_steps(
     connection: Connection,
     key: int,
@@ -114,8 +137,9 @@ def _in_steps(
     now: int,
 ) -> int | None:
     this = (key, branch)
+    sql = _steps(connection)
     cursor = driver(connection).cursor()
-    head = cursor.execute(_HEAD.text(connection), this).fetchone()
+    head = cursor.execute(sql.head, this).fetchone()
     if head is None:
         return None
     first: int = head[0]
@@ -130,14 +154,14 @@ def _in_steps(
         heads.append((*place, *own[:_OWN], *sums, *own[_OWN:]))
         texts.append((*place, *item.body.values()))
         thoughts += [(*place, *row.values()) for row in item.thinking]
-    cursor.executemany(_INSERT_MESSAGE.text(connection), heads)
-    cursor.executemany(_INSERT_BODY.text(connection), texts)
+    cursor.executemany(sql.message, heads)
+    cursor.executemany(sql.body, texts)
     if thoughts:
-        cursor.executemany(_INSERT_THINKING.text(connection), thoughts)
-    cursor.execute(_GO_ON.text(connection), (carried.position + 1, *sums, *this))
+        cursor.executemany(sql.thinking, thoughts)
+    cursor.execute(sql.go_on, (carried.position + 1, *sums, *this))
     used = _thought(prepared)
     said = (used.reported, used.counted, used.unreported, now, now, key)
-    cursor.execute(SAID.text(connection), said)
+    cursor.execute(sql.said, said)
     if ending is not None:
         cursor.execute(_END_DRAFT.text(connection), this)
     return first

@@ -26,7 +26,7 @@ from reasoning_store.blocks import (
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments, keys
 from reasoning_store.ledger.carried import own_state
-from reasoning_store.ledger.digests import digest
+from reasoning_store.ledger.digests import digest, in_order
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.values import EXACTNESS, Entry, State, Thought
@@ -94,6 +94,8 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
         else:
             visible.append(block)
             has_call = has_call or isinstance(block, ToolCallBlock)
+    if len(counts.thinking) != len(thoughts):
+        raise UsageError("counts: one number for each thinking block")
     origin = None
     if message.origin is not None:
         made = message.origin
@@ -116,6 +118,11 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
     if usage is not None:
         input, output = _number(usage.input), _number(usage.output)
         reasoning, cached = _number(usage.reasoning), _number(usage.cached)
+    body = _body(message, visible, entry.sent)
+    rows = [
+        _thinking_row(place, block, tokens)
+        for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
+    ]
     return Prepared(
         entry,
         {
@@ -130,7 +137,7 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "exactness": EXACTNESS.index(counts.exactness),
             "has_call": int(has_call),
             "shape": _shape(thoughts, counts) if thoughts else None,
-            "digest": digest(message),
+            "digest": digest(_told(message, origin, body, rows)),
             "idempotency_key": None,
             "batch": None,
             "input": input,
@@ -139,15 +146,43 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
             "cached": cached,
             "erased_at": None,
         },
-        _body(message, visible, entry.sent),
-        [
-            _thinking_row(place, block, tokens)
-            for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
-        ],
+        body,
+        rows,
         own,
         thought(message.role, reasoning, counts.thinking),
         origin,
     )
+
+
+def _told(
+    message: Message,
+    origin: tuple[int, str] | None,
+    body: Mapping[str, Any],
+    thinking: Sequence[Mapping[str, Any]],
+) -> list[str | None]:
+    """Return all that the columns tell of a message, in one order."""
+    data = body["data"]
+    if data is not None and _has_given(message, data):
+        data = in_order(data)
+    told = [message.role, message.status, origin and origin[1], body["text"], data]
+    for row in thinking:
+        more = row["data"] and in_order(row["data"])
+        told += [str(row["ordinal"]), row["source_field"], row["thought"], more]
+    return told
+
+
+def _has_given(message: Message, data: str) -> bool:
+    """Whether an application's own JSON may stand in what is stored of a message."""
+    usage = message.usage
+    return (
+        message.metadata is not None
+        or (usage is not None and usage.raw is not None)
+        or data.startswith(_WITH_BLOCKS)
+    )
+
+
+_WITH_BLOCKS = '{"blocks":'
+"""How the JSON begins in which more than a text is visible."""
 
 
 def may_free(message: Message, counts: Counts) -> bool:
@@ -253,12 +288,23 @@ def _thinking_row(place: int, block: ThinkingBlock, tokens: int) -> dict[str, An
 
 
 def _shape(thoughts: Sequence[tuple[int, ThinkingBlock]], counts: Counts) -> str:
-    return codec.dumps(
-        [
-            [place, tokens, _flags(block), block.source_field]
-            for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
-        ]
-    )
+    marks = [
+        (place, tokens, _flags(block), block.source_field)
+        for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
+    ]
+    if len(marks) > 1:
+        return codec.dumps(marks)
+    ((place, tokens, flags, field),) = marks
+    head, tail = _around(field)
+    return f"{head}[[{place},{tokens},{flags},{tail}"
+
+
+# Nearly always one mark, and of the same few fields.
+@lru_cache(maxsize=256)
+def _around(field: str | None) -> tuple[str, str]:
+    """Return what stands before and behind the numbers of a mark; ``codec`` may want a head."""
+    head, _, tail = codec.dumps([[0, 0, 0, field]]).partition("[[0,0,0,")
+    return head, tail
 
 
 def _flags(block: ThinkingBlock) -> int:

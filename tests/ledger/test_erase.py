@@ -29,7 +29,6 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.ledger import columns, sqlite
-from reasoning_store.ledger.digests import digest
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
@@ -65,7 +64,9 @@ def whole(ledger: Ledger, key: int) -> None:
     for branch in ledger.branches(key):
         assert all(one.stored == one.actual for one in ledger.recount(key, branch.number))
         for row in ledger.history(key, branch.number):
-            assert row.digest == digest(row.message)
+            entry = Entry(row.message, row.counts)
+            again = columns.prepare(entry, id=row.id, created_at=row.created_at)
+            assert row.digest == again.columns["digest"]
 
 
 def rows_of(ledger: Ledger, key: int) -> dict[str, int]:

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection
 
-from reasoning_store.blocks import ThinkingBlock
 from reasoning_store.errors import Conflict, CorruptRow, UsageError
 from reasoning_store.ledger import (
     appending,
@@ -192,8 +191,7 @@ class WritingVerbs(Opened):
 
     def _prepared(self, entry: Entry, created_at: int, *, id: str | None = None) -> Prepared:
         message, counts = entry.message, entry.counts
-        thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
-        if thinking and message.role != "assistant":
+        if message.role != "assistant" and message.thinking:
             # What is carried, and what may go back, is a model's own thinking.
             raise UsageError(
                 f"only a model thinks: a message of the role {message.role} has a thinking block",
@@ -204,8 +202,6 @@ class WritingVerbs(Opened):
                 "a message that is still streaming is not appended",
                 hint="record(stream) keeps what has arrived of it, and appends it at its end",
             )
-        if len(counts.thinking) != len(thinking):
-            raise UsageError("counts: one number for each thinking block")
         for tokens in (counts.visible, *counts.thinking):
             if not 0 <= tokens < _MOST_TOKENS:
                 raise UsageError("counts: a number of tokens is out of range")
