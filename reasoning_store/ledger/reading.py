@@ -100,14 +100,16 @@ def of_segments(
     origins = interning.all_of(connection, key) if segments else {}
     for segment in segments:
         params = _params(key, segment)
-        heads = _HEADS.pages(connection, params, _PAGE)
-        texts = _BODIES.pages(connection, params, _PAGE)
-        pages = _whole(segment, zip_longest(heads, texts, fillvalue=()), origins)
-        if not thinking:
-            out += stored_rows(segment.branch, pages, None)
-            continue
-        with _THINKING.streamed(connection, params, _PAGE) as thoughts:
-            out += stored_rows(segment.branch, pages, thoughts)
+        with (
+            _HEADS.pages(connection, params, _PAGE) as heads,
+            _BODIES.pages(connection, params, _PAGE) as texts,
+        ):
+            pages = _whole(segment, zip_longest(heads, texts, fillvalue=()), origins)
+            if not thinking:
+                out += stored_rows(segment.branch, pages, None)
+                continue
+            with _THINKING.streamed(connection, params, _PAGE) as thoughts:
+                out += stored_rows(segment.branch, pages, thoughts)
     return out
 
 

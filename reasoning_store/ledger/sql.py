@@ -86,12 +86,17 @@ class Sql:
         rows: list[tuple[Any, ...]] = self._execute(connection, params).fetchall()
         return rows
 
+    @contextmanager
     def pages(
         self, connection: Connection, params: Params, size: int
-    ) -> Iterator[list[tuple[Any, ...]]]:
-        """Run it and return its rows, ``size`` at a time; within the transaction only."""
-        cursor = self._execute(connection, params)
-        return iter(partial(cursor.fetchmany, size), [])
+    ) -> Iterator[Iterator[list[tuple[Any, ...]]]]:
+        """Run it and give its rows, ``size`` at a time.
+
+        A statement that is left in the middle holds its snapshot beyond the transaction, for
+        as long as anybody keeps the traceback: so it ends here.
+        """
+        with closing(self._execute(connection, params)) as cursor:
+            yield iter(partial(cursor.fetchmany, size), [])
 
     @contextmanager
     def streamed(
@@ -103,7 +108,8 @@ class Sql:
         nothing else is run on the connection from the first row to the last.
         """
         if not connection.get_execution_options().get(STREAMS):
-            yield chain.from_iterable(self.pages(connection, params, size))
+            with self.pages(connection, params, size) as pages:
+                yield chain.from_iterable(pages)
             return
         text, names, constants, options = self._for(connection)
         given = _given(params, names, constants)

@@ -26,10 +26,12 @@ def watched() -> Iterator[list[int]]:
         work.append(len(found))
         return found
 
-    def counting_pages(self: Sql, connection: Any, params: Any, size: int) -> Any:
-        found = list(pages(self, connection, params, size))
-        work.append(sum(map(len, found)))
-        return iter(found)
+    @contextmanager
+    def counting_pages(self: Sql, connection: Any, params: Any, size: int) -> Iterator[Any]:
+        with pages(self, connection, params, size) as each:
+            found = list(each)
+            work.append(sum(map(len, found)))
+            yield iter(found)
 
     @contextmanager
     def counting_streams(self: Sql, connection: Any, params: Any, size: int) -> Iterator[Any]:

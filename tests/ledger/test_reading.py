@@ -155,3 +155,20 @@ def test_the_json_of_a_page_is_what_its_rows_are_one_by_one(values: list[object]
     texts = [codec.dumps(value) for value in values]
 
     assert list(rows._parsed_each(texts)) == list(parsed_by_row(texts)) == values
+
+
+def test_a_history_that_broke_off_keeps_nobody_at_its_moment(ledger: Ledger) -> None:
+    """Though its error is kept, and pages of it were not read yet: what is new is seen."""
+
+    def run(statement: str) -> None:
+        ledger._write(lambda connection: driver(connection).execute(statement))
+
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(str(number)) for number in range(600)])
+    run("UPDATE bodies SET data = '{' WHERE position = 3")
+    with pytest.raises(CorruptRow, match="message 3") as kept:
+        ledger.history(session.key, 1)
+    run("UPDATE bodies SET data = NULL WHERE position = 3")
+
+    assert len(ledger.history(session.key, 1)) == 600
+    assert kept.value.__traceback__
