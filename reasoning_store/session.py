@@ -355,11 +355,14 @@ class Session(Shortening):
         files that may still hold them.
         """
         ledger, counts = self._workings.ledger, self._workings.counts
-        self._workings.views.forget(self._row.key)
-        if position is not None:
-            return ledger.erase_message(
-                self._row.key, self._branch, position, only=only, count=counts
+        try:
+            if position is not None:
+                return ledger.erase_message(
+                    self._row.key, self._branch, position, only=only, count=counts
+                )
+            return ledger.erase_session(
+                self._row.key, only=only, count=counts, resolve=self._workings.resolve
             )
-        return ledger.erase_session(
-            self._row.key, only=only, count=counts, resolve=self._workings.resolve
-        )
+        finally:
+            # Whoever asked meanwhile may have read what is gone now.
+            self._workings.views.forget(self._row.key)

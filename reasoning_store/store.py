@@ -124,10 +124,12 @@ class Owner:
         Each session goes in a step of its own: what is interrupted can be called again.
         """
         workings = self._workings
-        workings.views.forget_all()
-        return workings.ledger.erase_owner(
-            self._owner, only=only, count=workings.counts, resolve=workings.resolve
-        )
+        try:
+            return workings.ledger.erase_owner(
+                self._owner, only=only, count=workings.counts, resolve=workings.resolve
+            )
+        finally:
+            workings.views.forget_all()
 
     def report(
         self,

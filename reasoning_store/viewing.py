@@ -49,6 +49,8 @@ class View:
     in_force: tuple[int, ...]
     weight: int
     """About how many characters its messages are."""
+    erasures: int
+    """How many there were here when it was asked for."""
     made: Remembered | None = None
     """What the last request was made of, for the next to go on from."""
     sent: Remembered | None = None
@@ -72,6 +74,7 @@ class Views:
         self._most = most
         self._weight = 0
         self._views: OrderedDict[tuple[int, int], View] = OrderedDict()
+        self._erasures = 0
         self._lock = Lock()
 
     def of(self, row: SessionRow, branch: int, *, thinking_from: int = 1) -> View:
@@ -82,16 +85,17 @@ class Views:
         at = (row.key, branch)
         with self._lock:
             view = self._views.get(at)
+            erasures = self._erasures
         known = (row.created_at, row.erased_at)
         if view is not None and (view.of != known or view.thinking_from > thinking_from):
             view = None
         if view is not None:
             # What comes after has its turn and its last thinking there: it is read whole.
             rows = self._ledger.following(*at, view.head, view.in_force)
-            view = None if rows is None else _extended(view, rows)
+            view = None if rows is None else replace(_extended(view, rows), erasures=erasures)
         if view is None:
             found = self._ledger.view(*at, thinking_from=thinking_from, by_column=True)
-            empty = View(known, Rope(), 0, thinking_from, found.in_force.numbers, 0)
+            empty = View(known, Rope(), 0, thinking_from, found.in_force.numbers, 0, erasures)
             view = _extended(empty, found.rows)
         self._keep(at, view)
         return view
@@ -105,16 +109,20 @@ class Views:
     def forget(self, key: int) -> None:
         """Let go of a session that was erased in."""
         with self._lock:
+            self._erasures += 1
             for at in [at for at in self._views if at[0] == key]:
                 self._weight -= self._views.pop(at).held
 
     def forget_all(self) -> None:
         with self._lock:
+            self._erasures += 1
             self._views.clear()
             self._weight = 0
 
     def _keep(self, at: tuple[int, int], view: View) -> None:
         with self._lock:
+            if view.erasures != self._erasures:
+                return  # it may have been read before what was erased since
             before = self._views.pop(at, None)
             self._weight -= before.held if before is not None else 0
             self._views[at] = view

@@ -161,6 +161,50 @@ def test_what_somebody_else_erased_is_not_sent(session: rs.Session, url: str, on
     assert ("answer 0" in sent(session, settings=KEEP)) == (only is not None)
 
 
+@pytest.mark.parametrize("erase", ["message", "session", "owner"])
+def test_what_is_read_while_it_is_erased_is_not_kept(
+    session: rs.Session, url: str, monkeypatch: pytest.MonkeyPatch, erase: str
+) -> None:
+    """A request that was asked for before may have it; nothing here has it after."""
+    verb = f"erase_{erase}"
+    original = getattr(Ledger, verb)
+
+    def erasing(*given: Any, **named: Any) -> Any:
+        assert "thought 0" in sent(session, settings=KEEP)
+        return original(*given, **named)
+
+    monkeypatch.setattr(Ledger, verb, erasing)
+    views = session._workings.views
+    if erase == "owner":
+        with rs.Store(url) as store:
+            monkeypatch.setattr(store._workings, "views", views)
+            store.erase()
+    else:
+        session.erase(*([2] if erase == "message" else []))
+
+    assert not views._views
+    assert views._weight == 0
+
+
+def test_what_was_read_before_an_erasure_is_not_kept_after_it(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the request takes that read it."""
+    original = Ledger.view
+
+    def view(*given: Any, **named: Any) -> Any:
+        rows = original(*given, **named)
+        monkeypatch.setattr(Ledger, "view", original)
+        session.branch(1).erase(2)
+        return rows
+
+    monkeypatch.setattr(Ledger, "view", view)
+
+    assert "thought 0" in sent(session, settings=KEEP)
+    assert not session._workings.views._views
+    assert "thought 0" not in sent(session, settings=KEEP)
+
+
 def test_a_session_that_was_erased_and_made_again_is_another(session: rs.Session, url: str) -> None:
     """Nothing of the first is sent in the second."""
     sent(session)
