@@ -106,6 +106,10 @@ SAID = {
     "a user's nothing": rs.user(""),
     "half a character": rs.assistant("\ud83d"),
     "two texts": rs.assistant("one", "two"),
+    "halves beside each other": rs.assistant("one", "\ud83d\ude00"),
+    "a user's image and halves": rs.user(
+        "one", rs.MediaBlock(kind="image", mime_type="image/png", url="\ud83d\ude00")
+    ),
     "two thoughts": rs.assistant(rs.ThinkingBlock(thought="a"), rs.ThinkingBlock(thought="b"), "c"),
     "a thought behind": rs.assistant("c", rs.ThinkingBlock(thought="a")),
     "a field of brackets": rs.assistant(rs.ThinkingBlock(thought="a", source_field="],["), "c"),

@@ -51,13 +51,12 @@ _PLAIN_ROLE = case(
         _m.role,
     )
 )
+_START = func.substr(func.ltrim(_b.data), literal_column("1"), literal_column("10"))
 _ONLY_TEXT = case(
     (
-        # Where more is visible ``columns.body`` writes that first.
-        or_(
-            _b.data.is_(None),
-            func.substr(_b.data, literal_column("1"), literal_column("10")) != _word('{"blocks":'),
-        ),
+        # Where more is visible ``columns.body`` writes that first; the codec's mark, spaces,
+        # may stand before it.
+        or_(_b.data.is_(None), _START != _word('{"blocks":')),
         _b.text,
     )
 )
