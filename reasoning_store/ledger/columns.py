@@ -177,7 +177,7 @@ def _has_given(message: Message, data: str) -> bool:
     return (
         message.metadata is not None
         or (usage is not None and usage.raw is not None)
-        or data.startswith(_WITH_BLOCKS)
+        or data.lstrip(" ").startswith(_WITH_BLOCKS)  # the codec's mark may stand before it
     )
 
 
