@@ -51,12 +51,12 @@ _PLAIN_ROLE = case(
         _m.role,
     )
 )
-_START = func.substr(func.ltrim(_b.data), literal_column("1"), literal_column("10"))
+_beginning = func.substr(func.ltrim(_b.data), literal_column("1"), literal_column("10"))
 _ONLY_TEXT = case(
     (
         # Where more is visible ``columns.body`` writes that first; the codec's mark, spaces,
         # may stand before it.
-        or_(_b.data.is_(None), _START != _word('{"blocks":')),
+        or_(_b.data.is_(None), _beginning != _word('{"blocks":')),
         _b.text,
     )
 )
