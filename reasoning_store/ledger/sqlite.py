@@ -36,7 +36,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from reasoning_store.errors import SchemaError, StoreFull, UsageError
+from reasoning_store.errors import ReasoningStoreError, SchemaError, StoreFull, UsageError
 from reasoning_store.ledger import copies, faults
 from reasoning_store.ledger.lane import Lane
 from reasoning_store.ledger.lending import Lending
@@ -176,7 +176,12 @@ class SqliteDatabase:
         """Run ``work`` in one transaction that holds the write lock from its start."""
         with self.lane.held():
             connection = self._held()
-            result = _written(connection, work)
+            try:
+                result = _written(connection, work)
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    self._let_go()
+                raise
             if self._guards_checkpoints:
                 self._checkpoint_when_due(connection)
             return result
@@ -202,10 +207,18 @@ class SqliteDatabase:
             with self.lane.held():
                 return _transaction(self._held(), work)
         connection = self._readers.take()
+        # Until it is known to be at rest it is not lent again. An interrupted one is not: as
+        # long as anybody keeps the traceback, a statement in the middle keeps its snapshot.
+        leave = self._readers.lose
         try:
-            return work(connection) if single else _snapshot(connection, work)
+            result = work(connection) if single else _snapshot(connection, work)
+            leave = self._readers.give
+            return result
+        except ReasoningStoreError:  # an answer, too
+            leave = self._readers.give
+            raise
         finally:
-            self._readers.give(connection)
+            leave(connection)
 
     def _checkpoint_when_due(self, connection: Connection) -> None:
         # Pages are not known without asking; a commit of ours writes about a dozen.
@@ -271,6 +284,17 @@ class SqliteDatabase:
             self._writing = self._writer.connect()
         return self._writing
 
+    def _let_go(self) -> None:
+        """Write with another connection from now on; of whoever holds the lane.
+
+        A statement that was interrupted keeps its snapshot, as above, and whoever has an old
+        one may not write.
+        """
+        if self._writing is not None and self.path is not None:
+            self._writing.invalidate()
+            self._writing.close()
+            self._writing = None
+
     def close(self) -> None:
         with self.lane.held():
             if self._writing is not None:
@@ -298,8 +322,8 @@ def _written(connection: Connection, work: Callable[[Connection], T]) -> T:
 def _snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
     # Past SQLAlchemy, as every statement of a read is (see sql).
     raw = driver(connection)
-    raw.execute("BEGIN")
     try:
+        raw.execute("BEGIN")
         return work(connection)
     finally:
         raw.commit()  # nothing was written
