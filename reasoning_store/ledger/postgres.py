@@ -10,6 +10,7 @@ Knows PostgreSQL; knows no table.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -76,13 +77,14 @@ class _Lent:
         self.connection = connection
         self.since = time.monotonic()
 
-    def answers(self) -> bool:
+    def answers(self, doubted: float) -> bool:
         """Whether it lives still, before a statement is lost on it.
 
         Asking each time would add a round trip to every turn; a server does not restart
-        within the seconds of one.
+        within the seconds of one. Where it did, the first connection that is lost tells:
+        those that were idle then are ``doubted``.
         """
-        if time.monotonic() - self.since < _IDLE:
+        if self.since > doubted and time.monotonic() - self.since < _IDLE:
             return True
         try:
             driver(self.connection).execute("SELECT 1")
@@ -115,6 +117,8 @@ class PostgresDatabase:
         self._lending = Lending(
             lambda: _Lent(connect()), _Lent.drop, most=pool_size, timeout=busy_timeout
         )
+        self._doubted = -math.inf
+        """When a connection was lost: what was idle then may be lost too."""
 
     def check_server(self, connection: Connection) -> None:
         """Refuse a server on which texts or statements would not be what they are here."""
@@ -159,7 +163,7 @@ class PostgresDatabase:
             lent = self._lending.take()
             alive = False
             try:
-                alive = lent.answers()
+                alive = lent.answers(self._doubted)
                 if alive:
                     connection = lent.connection
                     return work(connection) if begin is None else _begun(connection, work, begin)
@@ -167,6 +171,7 @@ class PostgresDatabase:
                 if alive and lent.is_clean():
                     self._lending.give(lent)
                 else:
+                    self._doubted = time.monotonic()
                     self._lending.lose(lent)
 
     def scrub(self, *, rewrite: bool) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -122,6 +124,33 @@ def test_a_lost_connection_is_answered_where_that_is_safe(postgres_url: str) -> 
             ledger.append(session.key, 1, [said()])
         assert caught.value.hint
         assert ledger.append(session.key, 1, [said()])[0].position == 2
+
+
+def all_used(ledger: Ledger, connections: int) -> None:
+    """Have as many connections open and idle."""
+    together = threading.Barrier(connections)
+
+    def use(_: int) -> None:
+        ledger._read(lambda _: together.wait())
+
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(use, range(connections)))
+
+
+def test_a_server_that_restarts_is_noticed_once(postgres_url: str) -> None:
+    """However many connections were idle: the first that is lost casts doubt on the others."""
+    with Ledger.open(postgres_url, connections=12) as ledger:
+        session = new_session(ledger)
+
+        all_used(ledger, 12)
+        kill_others(postgres_url)
+        with pytest.raises(StoreBusy):
+            ledger.append(session.key, 1, [said()])
+        assert ledger.append(session.key, 1, [said()])[0].position == 1
+
+        all_used(ledger, 12)
+        kill_others(postgres_url)
+        assert len(ledger.history(session.key, 1)) == 1
 
 
 def test_a_connection_that_died_while_idle_is_replaced(
