@@ -227,6 +227,6 @@ def server_load(setting: Setting) -> Iterator[Sample]:
     with closing(_psycopg(ours.filled_server(setting))) as connection:
 
         def execute(text: str, values: Any) -> Any:
-            return connection.execute(text, values).fetchall()
+            return connection.execute(text, values, binary=True).fetchall()
 
         yield timed_clean(setting, lambda: bare.load(execute, 1, setting.size, mark="%s"))
