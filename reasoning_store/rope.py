@@ -89,9 +89,6 @@ class Rope(Sequence[T]):
             one, another = one[both:], another[both:]
         return same
 
-    def starts_with(self, other: Rope[T]) -> bool:
-        return len(self) >= len(other) and self.alike(other) >= len(other)
-
     def __len__(self) -> int:
         chunks, own = self._parts
         return sum(map(len, chunks)) + len(own)

@@ -173,10 +173,14 @@ def _still_holding(
     key: Key, view: Rope[Viewed], before: Remembered | None
 ) -> tuple[list[Made], Course]:
     """Return what can be gone on with, the furthest last, and how all of the view runs."""
-    if before is None or before.key != key or not view.starts_with(before.view):
+    if before is None or before.key != key:
         return [Made(key)], Course().then(view)
-    course = before.course.then(view.part(before.course.length, len(view)))
-    same = _unchanged(key, before.course, course)
+    same, length = view.alike(before.view), before.course.length
+    if same < length:
+        course = Course().then(view)
+    else:
+        course = before.course.then(view.part(length, len(view)))
+    same = min(same, _unchanged(key, before.course, course))
     return [Made(key), *(made for made in before.made if 0 < made.length <= same)], course
 
 
@@ -184,9 +188,9 @@ def _unchanged(key: Key, before: Course, after: Course) -> int:
     """Return up to which message every place is what it was."""
     same = before.length
     if after.start != before.start or after.open_call != before.open_call:
-        same = before.start
+        same = min(before.start, after.start)
     if _is_rolling(key) and after.last != before.last:
-        same = min(same, max(before.last, 0))
+        same = min(same, max(before.last, 0), max(after.last, 0))
     return same
 
 

@@ -283,6 +283,44 @@ def test_another_question_writes_the_turn_before_it_at_most(
     assert sum(written) <= 8
 
 
+@each_target
+@pytest.mark.parametrize("strip", ["none", "allButLast"])
+def test_an_edited_question_writes_no_closed_turn_again(
+    target: Target, strip: str, written: list[int]
+) -> None:
+    """What stands before it is what it was."""
+    turns = [m for n in range(6) for m in (rs.user(f"Question {n}?"), *loop(target, 2))]
+    settings = {**KEEP, **target.asks, "reasoning.stripFromContext": strip}
+    view = view_of(*turns, rs.user("This?"))
+    _, before = following(view, target, settings, None)
+    edited = [*view[:-1], viewed(rs.user("That?"), view[-1].name)]
+    written.clear()
+    found, _ = following(edited, target, settings, before)
+
+    assert sum(written) <= 3
+    assert found == fresh(edited, target, settings)
+
+
+def test_reasoning_that_is_bound_no_more_writes_nothing_that_stands_before_it(
+    written: list[int],
+) -> None:
+    """Of the last that thought it is known what was asked, and of those before it no more."""
+    turns = [
+        m for n in range(6) for m in (rs.user(f"Question {n}?"), rs.assistant(thought("x"), "So."))
+    ]
+    bound = next(target for target in TARGETS if target.model == "claude-opus-5-5")
+    settings = {**KEEP, "reasoning.stripFromContext": "allButLast"}
+    view = view_of(*turns)
+    view[-1] = replace(view[-1], asked_with="what was asked")
+    _, before = following(view, bound, settings, None)
+    more = [*view_of(*turns), *(viewed(m, 13 + n) for n, m in enumerate(turns[:2]))]
+    written.clear()
+    found, _ = following(more, bound, settings, before)
+
+    assert sum(written) <= 4
+    assert found == fresh(more, bound, settings)
+
+
 def test_an_answer_that_comes_late_is_found() -> None:
     """What was sent as a call without an answer has to be mended anew."""
     view = view_of(rs.user("Weather?"), rs.assistant(thought("x"), call()), rs.user("Well?"))
