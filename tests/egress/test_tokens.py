@@ -213,6 +213,17 @@ def test_a_count_says_how_it_came_about(messages: tuple[rs.Message, ...], label:
     assert rs.effective_tokens(messages).exactness == label
 
 
+@pytest.mark.parametrize("reported", [-1, 10**12, 1 << 70])
+def test_a_report_that_makes_no_sense_is_none(store: rs.Store, reported: int) -> None:
+    """What was thought is estimated then; the reply is kept, and what was reported with it."""
+    session = store.session(create=True)
+    usage = rs.Usage(output=reported, reasoning=reported)
+    stored = session.append(rs.assistant(SIGNED, "x", usage=usage, origin=CLAUDE))
+
+    assert stored.message.usage == usage
+    assert stored.tokens == session.append(rs.assistant(SIGNED, "x", origin=CLAUDE)).tokens
+
+
 def test_a_count_prints_what_will_be_sent() -> None:
     """The number that a person asks for."""
     count = rs.effective_tokens(TWO_TURNS)
