@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -240,6 +241,22 @@ def test_what_is_looked_at_by_value_is_kept_by_column(session: rs.Session) -> No
     run = view.items.chunks[0]
     assert isinstance(run, Stretch)
     assert not [item for item in held if item.message.blocks[-1:] == run[-1].message.blocks]
+
+
+def test_a_request_that_is_kept_keeps_no_thought_that_stayed(session: rs.Session) -> None:
+    """Its verdicts are made later, and of less."""
+    talk(session, 40)
+    session.append(rs.user("And now?"))
+    session.build_request(settings=KEPT, **HOST)
+    request = session.build_request(settings=STRIPPED, **HOST)
+    (view,) = session._workings.views._views.values()
+    run = weakref.ref(view.items.chunks[0])
+    del view
+    session._workings.views.forget_all()
+    gc.collect()
+
+    assert run() is None
+    assert [verdict.kept for verdict in request.verdicts] == [False] * 40
 
 
 def test_a_short_run_is_read_by_value(session: rs.Session, lengths: list[int]) -> None:

@@ -129,8 +129,14 @@ class Verdicts(Sequence[Verdict]):
     """The verdicts about a stretch, made when somebody asks for one."""
 
     def __init__(self, stretch: Stretch, rulings: Rulings) -> None:
-        self._stretch = stretch
-        self._rulings = rulings
+        # Not the stretch: a request that somebody keeps must not keep what was thought.
+        self._first = stretch.first
+        self._kinds = stretch.kinds
+        self._thinking = stretch.thinking
+        self._said = {
+            name: (stretch.named[name].place, kept, rule, REASONS[rule])
+            for name, (kept, rule) in rulings.items()
+        }
         self._length = len(stretch) - stretch.kinds.count(None)
 
     def __len__(self) -> int:
@@ -148,15 +154,10 @@ class Verdicts(Sequence[Verdict]):
 
     @cached_property
     def _made(self) -> Sequence[Verdict]:
-        stretch = self._stretch
-        said = {
-            name: (stretch.named[name].place, kept, rule, REASONS[rule])
-            for name, (kept, rule) in self._rulings.items()
-        }
         made = []
-        rows = zip(stretch.kinds, stretch.thinking, strict=True)
-        for message, (name, tokens) in enumerate(rows, stretch.first):
+        rows = zip(self._kinds, self._thinking, strict=True)
+        for message, (name, tokens) in enumerate(rows, self._first):
             if name is not None:
-                block, kept, rule, reason = said[name]
+                block, kept, rule, reason = self._said[name]
                 made.append(Verdict(message, block, kept, rule, tokens, reason))
         return made
