@@ -62,7 +62,10 @@ class Rope(Sequence[T]):
         return (*chunks, own) if own else chunks
 
     def part(self, first: int, last: int) -> Rope[T]:
-        """Return what stands from ``first`` to before ``last``; whole chunks are shared."""
+        """Return what stands from ``first`` to before ``last``, while this one does not grow.
+
+        Whole chunks are shared.
+        """
         out: Rope[T] = Rope()
         start = 0
         for chunk in self.chunks:

@@ -94,6 +94,8 @@ class Shortening(Sending):
         to = self._target(provider, model, api, base_url)
         beside = fixed(system, tools, self._workings.counter(carried.encoding))
         states = _States(self, carried.lineage)
+        results = _Results(states, carried.in_force)
+        made_by = makers(carried)
 
         def counting(chosen: ReasoningSettings) -> tuple[Counting, ContextUsage]:
             counted = usage(
@@ -108,8 +110,6 @@ class Shortening(Sending):
 
             return Counting(chosen.strip_from_context, counted.effective, upto), counted
 
-        results = _Results(states, carried.in_force)
-        made_by = makers(carried)
         policy = self._policy(settings)
         first, now = counting(policy.settings)
         plan = _compression.decide(
