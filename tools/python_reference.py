@@ -13,6 +13,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, get_args, get_origin
 
@@ -262,6 +263,8 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
         for name, value in vars(base).items():
             if not name.startswith("_") and name not in seen:
                 seen.add(name)
+                if isinstance(value, cached_property):
+                    value = property(value.func)
                 plain = getattr(value, "__func__", value)
                 own = getattr(plain, "__module__", "").startswith("reasoning_store")
                 is_verb = inspect.isfunction(plain) and own

@@ -57,8 +57,7 @@ class Request:
 
     body: dict[str, Any]
     tokens: TokenCount
-    decided: Sequence[Verdict] = field(repr=False)
-    """The verdicts as they were made; ``verdicts`` is the same."""
+    _verdicts: Sequence[Verdict] = field(repr=False)
     warnings: tuple[Warning, ...]
     settings: RequestSettings
     target: Target
@@ -72,7 +71,7 @@ class Request:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What was decided about each thinking block, in order, and by which rule."""
-        return tuple(self.decided)
+        return tuple(self._verdicts)
 
     @cached_property
     def kwargs(self) -> dict[str, Any]:
@@ -165,7 +164,7 @@ def _request(
             exactness=worst(*made.exactness, given.fixed[1]),
             encoding=given.encoding,
         ),
-        decided=selecting.verdicts,
+        _verdicts=selecting.verdicts,
         warnings=tuple({warning.code: warning for warning in reversed(warnings)}.values())[::-1],
         settings=RequestSettings.of(policy),
         target=to,
