@@ -180,6 +180,43 @@ def test_what_is_not_plain_is_sent_as_ever(
     assert parts(read_anew(session, 1, **asked)) == parts(read_anew(session, BY_VALUE, **asked))
 
 
+ASKING = rs.assistant(rs.ToolCallBlock(id="one", name="look", arguments="{}"))
+ANSWERED = rs.tool(rs.ToolResponseBlock(call_id="one", tool_name="look", result="4 C"))
+AROUND: dict[str, list[rs.Message]] = {
+    "a system message": [rs.system("Be brief.")],
+    "an answer that nobody took up": [rs.user("Look."), ASKING, ANSWERED],
+    "a call that nobody answered": [rs.user("Look."), ASKING],
+    "a user who says more": [rs.user("Wait."), rs.user("And?")],
+    "a model that says more": [rs.assistant("And so on.")],
+}
+HOSTS = {
+    "mistral": {"provider": "mistral", "model": "magistral-medium"},
+    "vllm": {"provider": "vllm", "model": "qwen3"},
+    "anthropic": {"provider": "anthropic", "model": "claude-haiku-4-5"},
+    "openai": {"provider": "openai", "model": "gpt-5.6", "api": "openai.responses"},
+}
+
+
+@pytest.mark.parametrize("settings", [KEPT, STRIPPED], ids=["kept", "stripped"])
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+def test_a_run_is_in_order_with_what_stands_around_it(
+    session: rs.Session,
+    around: list[rs.Message],
+    host: dict[str, Any],
+    settings: dict[str, Any],
+) -> None:
+    """What a provider wants between two messages is there, and thoughts are in its own field."""
+    session.append(around)
+    for _ in range(2):
+        talk(session, 2)
+        session.append(around)
+    session.append(rs.user("And now?"))
+
+    asked = {"settings": settings, **host}
+    assert parts(read_anew(session, 1, **asked)) == parts(read_anew(session, BY_VALUE, **asked))
+
+
 # --- and it is by column
 
 

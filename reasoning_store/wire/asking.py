@@ -11,11 +11,11 @@ It knows the open turn and the contract. It must not know a protocol's shapes or
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reasoning_store.blocks import Block, Message, Role, TextBlock, ThinkingBlock, ToolCallBlock
+from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock
 from reasoning_store.wire import reasoning_parameters
 from reasoning_store.wire.base import Asked, Outgoing
 from reasoning_store.wire.contracts import Contract
@@ -48,15 +48,6 @@ class OpenTurn:
     def begins_without(self) -> bool:
         """The first that the model said in it is no thought."""
         return self._begins is False
-
-    def pass_over(self, roles: Sequence[Role]) -> None:
-        """Note the next messages, which are the user's and the model's, of a text each."""
-        if "user" in roles:
-            self.thought_before |= self.thinks
-            self.calls = self.thinks = False
-            self._begins = None
-        if self._begins is None and roles[-1] == "assistant":
-            self._begins = False
 
     def note(self, item: Outgoing) -> None:
         """Note the next message."""

@@ -74,7 +74,6 @@ class ChatPage(Page):
         }
         if len(places) < len(sources) or (places and self.turn.matters):
             return False
-        self.turn.pass_over(roles)
         written: list[dict[str, Any]]
         if thoughts is None or not places:
             written = [

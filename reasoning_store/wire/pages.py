@@ -79,14 +79,14 @@ class Page(ABC):
         """Write the next messages by column; say whether they can be.
 
         Nothing is written where not. Where nothing but texts goes, a page does it by the
-        form that a text has there.
+        form that a text has there. They are of closed turns: the open one begins behind
+        them, and what it depends on is not changed by texts.
         """
         if messages.sources or any(map(str.isspace, messages.texts)):
             return False
         roles = messages.roles
         if None in map(self._form, {*roles}) or not self.may_follow(roles):
             return False
-        self.turn.pass_over(roles)
         self.put_texts(roles, messages.texts)
         return True
 
