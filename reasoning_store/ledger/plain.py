@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     String,
     and_,
-    bindparam,
     case,
     func,
     literal_column,
@@ -62,14 +60,6 @@ _ONLY_TEXT = case(
 )
 
 
-def _range(table: Any) -> tuple[Any, ...]:
-    return (
-        table.session_key == bindparam("key"),
-        table.branch == bindparam("branch"),
-        table.position.between(bindparam("first"), bindparam("last")),
-    )
-
-
 _HEADS = Sql(
     select(
         _PLAIN_ROLE,
@@ -79,13 +69,13 @@ _HEADS = Sql(
         _m.exactness,
         _m.shape,
     )
-    .where(*_range(_m))
+    .where(*reading.in_range(_m))
     .order_by(_m.position)
 )
-_TEXTS = Sql(select(_ONLY_TEXT).where(*_range(_b)).order_by(_b.position))
+_TEXTS = Sql(select(_ONLY_TEXT).where(*reading.in_range(_b)).order_by(_b.position))
 _THOUGHTS = Sql(
     select(case((_t.data.is_(None), _t.thought)))
-    .where(*_range(_t))
+    .where(*reading.in_range(_t))
     .order_by(_t.position, _t.ordinal)
 )
 
@@ -121,9 +111,9 @@ def _each(
 
 def _columns(connection: Connection, key: int, part: Segment) -> PlainRows | None:
     """Return a range by column, whatever stands in it; None where a part of it is no good."""
-    params = _params(key, part)
-    heads = _HEADS.rows(connection, params)
-    texts = [text for (text,) in _TEXTS.rows(connection, params)]
+    span = reading.params(key, part)
+    heads = _HEADS.rows(connection, span)
+    texts = [text for (text,) in _TEXTS.rows(connection, span)]
     if not len(heads) == len(texts) == part.last - part.first + 1:
         return None
     roles, made, visible, tokens, exactness, marks = zip(*heads, strict=True)
@@ -201,7 +191,7 @@ def _with_thoughts(
 ) -> PlainRows | None:
     """Return a run with what was thought; None where that is more than words."""
     part = Segment(branch, rows.position, rows.position + len(rows.texts) - 1)
-    found = [thought for (thought,) in _THOUGHTS.rows(connection, _params(key, part))]
+    found = [thought for (thought,) in _THOUGHTS.rows(connection, reading.params(key, part))]
     if len(found) != len(rows.kinds) - rows.kinds.count(None):
         return None
     if None in found or "" in found:
@@ -209,7 +199,3 @@ def _with_thoughts(
     following = iter(found)
     thoughts = [None if kind is None else next(following) for kind in rows.kinds]
     return replace(rows, thoughts=thoughts)
-
-
-def _params(key: int, part: Segment) -> dict[str, Any]:
-    return {"key": key, "branch": part.branch, "first": part.first, "last": part.last}

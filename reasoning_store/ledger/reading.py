@@ -32,7 +32,8 @@ from reasoning_store.ledger.values import (
 _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
 
 
-def _range(table: Any) -> tuple[Any, ...]:
+def in_range(table: Any) -> tuple[Any, ...]:
+    """Return what says that a row lies in a part of a branch; ``params`` names the part."""
     return (
         table.session_key == bindparam("key"),
         table.branch == bindparam("branch"),
@@ -53,13 +54,13 @@ _HEADS = Sql(
         _m.shape,
         _m.digest,
     )
-    .where(*_range(_m))
+    .where(*in_range(_m))
     .order_by(_m.position)
 )
-_BODIES = Sql(select(_b.position, _b.text, _b.data).where(*_range(_b)).order_by(_b.position))
+_BODIES = Sql(select(_b.position, _b.text, _b.data).where(*in_range(_b)).order_by(_b.position))
 _THINKING = Sql(
     select(_t.position, _t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data)
-    .where(*_range(_t))
+    .where(*in_range(_t))
     .order_by(_t.position, _t.ordinal)
 )
 _STATES = Sql(
@@ -70,7 +71,7 @@ _STATES = Sql(
         _b.sent.is_not(None),
         *(_m[column] for column in STATE),
     )
-    .where(*_range(_m))
+    .where(*in_range(_m))
     .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
     .order_by(_m.position)
 )
@@ -87,7 +88,8 @@ _ORIGIN = itemgetter(5)
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
-def _params(key: int, segment: Segment) -> dict[str, Any]:
+def params(key: int, segment: Segment) -> dict[str, Any]:
+    """Return what ``in_range`` is asked with."""
     return {"key": key, "branch": segment.branch, "first": segment.first, "last": segment.last}
 
 
@@ -99,16 +101,16 @@ def of_segments(
     out: list[StoredRow] = []
     origins = interning.all_of(connection, key) if segments else {}
     for segment in segments:
-        params = _params(key, segment)
+        span = params(key, segment)
         with (
-            _HEADS.pages(connection, params, _PAGE) as heads,
-            _BODIES.pages(connection, params, _PAGE) as texts,
+            _HEADS.pages(connection, span, _PAGE) as heads,
+            _BODIES.pages(connection, span, _PAGE) as texts,
         ):
             pages = _whole(segment, zip_longest(heads, texts, fillvalue=()), origins)
             if not thinking:
                 out += stored_rows(segment.branch, pages, None)
                 continue
-            with _THINKING.streamed(connection, params, _PAGE) as thoughts:
+            with _THINKING.streamed(connection, span, _PAGE) as thoughts:
                 out += stored_rows(segment.branch, pages, thoughts)
     return out
 
@@ -185,7 +187,7 @@ def recount(connection: Connection, key: int, branch: int) -> list[Recounted]:
     rows = of_segments(connection, key, list(found.segments), thinking=True)
     carried: list[tuple[Any, ...]] = []
     for segment in found.segments:
-        carried += _STATES.rows(connection, _params(key, segment))
+        carried += _STATES.rows(connection, params(key, segment))
     steps = [
         state_of(
             row.message.blocks,
