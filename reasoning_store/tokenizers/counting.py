@@ -2,8 +2,8 @@
 
 Knows when a count is exact, and that counting never stops an append (ERR-002): whatever
 breaks here ends in a number, a label and one warning. It must not know where a vocabulary
-lies (``vocabularies``), where a text may be cut (``pieces``) or what a character costs
-(``estimates``).
+lies (``vocabularies``), where a text may be cut (``pieces``, ``blanks``) or what a
+character costs (``estimates``).
 
 A text is text: what looks like a special token is counted as the characters it is made
 of, as a chat service does with content.
@@ -19,6 +19,7 @@ from typing import Protocol
 from reasoning_store.errors import SettingError
 from reasoning_store.tokenizers import vocabularies
 from reasoning_store.tokenizers.base import Count, Counter
+from reasoning_store.tokenizers.blanks import counted_apart
 from reasoning_store.tokenizers.estimates import estimate
 from reasoning_store.tokenizers.pieces import WHOLE_CHARS, pieces
 
@@ -98,7 +99,7 @@ class TiktokenCounter:
         with self._lock:
             if self._length is None and not self._failure:
                 try:
-                    self._length = _length_in(self._load())
+                    self._length = counted_apart(_length_in(self._load()))
                 except BaseException as error:
                     if not _is_failure(error):
                         raise  # interrupted, not failed: the next count begins again
@@ -176,7 +177,7 @@ def _is_failure(error: BaseException) -> bool:
 
 
 def _loader(vocabulary: vocabularies.Vocabulary) -> Callable[[], Encoding]:
-    return lambda: vocabularies.load(vocabulary)
+    return lambda: vocabularies.load(vocabulary, plainly=True)
 
 
 _COUNTERS: Mapping[str, Counter] = {

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from reasoning_store.tokenizers.blanks import plain
+
 if TYPE_CHECKING:
     import tiktoken
 
@@ -97,9 +99,13 @@ VOCABULARIES: Mapping[str, Vocabulary] = {
 }
 
 
-def load(vocabulary: Vocabulary) -> tiktoken.Encoding:
-    """The encoding, from the file that ships with this package."""
-    return build(vocabulary, read(vocabulary))
+def load(vocabulary: Vocabulary, *, plainly: bool = False) -> tiktoken.Encoding:
+    """The encoding, from the file that ships with this package.
+
+    One made ``plainly`` splits by the pattern that does not look ahead (``blanks``): the
+    tokens of a text without runs of blanks.
+    """
+    return build(vocabulary, read(vocabulary), plainly=plainly)
 
 
 def read(vocabulary: Vocabulary) -> bytes:
@@ -109,7 +115,7 @@ def read(vocabulary: Vocabulary) -> bytes:
     return files(__package__).joinpath(DATA_FOLDER, vocabulary.file_name).read_bytes()
 
 
-def build(vocabulary: Vocabulary, packed: bytes) -> tiktoken.Encoding:
+def build(vocabulary: Vocabulary, packed: bytes, *, plainly: bool = False) -> tiktoken.Encoding:
     """The encoding from a packed file; ``ValueError`` unless it is the published one."""
     import tiktoken
 
@@ -118,7 +124,7 @@ def build(vocabulary: Vocabulary, packed: bytes) -> tiktoken.Encoding:
         raise ValueError(f"{vocabulary.file_name} is not the vocabulary that tiktoken expects")
     return tiktoken.Encoding(
         name=vocabulary.name,
-        pat_str=vocabulary.pattern,
+        pat_str=plain(vocabulary.pattern) if plainly else vocabulary.pattern,
         mergeable_ranks={token: rank for rank, token in enumerate(tokens)},
         special_tokens=dict(vocabulary.special_tokens),
     )
