@@ -36,7 +36,7 @@ from reasoning_store.ledger.columns import (
 )
 from reasoning_store.ledger.rows import state
 from reasoning_store.ledger.sessions import SAID
-from reasoning_store.ledger.sql import Sql, driver
+from reasoning_store.ledger.sql import Sql, driver, spelt
 from reasoning_store.ledger.tables import (
     STATE,
     bodies,
@@ -146,19 +146,15 @@ def _in_steps(
     if head[1] != ending or after not in (None, first - 1):
         return None
     carried = state(first - 1, head[2:])
-    heads, texts, thoughts = [], [], []
     for item in prepared:
         carried = then(carried, item.own)
         place = (*this, carried.position)
         own, sums = tuple(item.columns.values()), state_values(carried)
-        heads.append((*place, *own[:_OWN], *sums, *own[_OWN:]))
-        texts.append((*place, *item.body.values()))
-        thoughts += [(*place, *row.values()) for row in item.thinking]
-    cursor.executemany(sql.message, heads)
-    cursor.executemany(sql.body, texts)
-    if thoughts:
-        cursor.executemany(sql.thinking, thoughts)
-    cursor.execute(sql.go_on, (carried.position + 1, *sums, *this))
+        cursor.execute(*spelt(sql.message, (*place, *own[:_OWN], *sums, *own[_OWN:])))
+        cursor.execute(*spelt(sql.body, (*place, *item.body.values())))
+        for row in item.thinking:
+            cursor.execute(*spelt(sql.thinking, (*place, *row.values())))
+    cursor.execute(*spelt(sql.go_on, (carried.position + 1, *sums, *this)))
     used = _thought(prepared)
     said = (used.reported, used.counted, used.unreported, now, now, key)
     cursor.execute(sql.said, said)
