@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, cast, overload
+from typing import Any, overload
 
 from reasoning_store import recorder, streams
 from reasoning_store.blocks import Message, Origin
@@ -120,8 +120,10 @@ class Session(Shortening):
         when something stands behind it already, nothing is stored (``Conflict``).
         """
         # What is neither is refused where it is counted, as one message that is none.
-        one = isinstance(message, _ONE) or not isinstance(message, Iterable)
-        batch = [cast(Message, message)] if one else list(cast(Sequence[Message], message))
+        several = type(message) is list or (
+            isinstance(message, Iterable) and not isinstance(message, _ONE)
+        )
+        batch: Any = message if several else [message]
         stored = self._append(
             batch, idempotency_key=idempotency_key, after=after, created_at=created_at
         )

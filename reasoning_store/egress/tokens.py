@@ -69,9 +69,12 @@ def count_message(message: Message, counter: Counter) -> Counts:
     thinking: list[int] = []
     labels: set[Exactness] = set()
     framed = False
+    first_opaque: int | None = None
     for block in message.blocks:
         if isinstance(block, ThinkingBlock):
             tokens, label = counter.count(block.thought) if block.thought else _NOTHING
+            if first_opaque is None and block.opaque:
+                first_opaque = len(thinking)
             thinking.append(tokens)
         elif isinstance(block, ToolResponseBlock):
             tokens, label, freed = _answered(block, counter)
@@ -84,10 +87,9 @@ def count_message(message: Message, counter: Counter) -> Counts:
             framed = True
         if label != "exact":
             labels.add(label)
-    opaque = thinking and [n for n, block in enumerate(message.thinking) if block.opaque]
-    if opaque:
+    if first_opaque is not None:
         hidden, label = _hidden(message, sum(thinking))
-        thinking[opaque[0]] += hidden
+        thinking[first_opaque] += hidden
         labels.add(label)
     if framed:
         visible += FRAMING

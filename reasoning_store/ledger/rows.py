@@ -26,7 +26,7 @@ from reasoning_store.blocks import (
     Usage,
 )
 from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger.values import EXACTNESS, State, StoredRow
+from reasoning_store.ledger.values import EXACTNESS, Entry, State, StoredRow
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading a row raises that nobody here wrote, or that was changed since."""
@@ -234,6 +234,17 @@ def stored_rows(
     if due is not _NO_THOUGHT:
         raise CorruptRow(f"the thinking of message {due[0]} is out of place")
     return out
+
+
+def new_row(entry: Entry, columns: Mapping[str, Any], branch: int, position: int) -> StoredRow:
+    """Return what was just written as the row that it is."""
+    row: Any = _Stored()
+    row.id, row.position, row.branch, row.message = columns["id"], position, branch, entry.message
+    row.counts, row.created_at, row.digest = entry.counts, columns["created_at"], columns["digest"]
+    row.is_new, row.marks = True, None
+    row.__class__ = StoredRow
+    made: StoredRow = row
+    return made
 
 
 def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:

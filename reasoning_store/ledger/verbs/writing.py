@@ -24,6 +24,7 @@ from reasoning_store.ledger import (
     interning,
     keys,
     reading,
+    rows,
 )
 from reasoning_store.ledger.columns import Prepared
 from reasoning_store.ledger.opened import Opened
@@ -256,16 +257,7 @@ class WritingVerbs(Opened):
 
 def new_rows(branch: int, first: int, prepared: Sequence[Prepared]) -> list[StoredRow]:
     return [
-        StoredRow(
-            item.columns["id"],
-            position,
-            branch,
-            item.entry.message,
-            item.entry.counts,
-            item.columns["created_at"],
-            item.columns["digest"],
-            True,
-        )
+        rows.new_row(item.entry, item.columns, branch, position)
         for position, item in enumerate(prepared, first)
     ]
 
