@@ -1,8 +1,8 @@
 """Runs a workload: every contender prepared, then round after round, taking turns.
 
 In each round every contender has one go, in an order that turns by one each round, so that
-nobody always comes after the same one. The first go of each is not counted, unless one round
-is all that a workload asks for. Rounds go on until the time is up, within its limits.
+nobody always comes after the same one. The first goes of each are not counted, unless one
+round is all that a workload asks for. Rounds go on until the time is up, within its limits.
 
 Knows clocks and folders; knows no workload and judges nothing.
 """
@@ -80,7 +80,8 @@ def _one_size(
             setting = Setting(folder, size, repeats, storage.templates, workload.clock, server)
             samples[one.name] = stack.enter_context(one.prepare(setting))
             if least > 1:
-                samples[one.name]()
+                for _ in range(workload.before):
+                    samples[one.name]()
         with _own_objects_only():
             return _rounds(present, samples, seconds, least, most)
 

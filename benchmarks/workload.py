@@ -101,6 +101,8 @@ class Workload:
     repeats: int = 1
     rounds: tuple[int, int] = (7, 25)
     """At least and at most so many rounds; in between the time decides."""
+    before: int = 1
+    """So many goes of each contender come before the first round and are not counted."""
     smoke: tuple[int, ...] = (10,)
     """The sizes of a run that only shows that it works."""
 
