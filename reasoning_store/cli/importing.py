@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -90,7 +90,7 @@ def import_(
     a text are taken out, and both are counted.
     """
     opening.require(call)
-    with _file(source) as path:
+    with _file(source, format_) as path:
         kind = format_ or _detected(path)
         call.if_interrupted = "run it again: what came in is not written twice"
         if kind == _LINES:
@@ -98,8 +98,9 @@ def import_(
             return
         named = {"provider": provider, "model": model}
         options: dict[str, Any] = {key: value for key, value in named.items() if value}
-        if source == "-":
-            options["name"] = "stdin"  # the same again next time, unlike the file's
+        if path != source:
+            # The same again next time, unlike that of the file that was made of it.
+            options["name"] = "stdin" if source == "-" else os.path.basename(source)
         with opening.existing(call) as store:
             done = _import_history(store.for_owner(owner or ""), path, kind, options, dry_run)
     _say_history(call, kind, done, on_conflict)
@@ -112,15 +113,21 @@ def _detected(path: str) -> str:
 
 
 @contextmanager
-def _file(source: str) -> Iterator[str]:
-    """Give a file that can be looked at twice: standard input is put down first."""
-    if source != "-":
+def _file(source: str, format_: str | None) -> Iterator[str]:
+    """Give a file that can be looked at twice: what comes out of a pipe is put down first.
+
+    Lines that are said to be lines are looked at once.
+    """
+    if source != "-" and (format_ == _LINES or os.path.isfile(source)):
         yield source
         return
-    with tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder:
-        path = Path(folder) / "stdin"
+    with (
+        tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
+        nullcontext(sys.stdin.buffer) if source == "-" else open(source, "rb") as pipe,
+    ):
+        path = Path(folder) / "piped"
         with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+            shutil.copyfileobj(pipe, file)
         yield str(path)
 
 

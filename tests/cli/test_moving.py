@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,24 @@ def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:
     assert first["report"]["reasoningIn"] == first["report"]["reasoningStored"] == 1
     assert first["report"]["delimiters"] == 2
     assert "  | 7 * 13\n  No.\n" in shown
+
+
+@pytest.mark.parametrize("name", ["history.json", "export.jsonl"])
+def test_what_comes_out_of_a_pipe_comes_in_whole(here: Here, name: str) -> None:
+    """``import <(zcat history.gz)``: what it was recognised by is not lost to the import."""
+    said = Path(name).read_bytes()
+    os.mkfifo("pipe")
+    here("init --db sqlite:///new.db")
+
+    for line in ("import pipe --db sqlite:///new.db --json",) * 2:
+        writer = threading.Thread(target=Path("pipe").write_bytes, args=(said,), daemon=True)
+        writer.start()
+        ran = here(line)
+        writer.join(60)
+
+    # The second time all of it is known, under the same names.
+    assert (ran.code, ran.data["messages"]) == (Exit.DONE, 0)
+    assert ran.data["already"] == {"history.json": 2, "export.jsonl": 6}[name]
 
 
 def test_a_session_that_stands_otherwise_is_refused_or_left_out(here: Here) -> None:

@@ -15,6 +15,7 @@ import termios
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -71,22 +72,52 @@ def at_a_terminal(
         os.close(master)
 
 
+@contextmanager
+def at_a_keyboard(
+    words: Sequence[str], *, ignored: bool = False, **given: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a command that Ctrl-C reaches, or that ignores it as ``nohup`` and ``&`` ask.
+
+    A child inherits a signal that is ignored and gets the default of one that is handled.
+    So it is handled while the child is made, whatever the shell of these tests said.
+    """
+    wanted = signal.SIG_IGN if ignored else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, wanted)
+    try:
+        process = subprocess.Popen(
+            command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def read_up(process: subprocess.Popen[str], pipe: int) -> None:
+    """Wait until a process has read all that is in a pipe."""
+    unread = bytearray(4)
+    while fcntl.ioctl(pipe, termios.FIONREAD, unread) or any(unread):
+        assert process.poll() is None, "it has ended, and left something unread"
+        select.select([], [], [], 0.01)
+
+
 def stopped(process: subprocess.Popen[str], pipe: int) -> tuple[str, str]:
     """Press Ctrl-C once all that is in a pipe has been read; return what was said.
 
     A signal that arrives just before a read is only seen after it: then it is pressed again.
     """
-    unread = bytearray(4)
-    while fcntl.ioctl(pipe, termios.FIONREAD, unread) or any(unread):
-        select.select([], [], [], 0.01)
-    while True:
+    read_up(process, pipe)
+    for _ in range(PRESSES):
         process.send_signal(signal.SIGINT)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=2)
-        except subprocess.TimeoutExpired:
-            assert process.poll() is None
+    raise AssertionError("Ctrl-C does not stop it")
 
 
+PRESSES = 60
 URL = {"REASONING_STORE_URL": "sqlite:///chat.db"}
 
 
@@ -245,20 +276,13 @@ def test_ctrl_c_ends_a_command_with_one_line_and_130(
 ) -> None:
     """Stopped while it waits for its input: nothing is half done, and it says so."""
     before = (folder / "chat.db").read_bytes()
-    process = subprocess.Popen(
-        command(*words),
-        cwd=folder,
-        env={**clean(os.environ, folder), **URL},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    # More than a pipe holds: when it is written, the command has begun to read.
-    process.stdin.write("x" * 300_000)
-    process.stdin.flush()
-    out, err = stopped(process, process.stdin.fileno())
+    environment = {**clean(os.environ, folder), **URL}
+    with at_a_keyboard(words, cwd=folder, env=environment, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        # More than a pipe holds: when it is written, the command has begun to read.
+        process.stdin.write("x" * 300_000)
+        process.stdin.flush()
+        out, err = stopped(process, process.stdin.fileno())
 
     assert (process.returncode, out) == (Exit.INTERRUPTED, "")
     assert err == f"error: interrupted ({hint})\n"
@@ -273,15 +297,11 @@ def test_an_interrupted_import_is_run_again(folder: Path) -> None:
     url = {"REASONING_STORE_URL": "sqlite:///new.db"}
     environment = {**clean(os.environ, folder), **url}
     subprocess.run(command("init"), cwd=folder, env=environment, check=True, capture_output=True)
-    process = subprocess.Popen(
-        command("import", "fifo", "--format", "lines"),
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with fifo.open("w") as file:
+    words = ("import", "fifo", "--format", "lines")
+    with (
+        at_a_keyboard(words, cwd=folder, env=environment) as process,
+        fifo.open("w") as file,
+    ):
         file.writelines(lines[:-2])
         # More than a pipe holds, in a line that does not end: the others have been read.
         file.write(" " * 300_000)
@@ -297,6 +317,23 @@ def test_an_interrupted_import_is_run_again(folder: Path) -> None:
     assert json.loads(then.stdout)["data"]["sessions"] == []
     with rs.Store(f"sqlite:///{folder / 'new.db'}") as store:
         assert len(store.session("chat-42").history()) == 6
+
+
+def test_what_runs_in_the_background_goes_on_after_ctrl_c(folder: Path) -> None:
+    """Started with nohup, or with & in a script, it is another command's that is stopped."""
+    history = (folder / "history.json").read_text("utf-8")
+    environment = {**clean(os.environ, folder), **URL}
+    given = {"cwd": folder, "env": environment, "stdin": subprocess.PIPE}
+    with at_a_keyboard(("import", "-"), ignored=True, **given) as process:
+        assert process.stdin is not None
+        process.stdin.write(history + " " * 300_000)
+        process.stdin.flush()
+        read_up(process, process.stdin.fileno())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+
+    assert (process.returncode, err) == (Exit.DONE, "")
+    assert out.startswith("openai: 1 conversation, 2 messages came in\n")
 
 
 def test_a_full_disk_is_one_line(folder: Path) -> None:
