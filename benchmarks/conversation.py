@@ -17,6 +17,8 @@ from typing import NamedTuple
 import reasoning_store as rs
 
 SESSION = "chat-42"
+WRITERS = 8
+"""So many conversations are written at once, where writers meet."""
 API, MODEL = "openai.chat", "thinker-1"
 USAGE = {"input": 412, "output": 806, "reasoning": 598}
 _WORDS = """the of and to in is that for it as was with be by on not this are or from at which

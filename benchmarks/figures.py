@@ -84,9 +84,10 @@ def beside_the_floor(
     """Judge anew what is missed against a rival, where the floor stands in the same race.
 
     ``floor`` is the floor's own ratio to that rival, ``within`` whether ours is as near to
-    the floor as is promised. What the floor misses, nobody who does the work can meet.
+    the floor as is promised. What the floor misses, nobody who does the work can meet; but a
+    floor that is too wide to be judged excuses nobody.
     """
-    beyond = within == "green" and floor.median > at_most
+    beyond = within == "green" and verdict(floor, at_most) == "red"
     return "floor" if missed != "green" and beyond else missed
 
 
@@ -139,7 +140,10 @@ def growth_of_a_copy(
     if len(mine) < 2 or mine.keys() != bare.keys():
         return None, "unmeasured"
     small, large = min(mine), max(mine)
-    share = (mine[large] - mine[small]) / (bare[large] - bare[small])
+    copied = bare[large] - bare[small]
+    if copied <= 0:
+        return None, "unmeasured"
+    share = (mine[large] - mine[small]) / copied
     if share <= COPY:
         return share, "green"
     wide = any(one.width > NOISY for one in (ours[large], floor[large]))

@@ -14,7 +14,7 @@ from typing import Any
 
 import reasoning_store as rs
 from benchmarks import bare, ours
-from benchmarks.conversation import SESSION, Turn, prose, turns
+from benchmarks.conversation import SESSION, WRITERS, Turn, prose, turns
 from benchmarks.workload import (
     Prepare,
     Sample,
@@ -96,7 +96,7 @@ def writers(setting: Setting) -> Iterator[Sample]:
             with lock:
                 bare.write(connection, one, counts, next(clock))
 
-        pools = [cycle(turns(_POOL)) for _ in range(ours.WRITERS)]
+        pools = [cycle(turns(_POOL)) for _ in range(WRITERS)]
         yield ours.together(
             setting,
             [lambda pool=pool: work(pool) for pool in pools],  # type: ignore[misc]

@@ -17,7 +17,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import reasoning_store as rs
-from benchmarks.conversation import SESSION, messages, prose
+from benchmarks.conversation import SESSION, WRITERS, messages, prose
 from benchmarks.workload import (
     Prepare,
     Sample,
@@ -32,7 +32,6 @@ from reasoning_store.ledger.values import Entry
 from reasoning_store.store import upgrade
 from reasoning_store.tokenizers import counter
 
-WRITERS = 8
 POLICIES: tuple[dict[str, Any], ...] = tuple(
     {
         "settings": {

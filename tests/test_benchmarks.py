@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import platform
 import socket
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,7 +18,19 @@ import pytest
 from sqlalchemy import create_engine, func, select, table
 
 import reasoning_store as rs
-from benchmarks import bare, bulk, command, figures, machine, ours, page, picture, report, results
+from benchmarks import (
+    bare,
+    bulk,
+    command,
+    figures,
+    machine,
+    ours,
+    page,
+    picture,
+    process,
+    report,
+    results,
+)
 from benchmarks.conversation import SESSION, messages, turns
 from benchmarks.figures import Spread
 from benchmarks.running import Storage, run
@@ -123,6 +137,13 @@ def test_what_grows_with_the_copy_alone_is_flat_but_for_it() -> None:
     assert figures.growth_of_a_copy(same, {}) == (None, "unmeasured")
 
 
+def test_a_copy_that_does_not_grow_tells_of_nothing() -> None:
+    """A floor whose figures went down by noise does not make ours green."""
+    mine = quiet(n10=1.0, n1000=90.0)
+
+    assert figures.growth_of_a_copy(mine, quiet(n10=2.0, n1000=1.0)) == (None, "unmeasured")
+
+
 # The running
 
 
@@ -226,6 +247,14 @@ def test_a_miss_is_the_floors_where_the_bare_driver_misses_it_too(
 
     assert row["ratios"][1]["verdict"] == verdict
     assert ("the floor 0.70" in report.terminal(report.lines([row]))) == (verdict == "floor")
+
+
+def test_a_floor_that_is_too_wide_to_judge_excuses_nobody() -> None:
+    """What is missed stays missed where the bare driver cannot be told to miss it."""
+    sure, unsure = Spread(0.7, 0.69, 0.71, 0.6, 9), Spread(0.7, 0.5, 0.9, 0.4, 9)
+
+    assert figures.beside_the_floor("red", sure, 0.6, "green") == "floor"
+    assert figures.beside_the_floor("red", unsure, 0.6, "green") == "red"
 
 
 def test_a_promise_against_somebody_who_is_not_there_is_not_measured() -> None:
@@ -337,6 +366,21 @@ def test_a_smoke_run_works_through_a_workload(capsys: pytest.CaptureFixture[str]
     """The same code in its smallest form; CI runs all of them."""
     assert command.main(["--smoke", "--only", "load"]) == 0
     assert "2 of 2 workloads work" in capsys.readouterr().out
+
+
+def test_what_a_rival_holds_is_its_own() -> None:
+    """The process whose memory is a rival's figure has not imported what stores ours."""
+    program = "import sys, benchmarks.rivals; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=process.CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "benchmarks.rivals" in ran.stdout.split()
+    assert {"sqlalchemy", "reasoning_store.store"}.isdisjoint(ran.stdout.split())
 
 
 # The floor is honest

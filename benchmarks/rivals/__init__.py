@@ -5,11 +5,14 @@ the same words as everybody, in the form in which its own framework hands them o
 runs inside its event loop, so that an asynchronous one does not pay for entering the loop.
 Which package a rival is from, and how it is spoken to, is in the modules beside; none of
 them is imported before it is asked for, and one that is not installed is left out.
+
+It must not import what stores ours: a process that holds a rival's history imports this.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
-from benchmarks.conversation import Turn, turns
-from benchmarks.ours import WRITERS
+from benchmarks.conversation import WRITERS, Turn, turns
 from benchmarks.process import resident
 from benchmarks.workload import Contender, Prepare, Sample, Setting
 
@@ -160,6 +162,7 @@ def _loading(rival: Rival, then: Callable[[Any], object]) -> Prepare:
         with _opened(rival, setting) as (runner, history):
 
             async def once() -> float:
+                gc.collect()  # as for ours: what others left behind is nobody's cost
                 start = setting.clock()
                 made = then(await history.load())
                 took = setting.clock() - start
