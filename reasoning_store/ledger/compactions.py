@@ -23,7 +23,7 @@ from reasoning_store import codec
 from reasoning_store.blocks import Counts
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import arguments, branches, carried
-from reasoning_store.ledger.rows import UNREADABLE, parsed
+from reasoning_store.ledger.rows import EXACTNESS_OF, UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import (
     Basis,
@@ -113,7 +113,7 @@ def _row(row: Sequence[Any]) -> ClearingRow:
         return CompactionRow(
             **about,
             message=codec.message_from_json(parsed(summary)),
-            counts=Counts(visible=tokens, exactness=EXACTNESS[exactness]),
+            counts=Counts(visible=tokens, exactness=EXACTNESS_OF[exactness]),
         )
     except UNREADABLE:
         raise CorruptRow(f"compaction {number} cannot be read back") from None
@@ -165,7 +165,7 @@ def _there(
             if clears:
                 clearings.append(Cleared(number, last))
             else:
-                ranges.append(SummaryRange(number, first, last, tokens, EXACTNESS[exactness]))
+                ranges.append(SummaryRange(number, first, last, tokens, EXACTNESS_OF[exactness]))
     except UNREADABLE:
         raise CorruptRow("a compaction cannot be read back") from None
     return ranges, clearings

@@ -21,6 +21,7 @@ from sqlalchemy import Connection, bindparam, case, delete, exists, func, or_, s
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts, Message
+from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import branches, columns, pairs, recarrying, rows, sessions
 from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.pairs import Links, Place
@@ -178,7 +179,10 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
     start = (branches.place(lineage, position).branch, position)
     changes = []
     for place in sorted(pairs.together(start, lineages, links)):
-        ((role,),) = _ROLE.rows(connection, _params(key, place))
+        row = _ROLE.row(connection, _params(key, place))
+        role = None if row is None else rows.ROLES.get(row[0])
+        if role is None:
+            raise CorruptRow(f"message {place[1]} cannot be read back")
         emptied = Entry(Message(role=role, status="erased"))
         prepared = columns.prepare(emptied, id="", created_at=0)
         changes.append(Change(place, prepared.columns, Own(starts_turn=False, sent=False), None))

@@ -21,7 +21,7 @@ from reasoning_store.ledger.pairs import Place
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.tables import branches as branches_table
-from reasoning_store.ledger.values import EXACTNESS, OPAQUE, BranchRow, State
+from reasoning_store.ledger.values import OPAQUE, BranchRow, State
 
 _PAGE = 2000
 _NEVER = 1 << 63
@@ -127,7 +127,7 @@ def _states(row: Sequence[Any], changed: Own | None) -> tuple[State, State]:
         ],
         visible=visible,
         clearable=clearable,
-        exactness=EXACTNESS[exactness],
+        exactness=rows.EXACTNESS_OF[exactness],
         has_call=bool(has_call),
         starts_turn=old.turn_start == position if changed is None else changed.starts_turn,
         origin=origin,

@@ -13,14 +13,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
     Block,
     Counts,
+    Exactness,
     Message,
     Origin,
+    Role,
+    Status,
     TextBlock,
     ThinkingBlock,
     Usage,
@@ -36,6 +39,10 @@ _MARKED = "\ufdd0"
 """Stands in every text that is to be read by the codec alone, and in hardly any other."""
 _SHAPE = 8
 _NO_THOUGHT: Sequence[Any] = (None,) * 6
+# What is none of these was not written here: looking for it is the check.
+ROLES: Mapping[Any, Role] = {role: role for role in get_args(Role)}
+_STATUSES: Mapping[Any, Status] = {status: status for status in get_args(Status)}
+EXACTNESS_OF: Mapping[Any, Exactness] = dict(enumerate(EXACTNESS))
 
 
 class Page(NamedTuple):
@@ -165,7 +172,7 @@ def stored_rows(
     None says that they were not asked for.
     """
     out: list[StoredRow] = []
-    bare: dict[int, Any] = {}
+    bare: Mapping[Any, dict[int, Any]] = {number: {} for number in EXACTNESS_OF}
     following = iter(thoughts or ())
     due = next(following, _NO_THOUGHT)
     position = 0
@@ -181,7 +188,8 @@ def stored_rows(
                 position, id_, role, status, at, origin, visible, exactness, shape, digest = head
                 message: Any = _Message()
                 row: Any = _Stored()
-                message.role, message.status, message.origin = role, status, made_by[origin]
+                message.role, message.status = ROLES[role], _STATUSES[status]
+                message.origin = made_by[origin]
                 blocks: tuple[Block, ...] = ()
                 if text is not None:
                     block: Any = _Text()
@@ -201,9 +209,9 @@ def stored_rows(
                         message.origin = _answered(message.origin, response)
                 row.marks = None
                 if shape is None:
-                    counts = bare.get(visible << 2 | exactness)
+                    counts = bare[exactness].get(visible)
                     if counts is None:
-                        counts = bare[visible << 2 | exactness] = _counts(visible, (), exactness)
+                        counts = bare[exactness][visible] = _counts(visible, (), exactness)
                 elif thoughts is None:
                     row.marks = each = next(marks)
                     own = (each[0][1],) if len(each) == 1 else tuple([mark[1] for mark in each])
@@ -249,7 +257,7 @@ def new_row(entry: Entry, columns: Mapping[str, Any], branch: int, position: int
 
 def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
     counts: Any = _Counts()
-    counts.visible, counts.thinking, counts.exactness = visible, thinking, EXACTNESS[exactness]
+    counts.visible, counts.thinking, counts.exactness = visible, thinking, EXACTNESS_OF[exactness]
     counts.clearable = 0
     counts.__class__ = Counts
     made: Counts = counts

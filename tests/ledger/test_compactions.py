@@ -776,3 +776,21 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
         if "exactness" in damage:
             with pytest.raises(CorruptRow):
                 ledger.states(session.key, 1)
+
+
+@pytest.mark.parametrize("number", [-1, 3])
+def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, number: int) -> None:
+    """It would be counted as if nobody had changed it."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), answered(), said()])
+    ledger.compact(session.key, 1, 1, 2, said("summary"))
+    ledger._write(
+        lambda connection: driver(connection).execute(
+            f"UPDATE compactions SET exactness = {number}"  # noqa: S608
+        )
+    )
+
+    with pytest.raises(CorruptRow):
+        ledger.states(session.key, 1)
+    with pytest.raises(CorruptRow):
+        ledger.compactions(session.key, 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -172,3 +173,77 @@ def test_a_history_that_broke_off_keeps_nobody_at_its_moment(ledger: Ledger) -> 
 
     assert len(ledger.history(session.key, 1)) == 600
     assert kept.value.__traceback__
+
+
+def damaged(ledger: Ledger, session: Any, column: str, value: object) -> None:
+    def work(connection: Any) -> None:
+        driver(connection).execute(
+            f"UPDATE messages SET {column} = {value!r}"  # noqa: S608
+            f" WHERE session_key = {session.key} AND position = 40"
+        )
+
+    ledger._write(work)
+
+
+WAYS: dict[str, Callable[[Ledger, int], Any]] = {
+    "history": lambda ledger, key: ledger.history(key, 1),
+    "history without thinking": lambda ledger, key: ledger.history(key, 1, thinking=False),
+    "get": lambda ledger, key: ledger.get(key, 1, 40),
+    "get without thinking": lambda ledger, key: ledger.get(key, 1, 40, thinking=False),
+    "by value": lambda ledger, key: ledger.view(key, 1),
+    "by column": lambda ledger, key: ledger.view(key, 1, by_column=True),
+    "by column, stripped": lambda ledger, key: ledger.view(
+        key, 1, thinking_from=1 << 40, by_column=True
+    ),
+    "what follows": lambda ledger, key: ledger.following(key, 1, 30, []),
+    "export": lambda ledger, key: list(ledger.export_lines(key)),
+    "under its key": lambda ledger, key: ledger.by_idempotency_key(key, "k"),
+    "recount": lambda ledger, key: ledger.recount(key, 1),
+}
+
+
+@pytest.mark.parametrize("kind", [said("x"), answered(), KINDS[2], KINDS[6]])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("role", "nobody"),
+        ("status", "lost"),
+        ("exactness", -1),
+        ("exactness", 3),
+        ("exactness", 4),
+    ],
+)
+def test_a_value_that_is_none_of_the_known_is_raised_by_its_position(
+    ledger: Ledger, kind: Entry, column: str, value: object
+) -> None:
+    """Whichever way the message is read, and whatever stands around it."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("x")] * 39)
+    ledger.append(session.key, 1, [kind], idempotency_key="k")
+    ledger.append(session.key, 1, [said("x")] * 40)
+    damaged(ledger, session, column, value)
+
+    for way, read in WAYS.items():
+        with pytest.raises(CorruptRow) as caught:
+            read(ledger, session.key)
+        assert "message 40 " in str(caught.value), way
+    found = {(one.code, one.position) for one in ledger.verify(session.key).problems}
+    assert ("unreadable", 40) in found
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "only"),
+    [("role", "nobody", None), ("exactness", -1, "reasoning")],
+)
+def test_what_is_none_of_the_known_is_not_written_again(
+    ledger: Ledger, column: str, value: object, only: Any
+) -> None:
+    """An erasure that would have to take it over is refused, and changes nothing."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [answered()] * 40)
+    damaged(ledger, session, column, value)
+
+    with pytest.raises(CorruptRow, match="message 40 "):
+        ledger.erase_message(session.key, 1, 40 if only is None else 39, only=only)
+
+    assert ledger.get(session.key, 1, 39).message == answered().message
