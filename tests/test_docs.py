@@ -17,9 +17,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from reasoning_store.egress import budget, compression, repair, verdicts
 from tests.docs.provider import Provider
 
 CHECKOUT = Path(__file__).parent.parent
@@ -178,6 +180,18 @@ def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
     )
 
     assert ran.returncode == 0, f"run python tools/make_reference.py; it rewrites {ran.stdout}"
+
+
+def test_every_code_that_a_program_may_meet_is_explained() -> None:
+    """Warnings, rules, reasons and states are on the page that says what they mean."""
+    egress = CHECKOUT / "reasoning_store" / "egress"
+    text = "".join(source.read_text("utf-8") for source in sorted(egress.glob("*.py")))
+    warnings = {*re.findall(r'(?:code=|_add\(\s*)"(\w+)"', text), *repair._TEXTS}
+    words = (verdicts.Rule, compression.Reason, compression.Action, budget.State)
+    told = set(re.findall(r"`(\w+)`", (CHECKOUT / "docs/reference/warnings.md").read_text("utf-8")))
+
+    assert {"floor_off", "binding", "no_answer"} <= warnings
+    assert warnings.union(*map(get_args, words)) - told == set()
 
 
 def test_every_page_is_found_from_the_index() -> None:

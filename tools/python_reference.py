@@ -134,13 +134,17 @@ def python() -> str:
 
 
 def _reached(public: set[str]) -> dict[str, Any]:
-    """Return what public signatures name that nobody has to import."""
+    """Return what public signatures name that nobody has to import.
+
+    What stands nearer to a public name comes first, and keeps a word that others use, too.
+    """
     found: dict[str, Any] = {}
     waiting = [getattr(rs, name) for name in sorted(public)]
     waiting += [getattr(testing, name) for name in testing.__all__]
     while waiting:
-        for name in _named(waiting.pop()):
-            thing = _known(name)
+        by = waiting.pop(0)
+        for name in sorted(_named(by)):
+            thing = _known(name, by.__module__)
             if thing is not None and name not in {*found, *rs.__all__, *testing.__all__, *INSIDE}:
                 found[name] = thing
                 waiting.append(thing)
@@ -164,9 +168,12 @@ def _named(thing: Any) -> set[str]:
     return set(_WORD.findall(" ".join(texts)))
 
 
-def _known(name: str) -> Any:
-    """Return what the package calls so, where it is a class of its own or a set of words."""
-    for module in sorted(sys.modules):
+def _known(name: str, where: str) -> Any:
+    """Return what the package calls so, where it is a class of its own or a set of words.
+
+    What the module that names it calls so comes first: two rooms may use one word.
+    """
+    for module in (where, *sorted(sys.modules)):
         if module.startswith("reasoning_store"):
             thing = vars(sys.modules[module]).get(name)
             own = inspect.isclass(thing) and thing.__module__.startswith("reasoning_store")
