@@ -221,14 +221,13 @@ class Session(Shortening):
         sent: Mapping[str, Any],
     ) -> Stored:
         """Store a recorded reply, and each further choice as a fork beside it."""
-        entry = self._workings.entry(message, self._row.encoding, sent)
+        entry, *beside = [
+            self._workings.entry(choice, self._row.encoding, sent) for choice in (message, *others)
+        ]
         try:
-            (row,) = self._workings.ledger.finish_draft(draft, [entry])
+            (row,) = self._workings.ledger.finish_draft(draft, [entry], beside=beside)
         except Conflict as conflict:
             raise told(conflict) from None
-        for other in others:
-            fork = self._workings.ledger.fork(self._row.key, draft.branch, row.position)
-            Session(self._workings, self._row, fork)._append([other], sent=sent)
         return stored(row)
 
     # Reading

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import random
@@ -124,6 +125,47 @@ def record_replies(tell: Pipe, url: str, session_id: str, seed: int) -> None:
                     pass
             assert reply.stored is not None
             tell.send(("stored", reply.stored.position, reply.stored.message.text))
+
+
+def record_choices_and_die(tell: Pipe, url: str, session_id: str, last: int, awaited: bool) -> None:
+    """Record a reply of three choices, and die before the statement after ``last`` of its end."""
+    ran, ending = 0, False
+
+    def said(statement: str) -> None:
+        nonlocal ran
+        if not ending:
+            return
+        if ran == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        ran += 1
+
+    def stream() -> Iterator[dict[str, Any]]:
+        nonlocal ending
+        for choice in (1, 0, 2):
+            text = f"<think>thought {choice}</think>choice {choice}"
+            yield {"choices": [{"index": choice, "delta": {"content": text}}]}
+        ending = True
+
+    on_every_statement(said)
+    # What arrives is written at the end alone: no other statement comes between.
+    recorder.PART_SECONDS = 3600.0
+    with rs.Store(url) as store:
+        session = store.session(session_id, create=True)
+        session.append(turn(1))
+        if not awaited:
+            with session.record(stream(), model="m") as reply:
+                for _ in reply:
+                    pass
+
+    async def record() -> None:
+        async with rs.AsyncStore(url) as store:
+            session = await store.session(session_id)
+            async with session.record(stream(), model="m") as reply:
+                async for _ in reply:
+                    pass
+
+    if awaited:
+        asyncio.run(record())
 
 
 def append_beside_checkpoints(tell: Pipe, path: str, session_id: str, turns: int) -> None:

@@ -102,7 +102,7 @@ def scenario(ledger: Ledger, session: int) -> dict[str, Callable[[], object]]:
         "set_profile": lambda: ledger.set_profile("u", "p", {"reasoning.effort": "low"}),
         "begin_draft": begin,
         "add_part": lambda: ledger.add_part(draft, 1, part("1 ")),
-        "finish_draft": lambda: ledger.finish_draft(draft, [complete(1)]),
+        "finish_draft": lambda: ledger.finish_draft(draft, [complete(1)], beside=[complete(2)]),
         "fork": lambda: ledger.fork(session, 1, 3),
         "activate": lambda: ledger.activate(session, 2),
         "compact": lambda: ledger.compact(session, 1, 1, 2, Entry(user("S"), Counts(visible=1))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import count
 
 import pytest
 
@@ -55,6 +56,29 @@ def kill_recorders(url: str, kills: int) -> None:
             check_whole(url)
 
 
+def kill_at_each_statement(url: str, awaited: bool) -> int:
+    """Kill at the end of a reply of three choices, and look; return how often."""
+    for last in count():
+        with running(programs.record_choices_and_die, url, f"s{last}", last, awaited) as child:
+            while child.hear():
+                pass
+            dead = child.ended() != 0
+        with rs.Store(url) as store:
+            session = store.session(f"s{last}")
+            branches = [session.branch(branch.id) for branch in session.branches()]
+            texts = [branch.history()[2:] for branch in branches]
+            counts = {branch.usage().raw for branch in branches}
+        if not dead or len(branches) > 1:
+            assert [item.message.text for (item,) in texts] == ["choice 0", "choice 1", "choice 2"]
+            assert len(counts) == 1
+        else:
+            assert all(item.message.status != "complete" for item in texts[0])
+        check_whole(url)
+        if not dead:
+            return last
+    raise AssertionError
+
+
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "LEASE", 0.5)
@@ -63,6 +87,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_killed_recorder_leaves_what_had_been_seen(url: str) -> None:
     """Behind whole replies, which stay as they were told."""
     kill_recorders(url, 2)
+
+
+@pytest.mark.parametrize("face", ["Store", "AsyncStore"])
+def test_a_reply_and_its_further_choices_are_there_together_or_not_at_all(
+    url: str, face: str
+) -> None:
+    """Killed at every statement of the step that ends it."""
+    assert kill_at_each_statement(url, face == "AsyncStore") > 12
 
 
 @pytest.mark.long

@@ -26,13 +26,9 @@ class BranchVerbs(Opened):
         It has its own copies of the compactions that end before it.
         """
         now = self._time(created_at)
-
-        def work(connection: Connection) -> int:
-            number = branches.fork(connection, session_key, branch, at, created_at=now)
-            compactions.copy(connection, session_key, branch, number, at)
-            return number
-
-        return self._write(work)
+        return self._write(
+            lambda connection: forked(connection, session_key, branch, at, created_at=now)
+        )
 
     def activate(self, session_key: int, branch: int) -> SessionRow:
         """Make a branch the one that opening the session gives."""
@@ -42,3 +38,10 @@ class BranchVerbs(Opened):
             return sessions.change(connection, session_key, "current_branch", branch)
 
         return self._write(work)
+
+
+def forked(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
+    """Write a branch with all that is its own, and return its number."""
+    number = branches.fork(connection, key, branch, at, created_at=created_at)
+    compactions.copy(connection, key, branch, number, at)
+    return number

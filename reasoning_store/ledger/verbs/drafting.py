@@ -115,11 +115,18 @@ class DraftVerbs(WritingVerbs):
         )
 
     def finish_draft(
-        self, draft: DraftRow, entries: Sequence[Entry], *, created_at: int | None = None
+        self,
+        draft: DraftRow,
+        entries: Sequence[Entry],
+        *,
+        beside: Sequence[Entry] = (),
+        created_at: int | None = None,
     ) -> list[StoredRow]:
         """End a draft: its message, and what follows it, take the place of its parts.
 
-        The first message has the draft's id and, unless another is given, its time.
+        The first message has the draft's id and, unless another is given, its time. Each of
+        ``beside`` is another answer to the same: in the same step it becomes the message of
+        a fork that begins where the draft's does.
         Repeated with the same messages it returns the same rows. Where somebody else has
         ended it this is a Conflict that carries the rows which that made of it, if any.
         """
@@ -130,9 +137,15 @@ class DraftVerbs(WritingVerbs):
         batch = [self._prepared(first, at, id=draft.id)]
         batch += [self._prepared(entry, at) for entry in rest]
         prepared = columns.keyed(batch, draft.idempotency_key)
+        others = [self._prepared(entry, at) for entry in beside]
 
         position = self._append(
-            draft.session_key, draft.branch, prepared, ending=draft.id, now=self._clock()
+            draft.session_key,
+            draft.branch,
+            prepared,
+            ending=draft.id,
+            now=self._clock(),
+            beside=others,
         )
         if position is not None:
             return new_rows(draft.branch, position, prepared)

@@ -29,6 +29,7 @@ from reasoning_store.ledger import (
 from reasoning_store.ledger.columns import Prepared
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
+from reasoning_store.ledger.verbs.branching import forked
 
 Resolve: TypeAlias = Callable[[DraftRow], Entry | None]
 """What has arrived of a draft, as a message: the caller's answer, asked for outside of any
@@ -219,21 +220,32 @@ class WritingVerbs(Opened):
         now: int,
         after: int | None = None,
         ending: str | None = None,
+        beside: Sequence[Prepared] = (),
     ) -> int | None:
-        """Return the first position; None says that something else stands in the way."""
+        """Return the first position; None says that something else stands in the way.
+
+        Each of ``beside`` is appended to a fork of its own, which begins there.
+        """
         # What a second run would write is there already: refused by its key, or by the
         # draft that has ended with the first.
         harmless = ending is not None or prepared[0].columns["idempotency_key"] is not None
 
         def work(connection: Connection) -> int | None:
-            return appending.append(
+            first = appending.append(
                 connection, session_key, branch, prepared, after=after, ending=ending, now=now
             )
+            if first is not None:
+                for other in beside:
+                    fork = forked(connection, session_key, branch, first, created_at=now)
+                    appending.append(
+                        connection, session_key, fork, [other], after=None, ending=None, now=now
+                    )
+            return first
 
         for _ in range(2):
             try:
-                self._intern(session_key, prepared)
-                return self._write(work, single=True, again_when_lost=harmless)
+                self._intern(session_key, [*prepared, *beside])
+                return self._write(work, single=not beside, again_when_lost=harmless)
             except faults.Taken:
                 return None
             except faults.Dangling:
