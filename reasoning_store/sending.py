@@ -132,6 +132,7 @@ class Sending:
             limit=limit,
         )
 
+    @uncollected
     def what_if(
         self,
         *,

@@ -15,10 +15,14 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 import reasoning_store as rs
+from reasoning_store.egress.select import target as select_target
 from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import Viewed
+from reasoning_store.egress.what_if import Alternative
 from reasoning_store.ledger import plain
 from reasoning_store.ledger.tables import messages
+from reasoning_store.viewing import Views
+from tests.egress.alternatives import selected
 from tests.egress.targets import TARGETS, Target
 from tests.test_sending import POLICIES, STEPS, step
 
@@ -136,12 +140,23 @@ def told_one(session: rs.Session, kind: str, at: int, target: Target, name: str)
 TOLD = [*STEPS, *["user", "reply"] * 5, *SAID]
 
 
+def told_all(
+    session: rs.Session, told: Sequence[tuple[str, int, Target]], name: str = "s"
+) -> rs.Session:
+    for number, (kind, at, target) in enumerate(told):
+        session = told_one(session, kind, at, target, f"{name}{number}")
+    return session
+
+
+TELLING = st.lists(
+    st.tuples(st.sampled_from(TOLD), st.integers(0, 30), st.sampled_from(TARGETS)),
+    max_size=16,
+)
+
+
 @hypothesis_settings(max_examples=150)
 @given(
-    told=st.lists(
-        st.tuples(st.sampled_from(TOLD), st.integers(0, 30), st.sampled_from(TARGETS)),
-        max_size=16,
-    ),
+    told=TELLING,
     more=st.sampled_from(TOLD),
     policy=st.sampled_from(POLICIES),
     asked=st.sampled_from(TARGETS),
@@ -151,9 +166,7 @@ def test_a_request_by_column_is_the_request_by_value(
 ) -> None:
     """Over every history, policy and target; so is the one that goes on from it."""
     with rs.Store("sqlite://") as store:
-        session = store.session("chat", create=True)
-        for number, (kind, at, target) in enumerate(told):
-            session = told_one(session, kind, at, target, f"s{number}")
+        session = told_all(store.session("chat", create=True), told)
         given = {"settings": policy, **asked.to}
 
         by_value = read_anew(session, BY_VALUE, **given)
@@ -164,6 +177,35 @@ def test_a_request_by_column_is_the_request_by_value(
         with runs_of(1):
             following = session.build_request(**given)
         assert parts(following) == parts(read_anew(session, BY_VALUE, **given))
+
+
+@hypothesis_settings(max_examples=150)
+@given(told=TELLING, more=TELLING, policy=st.sampled_from(POLICIES), asked=st.sampled_from(TARGETS))
+def test_what_if_by_column_is_what_selections_say(
+    told: Sequence[tuple[str, int, Target]],
+    more: Sequence[tuple[str, int, Target]],
+    policy: dict[str, Any],
+    asked: Target,
+) -> None:
+    """Over every history, policy and target; so it is of a view that goes on from runs."""
+    with rs.Store("sqlite://") as store:
+        session = told_all(store.session("chat", create=True), told)
+        for after in ((), more[:3]):
+            session = told_all(session, after, "more")
+            with runs_of(1):
+                found = session.what_if(settings=policy, **asked.to)
+            assert found.rows == by_selection(session, policy, asked)
+
+
+def by_selection(
+    session: rs.Session, policy: dict[str, Any], asked: Target
+) -> tuple[Alternative, ...]:
+    """Return the rows from selections of a view of values."""
+    to = select_target(asked.provider, asked.model, asked.api, None)
+    settled = session._policy(policy)
+    with runs_of(BY_VALUE):
+        view = Views(session._workings.ledger).of(session._row, session._branch)
+    return selected(session._asked(view.items, settled, to), settled.settings, to)
 
 
 @pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
@@ -236,6 +278,29 @@ def test_no_value_is_made_of_a_plain_message(
     assert len(request.body["messages"]) == 81
     assert len(request.verdicts) == 40
     assert ("Thought 7." in str(request.body)) == (settings is KEPT)
+
+
+@pytest.mark.parametrize("floor", ["provider", "off"])
+def test_what_if_makes_no_value_of_a_plain_message(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch, floor: str
+) -> None:
+    """But of one or two of each kind, for what there may be to say of all like it."""
+    talk(session, 400)
+    session.append(rs.user("And now?"))
+    made: list[int] = []
+    original = Stretch._value
+
+    def value(run: Stretch, at: int) -> Viewed:
+        made.append(at)
+        return original(run, at)
+
+    monkeypatch.setattr(Stretch, "_value", value)
+
+    settings = {**KEPT, "reasoning.floor": floor}
+    found = session.what_if(settings=settings, provider="moonshot", model="kimi-k2-thinking")
+
+    assert len(made) < 20
+    assert [row.first_change for row in found.rows if not row.include_in_context] == [2] * 4
 
 
 @pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])

@@ -22,9 +22,10 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 
 from reasoning_store.blocks import Exactness
+from reasoning_store.egress.course import Course
 from reasoning_store.egress.policy import Place
 from reasoning_store.egress.repair import Repairs
-from reasoning_store.egress.select import Course, Selecting
+from reasoning_store.egress.select import Selecting
 from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import Target, Viewed
 from reasoning_store.rope import Rope, pieces, rope

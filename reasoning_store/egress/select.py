@@ -17,9 +17,8 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from reasoning_store.blocks import Counts, Message, ThinkingBlock, ToolCallBlock, ToolResponseBlock
+from reasoning_store.blocks import Counts, Message, ThinkingBlock
 from reasoning_store.egress.admission import (
     Obstacles,
     obstacle,
@@ -27,9 +26,10 @@ from reasoning_store.egress.admission import (
     portable_obstacle,
 )
 from reasoning_store.egress.concerns import Concerns
+from reasoning_store.egress.course import places
 from reasoning_store.egress.encodable import is_encodable
 from reasoning_store.egress.policy import Place, demanded, left_by_strip
-from reasoning_store.egress.stretch import Rulings, Stretch, Verdicts
+from reasoning_store.egress.stretch import Rulings, Stretch, ThoughtKind, Verdicts
 from reasoning_store.egress.verdicts import (
     REASONS,
     Rule,
@@ -40,7 +40,7 @@ from reasoning_store.egress.verdicts import (
     Warning,
 )
 from reasoning_store.errors import UsageError
-from reasoning_store.rope import Rope, pieces
+from reasoning_store.rope import Rope
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import contracts
 
@@ -55,7 +55,6 @@ __all__ = [
     "decide",
     "obstacle",
     "opaque_obstacle",
-    "places",
     "portable_obstacle",
     "select",
     "target",
@@ -174,8 +173,7 @@ class Selecting:
         if self._concerns.minds(place) or (self._owes and self._is_owed(place)):
             return None
         return {
-            name: self._ruling(self._obstacles.of(kind.block, kind.origin), place)
-            for name, kind in stretch.named.items()
+            name: self._ruling(self.hindrance(kind), place) for name, kind in stretch.named.items()
         }
 
     def pass_over(self, stretch: Stretch, rulings: Rulings) -> None:
@@ -183,6 +181,39 @@ class Selecting:
         self.verdicts.join(Verdicts(stretch, rulings))
         stays = {name for name, (kept, _) in rulings.items() if not kept}
         self.withheld += stretch.tokens_of(stays)
+
+    def hindrances(self, message: Message) -> list[Rule | None]:
+        """Return what hinders each thinking block of a message, whatever the settings."""
+        if _why_none(message):
+            return ["no_place" for _ in message.thinking]
+        return [self._obstacles.of(block, message.origin) for block in message.thinking]
+
+    def hindrance(self, kind: ThoughtKind) -> Rule | None:
+        """Return the same of a kind of thoughts in plain messages."""
+        return self._obstacles.of(kind.block, kind.origin)
+
+    def weigh(self, hindrance: Rule | None, place: Place, tokens: int) -> bool:
+        """Count thinking that one thing hinders at one kind of place; say whether it is kept."""
+        kept, _ = self._ruling(hindrance, place)
+        if not kept:
+            self.withheld += tokens
+        self.open_reasoning |= place.open and kept
+        return kept
+
+    def minds(self, place: Place) -> bool:
+        """Whether there may be something to say of a message at a place."""
+        return self._concerns.minds(place)
+
+    @property
+    def minds_all(self) -> bool:
+        """Whether that depends on each message before it, and not on what it is like alone."""
+        return self._concerns.minds_all
+
+    def note(self, item: Viewed, place: Place, hindrances: Sequence[Rule | None]) -> None:
+        """Note what there is to say of a message, and nothing else of it."""
+        rules = [self._ruling(hindrance, place)[1] for hindrance in hindrances]
+        if item.message.role == "assistant" or rules or self._concerns.minds_all:
+            self._concerns.note(item, place, rules)
 
     def _ruling(self, hindrance: Rule | None, place: Place) -> tuple[bool, Rule]:
         ruling = self._rulings.get((hindrance, place))
@@ -194,9 +225,7 @@ class Selecting:
     def _verdicts(self, item: Viewed, place: Place) -> list[Verdict]:
         """Decide about the thinking blocks of one message."""
         message = item.message
-        why = None if message.role == "assistant" else _NOT_A_REPLY
-        if message.status == "streaming":
-            why = _UNFINISHED
+        why = _why_none(message)
         tokens = iter(item.counts.thinking)
         found = []
         for number, block in enumerate(message.blocks):
@@ -224,6 +253,13 @@ class Selecting:
         return self._owed[place]
 
 
+def _why_none(message: Message) -> str | None:
+    """Return why no thinking of a message has a place anywhere."""
+    if message.status == "streaming":
+        return _UNFINISHED
+    return None if message.role == "assistant" else _NOT_A_REPLY
+
+
 def _left(message: Message, gone: Sequence[int]) -> Message:
     """Return a message without some blocks. ``replace`` would cost as much as the rest."""
     return Message(
@@ -235,90 +271,6 @@ def _left(message: Message, gone: Sequence[int]) -> Message:
         finish_reason=message.finish_reason,
         metadata=message.metadata,
     )
-
-
-def places(view: Sequence[Viewed]) -> list[Place]:
-    """Return where each message of a view stands."""
-    return Course().then(view).places(view)
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How a view runs: what the place of each of its messages depends on."""
-
-    length: int = 0
-    start: int = 0
-    """Where the open turn starts."""
-    last: int = -1
-    """The last message that has any thinking."""
-    open_call: bool = False
-    """The open turn has a tool call."""
-
-    def then(self, more: Sequence[Viewed]) -> Course:
-        """Return how it runs with more messages behind it."""
-        course = self
-        for piece in pieces(more):
-            course = course._plainly(piece) if isinstance(piece, Stretch) else course._each(piece)
-        return course
-
-    def _each(self, more: Sequence[Viewed]) -> Course:
-        start, last, open_call = self.start, self.last, self.open_call
-        for number, item in enumerate(more, self.length):
-            message = item.message
-            if message.role == "user" and not item.summary and _asks(message):
-                start, open_call = number, False
-            if item.counts.thinking:
-                last = number
-            if not open_call and ToolCallBlock in map(type, message.blocks):
-                open_call = True
-        return Course(self.length + len(more), start, last, open_call)
-
-    def _plainly(self, more: Stretch) -> Course:
-        """The same of plain messages, of which the user's ask and none calls."""
-        asked = _last(role == "user" for role in reversed(more.roles))
-        thought = _last(name is not None for name in reversed(more.kinds))
-        end = self.length + len(more)
-        return Course(
-            end,
-            self.start if asked is None else end - asked,
-            self.last if thought is None else end - thought,
-            self.open_call and asked is None,
-        )
-
-    def places(self, some: Sequence[Viewed], first: int = 0) -> list[Place]:
-        """Return where some of its messages stand, from the one at ``first`` on."""
-        return [
-            _PLACES[
-                number == self.last,
-                number >= self.start,
-                ToolCallBlock in map(type, item.message.blocks),
-                self.open_call,
-            ]
-            for number, item in enumerate(some, first)
-        ]
-
-
-def _last(backwards: Iterable[bool]) -> int | None:
-    """Return how far before the end something was last so."""
-    return next((back for back, found in enumerate(backwards, 1) if found), None)
-
-
-_FLAGS = (False, True)
-_PLACES = {
-    (last, open, call, open_call): Place(last, open, call, open_call)
-    for last in _FLAGS
-    for open in _FLAGS
-    for call in _FLAGS
-    for open_call in _FLAGS
-}
-
-
-_ANSWERS = frozenset({ToolResponseBlock})
-
-
-def _asks(message: Message) -> bool:
-    """Whether a user's message is one that starts a turn (``Message.starts_turn``)."""
-    return not _ANSWERS.issuperset(map(type, message.blocks))
 
 
 def decide(

@@ -102,6 +102,13 @@ class Stretch(Sequence[Viewed]):
             return 0
         return sum(compress(self.thinking, [kind in kinds for kind in self.kinds]))
 
+    def examples(self) -> list[Viewed]:
+        """Return the first message of each role and kind of thought, in order."""
+        firsts: dict[tuple[Role, Hashable | None], int] = {}
+        for at, alike in enumerate(zip(self.roles, self.kinds, strict=True)):
+            firsts.setdefault(alike, at)
+        return [self._value(at) for at in firsts.values()]
+
     def _value(self, at: int) -> Viewed:
         blocks: list[Block] = [TextBlock(text=self.texts[at])]
         thinking: tuple[int, ...] = ()

@@ -1,25 +1,34 @@
 """What the other choices would send: every include with every strip, side by side.
 
-A selection is made for each, by the same rules and with the same floor, so a row says what
-the request would count and where it would first differ. A row is
-legal where nothing is missing that the provider enforces by its contract.
+Theory. Whatever is chosen, the fate of a thought depends on what hinders it and on the place
+of its message (``select.decide``), and there are few of both. So a view is gone through once,
+for what its thinking weighs by hindrance and place, and each choice is read off that: by
+the same rules and with the same floor as a selection, so a row says what the request would
+count and where it would first differ. Messages themselves are looked at again only where
+there may be something to warn of. A row is legal where nothing is missing that the provider
+enforces by its contract.
 
 It knows selections and counts. It must not know a protocol's shapes or SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import Any, get_args
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from typing import Any, TypeAlias, get_args
 
+from reasoning_store.blocks import Exactness
 from reasoning_store.egress.concerns import is_mended
-from reasoning_store.egress.request import count, digest
-from reasoning_store.egress.select import Target, Verdict, Viewed, Warning, select
+from reasoning_store.egress.course import Course
+from reasoning_store.egress.given import digest, fixed
+from reasoning_store.egress.policy import Place
+from reasoning_store.egress.select import Rule, Selecting, Target, Viewed, Warning
+from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.tokens import TokenCount
+from reasoning_store.rope import Rope, rope
 from reasoning_store.settings import Policy, Strip
-from reasoning_store.tokenizers import Counter
+from reasoning_store.tokenizers import Counter, worst
 from reasoning_store.wire.contracts import Contract
 
 
@@ -68,28 +77,140 @@ def what_if(
     tools: Sequence[Mapping[str, Any]] | None = None,
 ) -> WhatIf:
     """Return what every choice of include and strip would send of a view."""
-    view = list(view)  # each choice looks at every message of it
     settings = policy.settings
     asked_with = digest(system, tools)
-    now = select(view, settings, to, asked_with=asked_with)
-    rows = []
-    for include, strip in product((False, True), get_args(Strip)):
-        changed = settings.model_copy(
-            update={"include_in_context": include, "strip_from_context": strip}
+    choices = {
+        (include, strip): Selecting(
+            settings.model_copy(
+                update={"include_in_context": include, "strip_from_context": strip}
+            ),
+            to,
+            asked_with,
         )
-        selection = select(view, changed, to, asked_with=asked_with)
+        for include, strip in product((False, True), get_args(Strip))
+    }
+    now = (settings.include_in_context, settings.strip_from_context)
+    weighed = _weighed(rope(view), [*choices.values()])
+    kept = {
+        choice: [selecting.weigh(*alike, heap.tokens) for alike, heap in weighed.thinking.items()]
+        for choice, selecting in choices.items()
+    }
+    given, label = fixed(system, tools, counter)
+    rows = []
+    for choice, selecting in choices.items():
+        include, strip = choice
         rows.append(
             Alternative(
                 include_in_context=include,
                 strip_from_context=strip,
-                tokens=count(view, selection, counter, system=system, tools=tools),
-                legal=not _would_be_refused(selection.warnings, to.contract),
-                warnings=selection.warnings,
-                first_change=_first_change(now.verdicts, selection.verdicts),
-                current=changed == settings,
+                tokens=TokenCount(
+                    effective=weighed.raw - selecting.withheld + given,
+                    raw=weighed.raw + given,
+                    fixed=given,
+                    exactness=worst(*weighed.exactness, label),
+                    encoding=counter.encoding,
+                ),
+                legal=not _would_be_refused(selecting.warnings, to.contract),
+                warnings=selecting.warnings,
+                first_change=weighed.first_change(kept[now], kept[choice]),
+                current=choice == now,
             )
         )
     return WhatIf(rows=tuple(rows))
+
+
+@dataclass(slots=True)
+class _Heap:
+    """Thinking that shares its fate, whatever is chosen."""
+
+    first: int
+    """The first message that has some of it."""
+    tokens: int = 0
+
+
+_Alike: TypeAlias = tuple[Rule | None, Place]
+"""What hinders thinking, and the place of its message."""
+
+
+@dataclass(slots=True)
+class _Weighed:
+    """What a view counts, its thinking by what decides about it."""
+
+    raw: int = 0
+    exactness: set[Exactness] = field(default_factory=set)
+    thinking: dict[_Alike, _Heap] = field(default_factory=dict)
+    """In the order in which the first of each stands in the view."""
+
+    def first_change(self, now: Sequence[bool], then: Sequence[bool]) -> int | None:
+        """Return the first message of which one choice keeps what another withholds."""
+        heaps = zip(self.thinking.values(), now, then, strict=True)
+        return next((heap.first for heap, one, other in heaps if one != other), None)
+
+    def add(self, part: Sequence[Viewed], places: Sequence[Place], one: Selecting) -> None:
+        """Count messages, each by itself."""
+        for item, place in zip(part, places, strict=True):
+            counts = item.counts
+            self.raw += counts.visible + sum(counts.thinking)
+            self.exactness.add(counts.exactness)
+            if counts.thinking:
+                hindrances = one.hindrances(item.message)
+                for hindrance, tokens in zip(hindrances, counts.thinking, strict=True):
+                    self._heap((hindrance, place), item.name).tokens += tokens
+
+    def add_plain(self, part: Stretch, place: Place, one: Selecting) -> None:
+        """Count plain messages, all at places of one kind."""
+        self.raw += sum(part.visible) + sum(part.thinking)
+        self.exactness.update(part.exactness)
+        hindered: dict[Rule | None, list[Hashable]] = {}
+        for name in dict.fromkeys(part.kinds):
+            if name is not None:
+                hindered.setdefault(one.hindrance(part.named[name]), []).append(name)
+        for hindrance, names in hindered.items():
+            first = part.first + part.kinds.index(names[0])
+            self._heap((hindrance, place), first).tokens += part.tokens_of({*names})
+
+    def _heap(self, alike: _Alike, first: int) -> _Heap:
+        heap = self.thinking.get(alike)
+        if heap is None:
+            heap = self.thinking[alike] = _Heap(first)
+        return heap
+
+
+def _weighed(view: Rope[Viewed], choices: Sequence[Selecting]) -> _Weighed:
+    """Go through a view once; each choice notes what there is to say of it."""
+    weighed = _Weighed()
+    one = choices[0]  # what hinders, and where there is something to note, is alike for all
+    noted: set[Hashable] = set()
+    for part, places in _parts(view):
+        noting: Sequence[Viewed] = part
+        if isinstance(part, Stretch) and not one.minds_all:
+            weighed.add_plain(part, places[0], one)
+            noting = part.examples() if one.minds(places[0]) else ()
+        else:
+            weighed.add(part, places, one)
+        for item, place in zip(noting, places, strict=False):
+            if one.minds(place):
+                hindrances = one.hindrances(item.message)
+                like = (place, item.message.role, *hindrances)
+                if like not in noted:
+                    for selecting in choices:
+                        selecting.note(item, place, hindrances)
+                if not (place.call or one.minds_all):
+                    noted.add(like)  # of all others like it there is the same to say
+    return weighed
+
+
+def _parts(view: Rope[Viewed]) -> Iterator[tuple[Sequence[Viewed], Sequence[Place]]]:
+    """Yield a view in parts, with the places of their messages; in a stretch all are alike."""
+    course = Course().then(view)
+    last = max(course.last, 0)
+    for first, end in pairwise(sorted({0, course.start, last, last + 1, course.length})):
+        for part in view.part(first, end).chunks:
+            if isinstance(part, Stretch):
+                yield part, course.places(part[:1], first) * len(part)
+            else:
+                yield part, course.places(part, first)
+            first += len(part)
 
 
 def _would_be_refused(warnings: Sequence[Warning], contract: Contract) -> bool:
@@ -97,13 +218,6 @@ def _would_be_refused(warnings: Sequence[Warning], contract: Contract) -> bool:
     return contract.refusal is not None and (
         "floor_off" in codes or ("floor_unmet" in codes and not is_mended(contract))
     )
-
-
-def _first_change(now: Sequence[Verdict], then: Sequence[Verdict]) -> int | None:
-    for one, other in zip(now, then, strict=True):
-        if one.kept != other.kept:
-            return one.message
-    return None
 
 
 _HEAD = ("", "include", "strip", "tokens", "legal", "first change")

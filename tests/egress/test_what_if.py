@@ -6,6 +6,10 @@ from hypothesis import given
 
 import reasoning_store as rs
 from reasoning_store.egress.free import what_if
+from reasoning_store.egress.select import target, viewed
+from reasoning_store.egress.tokens import count_message
+from reasoning_store.tokenizers import DEFAULT_ENCODING, counter
+from tests.egress.alternatives import selected
 from tests.egress.histories import (
     CLAUDE,
     OPEN_LOOP,
@@ -51,6 +55,22 @@ def test_a_row_says_what_the_request_would_count(
 
         assert row.tokens == request.tokens
         assert set(row.warnings) <= set(request.warnings)
+
+
+@given(views, settings, targets)
+def test_the_rows_are_what_selections_say(
+    messages: list[rs.Message],
+    chosen: rs.ReasoningSettings,
+    to: tuple[str | None, str | None, str | None],
+) -> None:
+    """A view is gone through once, and each row is as if it were selected by itself."""
+    provider, model, api = to
+    count = counter(DEFAULT_ENCODING)
+    view = viewed(messages, [count_message(message, count) for message in messages])
+
+    found = what_if(messages, settings=chosen, provider=provider, model=model, api=api)
+
+    assert found.rows == selected(view, chosen, target(provider, model, api, None))
 
 
 def test_the_first_message_that_changes_is_named() -> None:
