@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks.conversation import SESSION, USAGE, Turn
 from reasoning_store.ledger.keys import session_key
-from reasoning_store.ledger.sqlite import library
 from reasoning_store.tokenizers import vocabularies
 
 KEY = session_key("", SESSION)
@@ -35,8 +37,13 @@ _THINKING = (
 _ROLES = f"SELECT position, role FROM messages {_RANGE}"
 _THOUGHTS = f"SELECT position, source_field, thought FROM thinking_blocks {_RANGE}, ordinal"
 
-Row = tuple[Any, str | None, Any, list[Any]]
+Row = tuple[Any, str | None, Any, Sequence[Any]]
 """The columns of a message, its text, its decoded JSON, the rows of its thinking."""
+
+
+def library() -> ModuleType:
+    """Return the library that ours uses, without what ours imports beside it."""
+    return import_module("pysqlite3.dbapi2" if find_spec("pysqlite3") else "sqlite3.dbapi2")
 
 
 def connect(path: Path) -> Any:
@@ -67,19 +74,16 @@ def load(
 ) -> list[Row]:
     """Return the messages of a range as plain tuples, one read a table."""
     span = (KEY, first, last)
-    heads = execute(_HEADS.replace("?", mark), span)
-    bodies = execute(_BODIES.replace("?", mark), span)
-    thoughts = iter(execute(_THINKING.replace("?", mark), span) if thinking else ())
-    thought = next(thoughts, None)
-    texts, decoded = _decoded(bodies)
-    rows: list[Row] = []
-    for head, (position, text, data) in zip(heads, texts, strict=True):
-        mine = []
-        while thought is not None and thought[0] == position:
-            mine.append(thought)
-            thought = next(thoughts, None)
-        rows.append((head, text, None if data is None else next(decoded), mine))
-    return rows
+    heads = list(execute(_HEADS.replace("?", mark), span))
+    bodies, decoded = _decoded(execute(_BODIES.replace("?", mark), span))
+    thoughts: dict[int, list[Any]] = {}
+    if thinking:
+        for thought in list(execute(_THINKING.replace("?", mark), span)):
+            thoughts.setdefault(thought[0], []).append(thought)
+    return [
+        (head, text, None if data is None else next(decoded), thoughts.get(position, ()))
+        for head, (position, text, data) in zip(heads, bodies, strict=True)
+    ]
 
 
 def _decoded(bodies: Iterable[Any]) -> tuple[list[Any], Iterator[Any]]:
@@ -93,20 +97,17 @@ def rendered(
 ) -> list[dict[str, Any]]:
     """Return the messages of a range as a Chat Completions request has them."""
     span = (KEY, first, last)
-    roles = execute(_ROLES, span)
-    bodies = execute(_BODIES, span)
-    thoughts = iter(execute(_THOUGHTS, span) if thinking else ())
-    thought = next(thoughts, None)
-    texts, decoded = _decoded(bodies)
-    messages: list[dict[str, Any]] = []
-    for (position, role), (_, text, data) in zip(roles, texts, strict=True):
-        message = {"role": role, "content": text}
-        if data is not None and "blocks" in next(decoded):
-            raise ValueError("the floor renders one text a message")
-        while thought is not None and thought[0] == position:
-            message[thought[1]] = thought[2]
-            thought = next(thoughts, None)
-        messages.append(message)
+    roles = list(execute(_ROLES, span))
+    bodies, decoded = _decoded(execute(_BODIES, span))
+    messages: list[dict[str, Any]] = [
+        {"role": role, "content": text}
+        for (_, role), (_, text, _) in zip(roles, bodies, strict=True)
+    ]
+    if any("blocks" in value for value in decoded):
+        raise ValueError("the floor renders one text a message")
+    if thinking:
+        for position, field, thought in list(execute(_THOUGHTS, span)):
+            messages[position - first][field] = thought
     return messages
 
 

@@ -1,8 +1,9 @@
 """Runs a workload: every contender prepared, then round after round, taking turns.
 
-In each round every contender has one go, in an order that turns by one each round, so that
-nobody always comes after the same one. The first goes of each are not counted, unless one
-round is all that a workload asks for. Rounds go on until the time is up, within its limits.
+In each round every contender has one go. Each order comes forwards and then backwards, and
+the next one begins with somebody else, so that nobody always comes after the same one.
+The first goes of each are not counted, unless one round is all that a workload asks for.
+Rounds go on until the time is up, within its limits.
 
 Knows clocks and folders; knows no workload and judges nothing.
 """
@@ -105,7 +106,8 @@ def _rounds(
     for number in range(most):
         if number >= least and time.monotonic() > until:
             break
-        turn = number % len(present)
-        for one in (*present[turn:], *present[:turn]):
+        turn = number // 2 % len(present)
+        order = [*present[turn:], *present[:turn]]
+        for one in order[::-1] if number % 2 else order:
             figures[one.name].append(samples[one.name]())
     return figures

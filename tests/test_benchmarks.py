@@ -173,7 +173,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def test_contenders_take_turns_and_the_first_go_of_each_is_not_counted(storage: Storage) -> None:
-    """Every round has each of them once, and another one first."""
+    """Every round has each of them once, each order comes backwards, too, and then turns."""
     order: list[str] = []
 
     def named(name: str) -> Any:
@@ -187,11 +187,13 @@ def test_contenders_take_turns_and_the_first_go_of_each_is_not_counted(storage: 
 
         return prepare
 
-    work = workload(("ours", named("ours")), ("floor", named("floor")), sizes=(10,))
+    names = "ours", "floor", "rival"
+    work = workload(*((name, named(name)) for name in names), sizes=(10,))
     measured = run(work, storage, database=None, seconds=0)
 
-    assert order == ["ours", "floor"] + ["ours", "floor", "floor", "ours"] * 2
-    assert {name: len(values) for name, values in measured[10].items()} == {"ours": 4, "floor": 4}
+    forwards, turned = [*names], ["floor", "rival", "ours"]
+    assert order == [*names, *forwards, *forwards[::-1], *turned, *turned[::-1]]
+    assert {name: len(values) for name, values in measured[10].items()} == dict.fromkeys(names, 4)
 
 
 def test_a_contender_leaves_nothing_behind(storage: Storage) -> None:
@@ -368,9 +370,15 @@ def test_a_smoke_run_works_through_a_workload(capsys: pytest.CaptureFixture[str]
     assert "2 of 2 workloads work" in capsys.readouterr().out
 
 
-def test_what_a_rival_holds_is_its_own() -> None:
-    """The process whose memory is a rival's figure has not imported what stores ours."""
-    program = "import sys, benchmarks.rivals; print(*sys.modules)"
+def test_the_floor_has_the_library_that_ours_has() -> None:
+    """A difference between two SQLites is in no figure."""
+    assert bare.library() is sqlite.library()
+
+
+@pytest.mark.parametrize("module", ["benchmarks.rivals", "benchmarks.bare"])
+def test_what_a_rival_or_the_floor_holds_is_its_own(module: str) -> None:
+    """The process whose memory is such a figure has not imported what stores ours."""
+    program = f"import sys, {module} as held; print(*sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", program],
         cwd=process.CHECKOUT,
@@ -379,7 +387,7 @@ def test_what_a_rival_holds_is_its_own() -> None:
         check=True,
     )
 
-    assert "benchmarks.rivals" in ran.stdout.split()
+    assert module in ran.stdout.split()
     assert {"sqlalchemy", "reasoning_store.store"}.isdisjoint(ran.stdout.split())
 
 
