@@ -44,7 +44,7 @@ from reasoning_store.ledger.verbs.importing import OnConflict
 from reasoning_store.session import Session
 from reasoning_store.settings import from_environment
 from reasoning_store.stored import drafted, microseconds
-from reasoning_store.tokenizers import DEFAULT_ENCODING, Counter, counter
+from reasoning_store.tokenizers import DEFAULT_ENCODING, ENCODINGS, Counter, counter
 from reasoning_store.viewing import Views
 
 CONNECTIONS = 8
@@ -208,7 +208,7 @@ class Store(Owner):
 
     def verify(self) -> Verified:
         """Go through all that is stored, and say what is not as it was written."""
-        return self._workings.ledger.verify()
+        return self._workings.ledger.verify(encodings=ENCODINGS)
 
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of an embedded database while it is in use, compared and then put there.

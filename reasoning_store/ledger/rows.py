@@ -76,7 +76,9 @@ def parsed(text: str) -> Any:
 @lru_cache(maxsize=1024)
 def name_of(text: str) -> str:
     """Return the value of a name's column."""
-    name: str = parsed(text)
+    name = parsed(text)
+    if type(name) is not str:
+        raise CorruptRow("a name in a stored row is no string")
     return name
 
 

@@ -110,6 +110,8 @@ def _session(row: Sequence[Any]) -> SessionRow:
     it.key, it.owner, it.id, it.encoding = key, name_of(owner), name_of(id_), name_of(encoding)
     it.title = None if title is None else parsed(title)
     it.metadata, it.settings, it.current_branch = parsed(metadata), parsed(settings), branch
+    if type(it.metadata) is not dict or type(it.settings) is not dict:
+        raise TypeError("an object was written")
     it.created_at, it.updated_at, it.archived, it.erased_at = (
         created,
         updated,

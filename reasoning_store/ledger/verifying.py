@@ -4,7 +4,7 @@ A message is read back, its columns are made from it anew and compared with thos
 row: digest, counts, shape, sums of usage. Its state has to follow from the one before, so
 that one damaged row is one problem and not one for each message behind it. Around the
 messages: lineages, gaps, heads, origins, compactions, drafts, and rows that belong to
-nothing.
+nothing. What a session's own row says is looked at in ``auditing``.
 
 Each function looks at one snapshot and gives problems with their place, never with the
 text that stands there. It knows the rules of the tables; what is wrong it leaves alone.
@@ -12,15 +12,17 @@ text that stands there. It knows the rules of the tables; what is wrong it leave
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, case, exists, func, select
+from sqlalchemy import Connection, bindparam, exists, func, select
 
 from reasoning_store.errors import CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import (
+    auditing,
     branches,
+    budget,
     carried,
     columns,
     compactions,
@@ -34,6 +36,7 @@ from reasoning_store.ledger import (
 from reasoning_store.ledger.sql import Sql, driver
 from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.tables import STATE, bodies, messages, metadata
+from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import BranchRow, Entry, Problem, Segment, SessionRow, State
 
@@ -81,24 +84,15 @@ _EXTENTS = Sql(
     .where(_m.session_key == bindparam("key"))
     .group_by(_m.branch)
 )
+_DRAFT = Sql(
+    select(drafts_table.c.id).where(
+        drafts_table.c.session_key == bindparam("key"), drafts_table.c.branch == bindparam("of")
+    )
+)
 _BATCHES = Sql(
     select(_m.branch, _m.position, _m.batch)
     .where(_m.session_key == bindparam("key"), _m.idempotency_key.is_not(None))
     .order_by(_m.branch, _m.position)
-)
-_IS_REPLY = and_(_m.role == "assistant", _m.status != "erased")
-_USED = Sql(
-    select(
-        func.coalesce(func.sum(case((_IS_REPLY, _m.reasoning))), 0),
-        func.coalesce(func.sum(case((and_(_IS_REPLY, _m.reasoning.is_(None)), _m.thinking))), 0),
-        func.count(case((and_(_IS_REPLY, _m.reasoning.is_(None)), 1))),
-        func.count(_m.erased_at),
-    ).where(_m.session_key == bindparam("key"))
-)
-_SPENT = Sql(
-    select(_s.owner_key, _s.next_branch, _s.sum_reasoning, _s.sum_counted, _s.sum_unreported).where(
-        _s.session_key == bindparam("key")
-    )
 )
 
 
@@ -151,9 +145,12 @@ def page(connection: Connection, after: int, limit: int) -> list[int]:
 
 
 def session(
-    connection: Connection, key: int
+    connection: Connection, key: int, encodings: Collection[str] | None
 ) -> tuple[SessionRow | None, list[BranchRow], list[Problem]]:
-    """Check all of a session but its messages; return what there is to go through."""
+    """Check all of a session but its messages; return what there is to go through.
+
+    ``encodings`` are those in which anything can be counted; None is any.
+    """
     problems: list[Problem] = []
 
     def problem(code: str, detail: str, branch: int | None = None, at: int | None = None) -> None:
@@ -174,12 +171,9 @@ def session(
         return None, [], problems
     by_number = {one.number: one for one in lineages}
 
-    ((owner_key, next_branch, *spent),) = _SPENT.rows(connection, {"key": key})
-    if keys.session_key(found.owner, found.id) != key or keys.owner_key(found.owner) != owner_key:
-        problem("session", "its key is not that of its owner and id")
-    if set(by_number) != set(range(1, next_branch)) or found.current_branch not in by_number:
-        problem("session", "its branches are not those that it has made")
-    _check_used(connection, key, spent, problem)
+    for code, detail in auditing.session(connection, key, found, by_number, encodings):
+        problem(code, detail)
+    attempted(None, budget.get)
     for number, origin in attempted(None, interning.texts) or ():
         if keys.origin_number(origin) != number:
             problem("origin", "an origin is not what its number is made of")
@@ -196,7 +190,7 @@ def session(
         elif attempted(number, _head, lineage) is False:
             problem("state", "the head is not what its last message carries", number)
         attempted(number, _check_compactions, lineage, problem)
-        attempted(number, _check_draft, number)
+        attempted(number, _check_draft, number, problem)
     for branch, position, batch in _BATCHES.rows(connection, {"key": key}):
         held = by_number.get(branch)
         if held is None or not batch or position + batch > held.next_position:
@@ -229,20 +223,12 @@ def _state_at(connection: Connection, key: int, lineage: BranchRow, at: int) -> 
         return None  # the lineage does not lead there, which is a problem of its own
 
 
-def _check_used(
-    connection: Connection, key: int, spent: list[Any], problem: Callable[[str, str], None]
+def _check_draft(
+    connection: Connection, key: int, branch: int, problem: Callable[..., None]
 ) -> None:
-    ((*used, erased),) = _USED.rows(connection, {"key": key})
-    # What was erased was used all the same.
-    if any(
-        one != int(sums) and not (erased and one > int(sums))
-        for one, sums in zip(spent, used, strict=True)
-    ):
-        problem("budget", "the reasoning that it has used is not the sum of its messages'")
-
-
-def _check_draft(connection: Connection, key: int, branch: int) -> None:
-    drafts.get(connection, key, branch, now=0)
+    live = drafts.get(connection, key, branch, now=0)
+    if live is None and _DRAFT.rows(connection, {"key": key, "of": branch}):
+        problem("stray", "a row of drafts that its branch does not name", branch)
 
 
 def _check_compactions(
@@ -250,6 +236,9 @@ def _check_compactions(
 ) -> None:
     every = compactions.all_of(connection, key, lineage.number)
     numbers = {one.number: one for one in every}
+    following = branches.look(connection, key, lineage.number)[2]
+    if following <= max(numbers, default=0):
+        problem("compaction", f"number {following}, the next one, is there", lineage.number)
     last = 0
     for one in sorted(every, key=lambda one: one.first):
         if not 1 <= one.first <= one.last < lineage.next_position:

@@ -18,11 +18,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasoning_store import codec
-from reasoning_store.blocks import Counts, Message, Origin, TextBlock, assistant, user
+from reasoning_store.blocks import (
+    Counts,
+    Message,
+    Origin,
+    TextBlock,
+    ThinkingBlock,
+    Usage,
+    assistant,
+    user,
+)
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow
-from reasoning_store.ledger.values import Entry, Imported, SessionRow
+from reasoning_store.ledger.values import Entry, Imported, SessionRow, Thought
 from reasoning_store.ledger.verbs import exporting, intake
 
 from .histories import answered, any_text, entries, new_session, part, resolved, said
@@ -364,6 +373,30 @@ def test_another_encoding_is_a_recount(ledger: Ledger, other: Ledger) -> None:
     assert [row.counts.visible for row in made if isinstance(row, CompactionRow)] == [7, 7]
     assert other.verify().ok
     assert other.import_lines(exported, encoding="cl100k_base", count=count).messages == 0
+
+
+def test_what_was_used_is_recounted_with_the_messages(ledger: Ledger, other: Ledger) -> None:
+    """Of what is erased only the old number is left, and stays used."""
+    session = new_session(ledger)
+    reported = Entry(
+        assistant(ThinkingBlock(thought="t"), usage=Usage(reasoning=7)), Counts(thinking=(9,))
+    )
+    ledger.append(session.key, 1, [said(), answered(), reported, answered()])
+    before = ledger.budget(session.key).thought.counted
+    ledger.erase_message(session.key, 1, 4, rewrite=False)
+    exported = list(ledger.export_lines(session.key))
+
+    for _ in range(2):
+        other.import_lines(
+            exported,
+            encoding="cl100k_base",
+            count=lambda message, _: Counts(thinking=tuple(1000 for _ in message.thinking)),
+        )
+
+    assert other.budget(session.key).thought == Thought(
+        reported=7, counted=before // 2 + 1000, unreported=2
+    )
+    assert other.verify().ok
 
 
 def test_a_masker_stands_before_what_is_imported(ledger: Ledger, other: Ledger) -> None:

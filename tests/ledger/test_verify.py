@@ -10,17 +10,27 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from reasoning_store.blocks import Counts, Origin, ToolCallBlock, Usage, assistant, user
+from reasoning_store.blocks import (
+    Counts,
+    Origin,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+    assistant,
+    user,
+)
 from reasoning_store.errors import CorruptRow, NotFound
 from reasoning_store.ledger import sqlite
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import Entry, Problem
+from reasoning_store.store import Store
 
 from .histories import answered, new_session, part, said
 from .test_erase import Step, answering, calling, steps
 
 LIBRARY: Any = sqlite.library()
+ENCODINGS = ("cl100k_base", "o200k_base")
 SECRET = "the text of a conversation"
 
 
@@ -146,9 +156,21 @@ DAMAGES: list[tuple[str, str, int | None, int | None]] = [
     ("UPDATE sessions SET owner = '\"other\"'", "session", None, None),
     ("UPDATE sessions SET metadata = '{'", "unreadable", None, None),
     ("UPDATE sessions SET sum_reasoning = 1", "budget", None, None),
+    ("UPDATE sessions SET sum_reasoning = 7", "budget", None, None),
+    ("UPDATE sessions SET sum_counted = 7", "budget", None, None),
+    ("UPDATE sessions SET sum_unreported = 2", "budget", None, None),
+    ("UPDATE sessions SET archived = 3", "session", None, None),
+    ("UPDATE sessions SET archived = -1", "session", None, None),
+    ("UPDATE sessions SET encoding = '\"p50k_base\"'", "session", None, None),
+    ("UPDATE sessions SET encoding = '5'", "unreadable", None, None),
+    ("UPDATE sessions SET owner = '5'", "unreadable", None, None),
+    ("UPDATE sessions SET settings = '[]'", "unreadable", None, None),
+    ("UPDATE sessions SET crossed = '{'", "unreadable", None, None),
     ("DELETE FROM sessions", "stray", None, None),
     ("DELETE FROM draft_parts", "unreadable", 2, None),
     ("DELETE FROM drafts", "unreadable", 2, None),
+    ("UPDATE branches SET draft = NULL WHERE branch = 2", "stray", 2, None),
+    ("UPDATE branches SET next_compaction = 2 WHERE branch = 1", "compaction", 1, None),
     ("UPDATE compactions SET last = 40 WHERE number = 2", "compaction", 1, None),
     ("UPDATE compactions SET superseded_by = 7 WHERE number = 1", "compaction", 1, None),
     ("UPDATE compactions SET superseded_by = NULL WHERE number = 1", "compaction", 1, None),
@@ -172,10 +194,11 @@ def test_damage_is_found_and_placed(
     )
 
     with Ledger.open(url) as ledger:
-        found = ledger.verify().problems
+        found = ledger.verify(encodings=ENCODINGS).problems
         if code != "stray" or "sessions" not in statement:
-            assert set(ledger.verify(session.key).problems) == set(found)
-        assert ledger.verify(other.key).ok
+            alone = ledger.verify(session.key, encodings=ENCODINGS).problems
+            assert set(alone) == set(found)
+        assert ledger.verify(other.key, encodings=ENCODINGS).ok
 
     assert (code, branch, position) in {(one.code, one.branch, one.position) for one in found}
     assert {session.key} == {one.session_key for one in found}
@@ -315,3 +338,68 @@ def test_a_damaged_session_can_still_be_told_apart(ledger: Ledger) -> None:
     assert {(one.code, one.session_key) for one in verified.problems} == {
         ("unreadable", sessions[1].key)
     }
+
+
+def spent(ledger: Ledger, statement: str) -> list[str]:
+    ledger._write(lambda connection: driver(connection).execute(f"UPDATE sessions SET {statement}"))  # noqa: S608
+    return [one.detail for one in ledger.verify().problems if one.code == "budget"]
+
+
+def reply(reasoning: int | None) -> Entry:
+    usage = Usage(output=99, reasoning=reasoning)
+    return Entry(assistant(ThinkingBlock(thought="t"), "x", usage=usage), Counts(thinking=(10,)))
+
+
+def test_a_budget_that_is_not_its_messages_says_what_they_give(ledger: Ledger) -> None:
+    """Over all branches, what they share once."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), reply(30), reply(None)])
+    fork = ledger.fork(session.key, 1, 3)
+    ledger.append(session.key, fork, [reply(5)])
+
+    assert spent(ledger, "sum_counted = 10") == []
+    assert spent(ledger, "sum_reasoning = 34") == ["sum_reasoning is 34, its messages give 35"]
+    assert spent(ledger, "sum_reasoning = 35, sum_counted = 11, sum_unreported = 0") == [
+        "sum_counted is 11, its messages give 10",
+        "sum_unreported is 0, its messages give 1",
+    ]
+
+
+def test_what_was_erased_may_have_been_used_and_no_more(ledger: Ledger) -> None:
+    """By so many replies as are gone, and by reasoning only where some of it was erased."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), reply(30), reply(None), reply(5), reply(None)])
+    ledger.erase_message(session.key, 1, 2, rewrite=False)
+    most = (1 << 40) - 1
+
+    assert ledger.verify().ok
+    assert spent(ledger, "sum_reasoning = 4") == [
+        f"sum_reasoning is 4, its messages give 5 to {5 + most}"
+    ]
+    assert spent(ledger, "sum_reasoning = 35, sum_counted = 19") == [
+        "sum_counted is 19, its messages give 20"
+    ]
+    assert spent(ledger, "sum_counted = 20, sum_unreported = 4") == [
+        "sum_reasoning is 35, its messages give 5",
+        "sum_unreported is 4, its messages give 2 to 3",
+    ]
+    assert spent(ledger, "sum_unreported = 2") == []
+
+    ledger.erase_message(session.key, 1, 3, only="reasoning", rewrite=False)
+
+    assert ledger.verify().ok
+    assert spent(ledger, "sum_counted = 9") == ["sum_counted is 9, its messages give 10 or more"]
+
+
+def test_an_encoding_is_known_by_who_counts(url: str) -> None:
+    """A store knows its own, and says which; a ledger takes the name as it comes."""
+    with Store(url) as store:
+        store.session("s", create=True)
+        store._workings.ledger._write(
+            lambda connection: driver(connection).execute("UPDATE sessions SET encoding = '\"x\"'")
+        )
+
+        assert [one.detail for one in store.verify().problems] == [
+            "its encoding is not known, and is one of cl100k_base, o200k_base"
+        ]
+        assert store._workings.ledger.verify().ok

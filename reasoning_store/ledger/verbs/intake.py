@@ -61,6 +61,8 @@ class _Current:
     next: dict[int, int] = field(default_factory=lambda: {1: 1})
     """Of each branch, the position that its next line has."""
     messages: int = 0
+    recounted: int = 0
+    """How much more its reasoning counts here than where the lines come from."""
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Of each branch, how far its last idempotency key reaches, and the line that says so."""
     branch: int = 1
@@ -172,6 +174,8 @@ class Intake:
         prepared = self.ledger._prepared(
             Entry(message, counts, line.sent), self.ledger._time(line.created_at), id=line.id
         )
+        if line.counts is not None and prepared.thought.unreported:
+            current.recounted += prepared.thought.counted - sum(line.counts.thinking)
         more = {
             "idempotency_key": line.repeat,
             "batch": line.batch,
@@ -319,9 +323,10 @@ class Intake:
                 raise UsageError("batch: covers messages that did not come")
 
     def _finish(self, current: _Current) -> None:
-        self.ledger._write(
-            lambda connection: importing.finish(connection, current.key, current.line)
-        )
+        line = current.line
+        if line.counted is not None:
+            line = replace(line, counted=max(line.counted + current.recounted, 0))
+        self.ledger._write(lambda connection: importing.finish(connection, current.key, line))
         self.done = replace(self.done, sessions=self.done.sessions + 1)
 
     def _forget(self, key: int) -> None:

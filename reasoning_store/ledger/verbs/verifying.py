@@ -6,7 +6,7 @@ that it holds up nobody and its memory does not grow with the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -23,8 +23,13 @@ _SESSIONS = 500
 class VerifyingVerbs(Opened):
     """Whether what is stored is what was written."""
 
-    def verify(self, session_key: int | None = None) -> Verified:
-        """Go through one session, or through all and the database itself."""
+    def verify(
+        self, session_key: int | None = None, *, encodings: Collection[str] | None = None
+    ) -> Verified:
+        """Go through one session, or through all and the database itself.
+
+        ``encodings`` are those in which the caller can count; without them any name is one.
+        """
         problems: list[Problem] = []
         if session_key is None:
             problems += self._tried("integrity", verifying.integrity)
@@ -32,7 +37,7 @@ class VerifyingVerbs(Opened):
             "stray", lambda connection: verifying.strays(connection, session_key)
         )
         if session_key is not None:
-            messages, found = self._verify_session(session_key)
+            messages, found = self._verify_session(session_key, encodings)
             return Verified(1, messages, (*problems, *found))
         sessions = total = 0
         after = -1
@@ -44,7 +49,7 @@ class VerifyingVerbs(Opened):
                 break
             for key in keys:
                 try:
-                    messages, found = self._verify_session(key)
+                    messages, found = self._verify_session(key, encodings)
                 except NotFound:
                     continue  # erased meanwhile
                 sessions += 1
@@ -60,11 +65,13 @@ class VerifyingVerbs(Opened):
             lambda connection: verifying.page(connection, after, _SESSIONS), single=True
         )
 
-    def _verify_session(self, key: int) -> tuple[int, list[Problem]]:
+    def _verify_session(
+        self, key: int, encodings: Collection[str] | None
+    ) -> tuple[int, list[Problem]]:
         """Return how many messages a session has, and its problems with its name on them."""
         try:
             found, lineages, problems = self._read(
-                lambda connection: verifying.session(connection, key)
+                lambda connection: verifying.session(connection, key, encodings)
             )
         except CorruptRow as error:
             return 0, [Problem("unreadable", str(error), key)]

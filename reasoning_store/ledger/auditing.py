@@ -1,0 +1,100 @@
+"""The SQL of verifying what a session's own row says, beside its branches and messages.
+
+Its reasoning budget is a sum over the rows of all branches, each counted once however many
+share it. What was erased stays used (``budget``), and its row no longer says how much that
+was. So where something was erased the sums are held between what the rows that are left
+give and what those that are gone can have given; where nothing was, they are exact.
+
+One statement of sums, whatever the length of the session. Gives problems as kind and
+detail: whose they are is the caller's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, and_, bindparam, case, func, select
+
+from reasoning_store.ledger import keys, sessions
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.tables import messages
+from reasoning_store.ledger.tables import sessions as sessions_table
+from reasoning_store.ledger.values import SessionRow
+
+Found: TypeAlias = tuple[str, str]
+"""The code of a problem, and its detail."""
+_m, _s = messages.c, sessions_table.c
+_ARCHIVED = (0, sessions.ARCHIVED, sessions.IMPORTING)
+_MOST = (1 << 40) - 1
+"""What one reply can have reported (``columns``)."""
+_ROW = Sql(
+    select(
+        _s.owner_key,
+        _s.next_branch,
+        _s.archived,
+        _s.sum_reasoning,
+        _s.sum_counted,
+        _s.sum_unreported,
+    ).where(_s.session_key == bindparam("key"))
+)
+_OF_REPLY = _m.role == "assistant"
+_LEFT = and_(_OF_REPLY, _m.status != "erased")
+_UNREPORTED = and_(_LEFT, _m.reasoning.is_(None))
+_USED = Sql(
+    select(
+        func.coalesce(func.sum(case((_LEFT, _m.reasoning))), 0),
+        func.coalesce(func.sum(case((_UNREPORTED, _m.thinking))), 0),
+        func.count(case((_UNREPORTED, 1))),
+        func.count(case((and_(_OF_REPLY, _m.status == "erased"), 1))),
+        func.count(case((and_(_UNREPORTED, _m.erased_at.is_not(None)), 1))),
+    ).where(_m.session_key == bindparam("key"))
+)
+
+
+def session(
+    connection: Connection,
+    key: int,
+    found: SessionRow,
+    branches: Collection[int],
+    encodings: Collection[str] | None,
+) -> Iterator[Found]:
+    """Yield what is wrong with a session's row; ``encodings`` None is any."""
+    ((owner_key, next_branch, archived, *spent),) = _ROW.rows(connection, {"key": key})
+    if keys.session_key(found.owner, found.id) != key or keys.owner_key(found.owner) != owner_key:
+        yield "session", "its key is not that of its owner and id"
+    if set(branches) != set(range(1, next_branch)) or found.current_branch not in branches:
+        yield "session", "its branches are not those that it has made"
+    if archived not in _ARCHIVED:
+        yield "session", f"archived is {archived}, and is one of {_listed(_ARCHIVED)}"
+    if encodings is not None and found.encoding not in encodings:
+        yield "session", f"its encoding is not known, and is one of {_listed(encodings)}"
+    ((*used, gone, unthought),) = _USED.rows(connection, {"key": key})
+    for detail in _misspent(spent, [int(one) for one in used], gone, unthought):
+        yield "budget", detail
+
+
+def _listed(values: Collection[Any]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _misspent(spent: list[int], used: list[int], gone: int, unthought: int) -> Iterator[str]:
+    """Yield which sums are not what the messages give.
+
+    ``gone`` replies were erased; of ``unthought`` ones that reported nothing, the reasoning.
+    """
+    reported, counted, unreported = used
+    # Each reply that is gone had either reported or not.
+    silent = min(max(spent[2] - unreported, 0), gone)
+    bounds = (
+        ("sum_reasoning", reported, reported + (gone - silent) * _MOST),
+        ("sum_counted", counted, None if silent + unthought else counted),
+        ("sum_unreported", unreported, unreported + gone),
+    )
+    for (name, least, most), value in zip(bounds, spent, strict=True):
+        if value < least or (most is not None and value > most):
+            if most == least:
+                yield f"{name} is {value}, its messages give {least}"
+            else:
+                to = "or more" if most is None else f"to {most}"
+                yield f"{name} is {value}, its messages give {least} {to}"
