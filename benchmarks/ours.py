@@ -7,6 +7,7 @@ ledger is called as the faces call it.
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -216,8 +217,8 @@ def _request_settings(*, thinking: bool) -> dict[str, Any]:
     return {"settings": KEPT} if thinking else {}
 
 
-def request_cold(*, thinking: bool) -> Prepare:
-    """The first request of a store that was just opened."""
+def request_cold(*, thinking: bool, dump: bool = False) -> Prepare:
+    """The first request of a store that was just opened; with ``dump`` written as JSON."""
     asked = _request_settings(thinking=thinking)
 
     @contextmanager
@@ -227,7 +228,12 @@ def request_cold(*, thinking: bool) -> Prepare:
         def sample() -> float:
             with rs.Store(url(path)) as store:
                 session = store.session(SESSION)
-                return timed_clean(setting, lambda: session.build_request(**asked))()
+
+                def build() -> object:
+                    request = session.build_request(**asked)
+                    return json.dumps(request.body) if dump else request
+
+                return timed_clean(setting, build)()
 
         yield sample
 

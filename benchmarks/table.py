@@ -95,6 +95,13 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
             _ours(ours.request_cold(thinking=thinking)),
             _floor(floors.request_cold(thinking=thinking)),
             *rivals.contenders(rivals.load_and_dump, _TO_A_REQUEST, only_at=_JUDGED),
+            _other(
+                "ours, written as JSON", ours.request_cold(thinking=thinking, dump=True), _JUDGED
+            ),
+            *(
+                _other(f"{one.name}, without JSON", one.prepare, _JUDGED)
+                for one in rivals.contenders(rivals.load, _TO_A_REQUEST)
+            ),
         ),
     )
     following = Workload(
@@ -308,6 +315,17 @@ WORKLOADS: tuple[Workload, ...] = (
         contenders=(
             _ours(process.importing("reasoning_store")),
             _floor(process.importing("")),
+        ),
+        smoke=(1,),
+    ),
+    Workload(
+        name="start-store",
+        title="import of what stores",
+        of="processes",
+        sizes=(1,),
+        contenders=(
+            _ours(process.importing("reasoning_store.store")),
+            _floor(process.importing("sqlite3")),
             *_if_installed("agents", "OpenAI Agents", lambda: process.importing("agents")),
             *_if_installed(
                 "langchain_community",
