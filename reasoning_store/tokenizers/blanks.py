@@ -1,7 +1,7 @@
 r"""Runs of blanks, counted apart from the text around them, so that no pattern looks ahead.
 
-Knows where both split patterns end a token inside whitespace. It must not know a
-vocabulary, nor tiktoken.
+Knows where both split patterns part whitespace. It must not know a vocabulary, nor
+tiktoken.
 
 Both patterns are plain but for one alternative, ``\s+(?!\S)``: of a run of whitespace
 before a word it takes all but the last character, which goes with the word. One look ahead
@@ -11,9 +11,9 @@ half (cl100k).
 
 So what that alternative takes is taken out here. A *blank* is a whitespace character that
 ends no line. In a run of two or more of them with something else than a line end behind
-it, the run but its last blank is exactly one token's text by itself: no other alternative
-takes a blank with what stands before it, and only a line end could join the run to more
-whitespace. What is left has the tokens that it had, for a single blank there ends what was
+it, the run but its last blank is exactly one match, whatever stands around it: no other
+alternative takes a blank with what stands before it, and only a line end could join the run
+to more whitespace. What is left is split as it was, for a single blank there ends what was
 before it as surely as many do. The count is that of what is left and of each run.
 
 Possessive marks go too: no automaton has them, and behind none of them does either pattern
