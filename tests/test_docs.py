@@ -182,6 +182,14 @@ def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
     assert ran.returncode == 0, f"run python tools/make_reference.py; it rewrites {ran.stdout}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_says_each_thing_once(page: Path) -> None:
+    """No two parts of a page have one heading, which would also be one address."""
+    headings = re.findall(r"^#+ .*$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+
+    assert sorted(set(headings)) == sorted(headings)
+
+
 def test_every_code_that_a_program_may_meet_is_explained() -> None:
     """Warnings, rules, reasons and states are on the page that says what they mean."""
     egress = CHECKOUT / "reasoning_store" / "egress"

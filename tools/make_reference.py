@@ -113,7 +113,9 @@ def _of_error(kind: type[rs.ReasoningStoreError]) -> str:
 
 def export_lines() -> str:
     out = []
-    for kind in (*lines.Line.__subclasses__(), lines.CountsLine):
+    # A dataclass with slots is made twice, and the first of the two is a subclass, too.
+    by_name = {vars(kind)["kind"]: kind for kind in lines.Line.__subclasses__()}
+    for kind in (*by_name.values(), lines.CountsLine):
         is_line = issubclass(kind, lines.Line)
         title = f"`{vars(kind)['kind']}`" if is_line else "Counts, inside a message or a compaction"
         about = attributes(kind)
