@@ -183,6 +183,11 @@ class Session(Shortening):
     ) -> Reply:
         """Return a reply to ``request``, or one of whoever is named, ready to be fed."""
         if request is not None:
+            if not isinstance(request, Request):
+                raise UsageError(
+                    f"a request is what build_request() gives, not {type(request).__name__}",
+                    hint="without one, name the provider and the model",
+                )
             to, tags = request.target, request.settings.tags
         else:
             to, tags = self._target(*names), self._policy(None).settings.tags
@@ -296,11 +301,10 @@ class Session(Shortening):
         What stood there and after it stays on the branch where it was. This handle goes on
         with the new branch.
         """
-        beside = self.fork(at=position)
-        # The session moves there once the message is: where that is refused, it stays.
-        stored = beside.append(message)
-        self._go_to(beside._branch)
-        return stored
+        entry = self._workings.entry(message, self._row.encoding)
+        row = self._workings.ledger.edit(self._row.key, self._branch, position, entry)
+        self._branch = row.branch
+        return stored(row)
 
     def regenerate(self, position: int) -> Session:
         """Make room for another reply in place of the one at ``position``, and return this handle.
@@ -312,7 +316,7 @@ class Session(Shortening):
                 f"the message at {position} is not a model's reply",
                 hint="edit(position, message) says something else in a user's place",
             )
-        self._go_to(self.fork(at=position)._branch)
+        self._go_back(position)
         return self
 
     def pop_turn(self) -> Session:
@@ -323,12 +327,13 @@ class Session(Shortening):
         start = self._workings.ledger.head(self._row.key, self._branch).turn_start
         if start is None:
             raise UsageError("there is no turn to take back: no user has said anything yet")
-        self._go_to(self.fork(at=start)._branch)
+        self._go_back(start)
         return self
 
-    def _go_to(self, branch: int) -> None:
-        self.activate(branch)
-        self._branch = branch
+    def _go_back(self, at: int) -> None:
+        """Stand on a new branch that ends before ``at``, and is the current one."""
+        ledger = self._workings.ledger
+        self._branch = ledger.fork(self._row.key, self._branch, at, current=True)
 
     def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""

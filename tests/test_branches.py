@@ -42,6 +42,26 @@ def test_an_edit_becomes_the_current_branch_and_keeps_the_old_one(session: Any) 
     assert [branch.is_current for branch in session.branches()] == [False, True]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "drei",
+        [rs.user("drei"), rs.assistant("vier")],
+        rs.assistant("drei", status="streaming"),
+        rs.assistant(status="erased"),
+        rs.user(rs.ThinkingBlock(thought="three?")),
+    ],
+    ids=["text", "several", "streaming", "erased", "thinking"],
+)
+def test_an_edit_that_is_refused_leaves_no_branch(session: Any, message: Any) -> None:
+    """The session stays where it is, and so does the handle."""
+    with pytest.raises(rs.UsageError):
+        session.edit(3, message)
+
+    assert [branch.id for branch in session.branches()] == [1]
+    assert session.branch_id == 1
+
+
 def test_regenerating_makes_room_for_another_reply(session: Any) -> None:
     """The handle stands just before the reply, ready to record a new one."""
     session.regenerate(4).append(rs.assistant("vier"))

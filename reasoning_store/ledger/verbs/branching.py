@@ -20,15 +20,29 @@ class BranchVerbs(Opened):
             lambda connection: branches.get(connection, session_key, branch)[0], single=True
         )
 
-    def fork(self, session_key: int, branch: int, at: int, *, created_at: int | None = None) -> int:
+    def fork(
+        self,
+        session_key: int,
+        branch: int,
+        at: int,
+        *,
+        current: bool = False,
+        created_at: int | None = None,
+    ) -> int:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
-        It has its own copies of the compactions that end before it.
+        It has its own copies of the compactions that end before it. With ``current`` it is,
+        in the same step, the one that opening the session gives.
         """
         now = self._time(created_at)
-        return self._write(
-            lambda connection: forked(connection, session_key, branch, at, created_at=now)
-        )
+
+        def work(connection: Connection) -> int:
+            number = forked(connection, session_key, branch, at, created_at=now)
+            if current:
+                sessions.change(connection, session_key, "current_branch", number)
+            return number
+
+        return self._write(work)
 
     def activate(self, session_key: int, branch: int) -> SessionRow:
         """Make a branch the one that opening the session gives."""

@@ -7,7 +7,7 @@ transaction starts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
@@ -25,6 +25,7 @@ from reasoning_store.ledger import (
     keys,
     reading,
     rows,
+    sessions,
 )
 from reasoning_store.ledger.columns import Prepared
 from reasoning_store.ledger.opened import Opened
@@ -34,6 +35,7 @@ from reasoning_store.ledger.verbs.branching import forked
 Resolve: TypeAlias = Callable[[DraftRow], Entry | None]
 """What has arrived of a draft, as a message: the caller's answer, asked for outside of any
 transaction. The same draft has the same answer, and there always is one."""
+T = TypeVar("T")
 _REMEMBERED = 4096
 _ATTEMPTS = 50
 """Drafts come and go: many times over, what was in the way may be gone when looked at."""
@@ -105,6 +107,29 @@ class WritingVerbs(Opened):
             else:
                 raise CorruptRow("a message stands where the branch says that none does")
         return new_rows(branch, first, prepared)
+
+    def edit(self, session_key: int, branch: int, at: int, entry: Entry) -> StoredRow:
+        """Write a message in the place of the one at ``at``, on a fork that becomes current.
+
+        One step: where the message or the place is refused, there is no fork.
+        """
+        if entry.message.status == "erased":
+            raise UsageError("an erased message is not appended", hint="erase(position)")
+        now = self._clock()
+        prepared = [self._prepared(entry, now)]
+
+        def work(connection: Connection) -> StoredRow:
+            fork = forked(connection, session_key, branch, at, created_at=now)
+            appending.append(
+                connection, session_key, fork, prepared, after=None, ending=None, now=now
+            )
+            sessions.change(connection, session_key, "current_branch", fork)
+            return new_rows(fork, at, prepared)[0]
+
+        written = self._with_origins(session_key, prepared, work)
+        if written is None:
+            raise sessions.no_session()
+        return written
 
     def _in_the_way(
         self,
@@ -242,12 +267,31 @@ class WritingVerbs(Opened):
                     )
             return first
 
+        try:
+            return self._with_origins(
+                session_key,
+                [*prepared, *beside],
+                work,
+                single=not beside,
+                again_when_lost=harmless,
+            )
+        except faults.Taken:
+            return None
+
+    def _with_origins(
+        self,
+        session_key: int,
+        prepared: Sequence[Prepared],
+        work: Callable[[Connection], T],
+        *,
+        single: bool = False,
+        again_when_lost: bool = False,
+    ) -> T | None:
+        """Write what refers to the origins of messages; None says that they cannot be there."""
         for _ in range(2):
             try:
-                self._intern(session_key, [*prepared, *beside])
-                return self._write(work, single=not beside, again_when_lost=harmless)
-            except faults.Taken:
-                return None
+                self._intern(session_key, prepared)
+                return self._write(work, single=single, again_when_lost=again_when_lost)
             except faults.Dangling:
                 # The session was erased since its origins were interned, and may be there again.
                 self._interned.clear()
