@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store import settings as _settings
-from reasoning_store.errors import NotFound
+from reasoning_store.errors import NotFound, SettingError
 from reasoning_store.ledger.values import ProfileRow, SessionRow
 from reasoning_store.settings import Policy, ReasoningSettings, Resolved
 from reasoning_store.stored import time_of
@@ -141,6 +141,11 @@ class OwnerSettings:
 
 def _key(key: str) -> str:
     """Return a key by its name in JSON; refuse one that there is not (ERR-001)."""
+    if not isinstance(key, str):
+        raise SettingError(
+            f"a setting's key is a string, not {type(key).__name__}",
+            hint="resolved() names every key",
+        )
     name = _settings.KEY_OF.get(key, key)
     if name not in _settings.KEYS:
         _settings.checked({key: None})  # says which key was meant

@@ -64,6 +64,15 @@ def test_a_page_has_a_whole_number_of_sessions(store: rs.Store, limit: Any) -> N
     assert "limit" in str(refused(store, lambda all_of, _: all_of.sessions(limit=limit)))
 
 
+@pytest.mark.parametrize("archived", [2, 1, "no", [False]], ids=repr)
+def test_archived_is_true_or_false(store: rs.Store, archived: Any) -> None:
+    """A number of its own would take the session out of both lists."""
+    refused(store, lambda _, chat: chat.archive(archived=archived))
+    refused(store, lambda all_of, _: all_of.sessions(archived=archived))
+
+    assert [chat.id for chat in store.sessions().items] == ["chat"]
+
+
 def test_a_page_may_ask_for_more_than_an_engine_counts(store: rs.Store) -> None:
     """It holds what there is."""
     assert len(store.sessions(limit=1 << 70).items) == 1
@@ -91,6 +100,45 @@ def test_what_is_no_string_is_no_name(
 ) -> None:
     """An id that comes from elsewhere as a number is not taken for another's."""
     assert "a string" in str(refused(store, lambda owner, chat: verb(owner, chat, name)))
+
+
+def test_what_is_no_request_records_nothing(store: rs.Store) -> None:
+    """The body of one is not it."""
+    body: Any = {"messages": []}
+    error = refused(store, lambda _, chat: chat.record([], request=body))
+
+    assert "build_request()" in str(error)
+
+
+@pytest.mark.parametrize("by", ["week", ["model", "day"], None], ids=repr)
+def test_what_is_no_group_makes_no_report(store: rs.Store, by: Any) -> None:
+    """One at a time, by its name."""
+    error = refused(store, lambda all_of, _: all_of.report(by=by))
+
+    assert "session, owner, model, day" in str(error)
+
+
+def test_what_is_no_string_is_no_setting(store: rs.Store) -> None:
+    """Several are unset one by one (ERR-001)."""
+    several: Any = ["reasoning.effort"]
+    before = list(store.export_lines())
+    with pytest.raises(rs.SettingError, match="a string, not list"):
+        store.session("chat").settings.unset(several)
+
+    assert list(store.export_lines()) == before
+
+
+def test_what_is_not_there_says_where_to_look(store: rs.Store) -> None:
+    """A summary and a profile are named by lists that the hint names."""
+    chat = store.session("chat")
+    absent: dict[str, Callable[[], object]] = {
+        "compactions()": lambda: chat.undo(7),
+        "profiles.all()": lambda: chat.settings.use("gone"),
+    }
+    for where, verb in absent.items():
+        with pytest.raises(rs.NotFound) as caught:
+            verb()
+        assert where in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("metadata", [["a"], "text", {"a": {1}}, {"a": b"x"}], ids=repr)

@@ -28,6 +28,13 @@ def text(value: Any, what: str) -> str:
     return value
 
 
+def truth(value: Any, what: str) -> bool:
+    """Return True or False; neither 1 nor "no" is one."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{what}: True or False, not {_kind(value)}")
+    return value
+
+
 def mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{what}: a mapping, not {_kind(value)}")

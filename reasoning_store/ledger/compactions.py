@@ -190,7 +190,9 @@ def _get(connection: Connection, key: int, branch: int, number: int) -> Clearing
     if 0 < arguments.number(number, "a compaction") < 1 << 31:
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
     if row is None:
-        raise NotFound("there is no such compaction on this branch")
+        raise NotFound(
+            "there is no such compaction on this branch", hint="compactions() lists those in force"
+        )
     return _row(row)
 
 

@@ -90,7 +90,10 @@ def _held(found: Any, otherwise: Exception) -> dict[str, Any]:
 
 
 def no_profile() -> NotFound:
-    return NotFound("this owner has no settings profile of this name")
+    return NotFound(
+        "this owner has no settings profile of this name",
+        hint="store.settings.profiles.all() lists them",
+    )
 
 
 def _named(owner: str, profile: str) -> dict[str, Any]:

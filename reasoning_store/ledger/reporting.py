@@ -83,7 +83,7 @@ def report(
     connection: Connection, by: By, *, since: int | None, until: int | None, owner: str | None
 ) -> list[ReportRow]:
     """Return the sums of each group, in order; of one owner, or of all."""
-    if by not in _GROUPS:
+    if not isinstance(by, str) or by not in _GROUPS:
         raise UsageError(f"by: one of {', '.join(_GROUPS)}")
     params: dict[str, Any] = {
         "since": -_EVER if since is None else max(since, -_EVER),

@@ -61,7 +61,9 @@ class ImportingVerbs(ErasingVerbs):
                 raise _at_line(error, intake.number) from None
         if not intake.ended:
             raise UsageError(
-                f"line {intake.number}: the lines stop before their end",
+                f"line {intake.number}: the lines stop before their end"
+                if intake.number
+                else "there are no lines: not even the first of an export",
                 hint="export again, then import again: what is there is not written twice",
             )
         return intake.done

@@ -62,6 +62,8 @@ class SessionVerbs(Opened):
         archived: bool | None = False,
     ) -> SessionPage:
         """Return a page of an owner's sessions, latest first; ``archived`` None is both."""
+        if archived is not None:
+            arguments.truth(archived, "archived")
         return self._read(
             lambda connection: sessions.page(
                 connection, owner, limit=limit, after=after, archived=archived
@@ -91,7 +93,8 @@ class SessionVerbs(Opened):
         return self._write(work)
 
     def archive(self, session_key: int, *, archived: bool = True) -> SessionRow:
-        return self._change(session_key, "archived", int(archived))
+        kept = int(arguments.truth(archived, "archived"))
+        return self._change(session_key, "archived", kept)
 
     def _change(self, session_key: int, column: str, value: Any) -> SessionRow:
         return self._write(
