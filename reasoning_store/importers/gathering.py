@@ -24,7 +24,7 @@ from reasoning_store import codec
 from reasoning_store.blocks import Message, RawBlock, TextBlock, ToolResponseBlock
 from reasoning_store.errors import UsageError
 from reasoning_store.importers.values import Conversation, Item, Report, Skipped
-from reasoning_store.ingress.channels import TAG_SOURCE
+from reasoning_store.ingress.texts import TAG_SOURCE
 
 _LONGEST_ID: Final = 500
 """Bytes; a longer id stands for itself by its hash."""

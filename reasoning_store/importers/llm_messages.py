@@ -22,8 +22,8 @@ from reasoning_store.importers.found import Placed, time_of
 from reasoning_store.importers.llm_file import Row, value_of
 from reasoning_store.importers.llm_parts import Part
 from reasoning_store.importers.reading import Reading, Who
-from reasoning_store.ingress.channels import TAG_SOURCE
 from reasoning_store.ingress.normalizer import normalize_response
+from reasoning_store.ingress.texts import TAG_SOURCE
 
 _WHOLE: Final[Mapping[str, str]] = {
     "choices": "openai.chat",

@@ -14,9 +14,9 @@ promises for every input:
    in ``late``, and not shown.
 
 A unit that the protocol numbers is open until the protocol ends it; one that it does not
-number is ended by the next piece of another kind (EC-003). ``units`` keeps the lifecycles;
-here is decided what counts. This module knows channels. It must not know a provider's field
-names, what a message is, or any policy.
+number is ended by the next piece of another kind (EC-003). ``units`` keeps the lifecycles,
+``texts`` the text; here is decided what counts. This module knows channels. It must not know
+a provider's field names, what a message is, or any policy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reasoning_store.blocks import Metadata
 from reasoning_store.chunks import (
     BlockChunk,
     Chunk,
@@ -35,13 +34,9 @@ from reasoning_store.chunks import (
     ToolCallChunk,
 )
 from reasoning_store.ingress.places import PlacedTagFilter
-from reasoning_store.ingress.tags import Run
+from reasoning_store.ingress.texts import TextChannel
 from reasoning_store.ingress.units import Unit, Units
 
-TAG_SOURCE = "think_tags"
-"""``sourceField`` of a thought that was taken out of the text."""
-
-_TAGGED: Mapping[str, Any] = {"sourceField": TAG_SOURCE}
 _SPEAKS = ("signature", "encrypted", "redacted")
 
 
@@ -53,24 +48,11 @@ class Channels:
         "_call_at",
         "_calls",
         "_choice",
-        "_extracted",
-        "_filter",
         "_finished",
         "_last_alias",
-        "_last_copy",
-        "_last_text",
-        "_merge",
         "_mirrored",
         "_mirrors",
-        "_native",
-        "_places",
-        "_stretch",
-        "_stripped",
-        "_tagged",
-        "_tagged_copies",
         "_text",
-        "_text_key",
-        "_texts",
         "_units",
         "late",
     )
@@ -85,27 +67,14 @@ class Channels:
         choice: int = 0,
     ) -> None:
         self._units = Units(provider, choice)
+        self._text = TextChannel(self._units, tag_filter, merge=merge, choice=choice)
         self._mirrors = mirrors
-        self._filter = tag_filter
-        self._merge = merge
         self._choice = choice
-        self._native = False
         self._alias: str | None = None
         self._last_alias: Unit | None = None
-        self._stretch = 0
-        self._places: dict[int, int] = {}
-        self._text: int | None = None
-        self._last_text: int | None = None
-        self._text_key: int | None = None
-        self._texts: dict[int, int] = {}
+        self._mirrored: set[str | None] = set()
         self._calls: list[_Call] = []
         self._call_at: dict[int, _Call] = {}
-        self._tagged: Unit | None = None
-        self._stripped = 0
-        self._extracted = 0
-        self._mirrored: set[str | None] = set()
-        self._tagged_copies = 0
-        self._last_copy: tuple[int, int] | None = None
         self._finished = False
         self.late: list[Chunk] = []
         """What belongs to the message and is no longer shown; the owner takes it away."""
@@ -113,17 +82,17 @@ class Channels:
     @property
     def suppressed(self) -> int:
         """How many copies of a thought were not stored a second time."""
-        return len(self._mirrored) + self._tagged_copies
+        return len(self._mirrored) + self._text.copies
 
     @property
     def stripped(self) -> int:
         """How many delimiters were taken out of the text."""
-        return self._stripped + (self._filter.stripped if self._filter is not None else 0)
+        return self._text.stripped
 
     @property
     def extracted(self) -> int:
         """How many thoughts were found in the text."""
-        return self._extracted + (self._filter.extracted if self._filter is not None else 0)
+        return self._text.extracted
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
         """Return what one chunk of an adapter comes to."""
@@ -172,7 +141,7 @@ class Channels:
                 self.late.append(self._units.piece("delta", ended, "", metadata))
                 return
         if chunk.text or _says(metadata):
-            self._native = True
+            self._text.native = True
         if unit is None:
             unit = self._begin(key, metadata, out)
         elif chunk.phase == "start" and not chunk.text:
@@ -210,7 +179,7 @@ class Channels:
                 return
             unit = self._begin(chunk.content_index, chunk.metadata, out)
         if chunk.text or _says(chunk.metadata):
-            self._native = True
+            self._text.native = True
             # The end repeats the whole text: only what the deltas lacked is new.
             said = "".join(unit.said)
             rest = chunk.text[len(said) :] if chunk.text.startswith(said) else ""
@@ -223,138 +192,20 @@ class Channels:
     def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> Unit:
         if key is None:
             self._units.end_loose(out)
-        self._part()
+        self._text.pause()
         unit = self._units.begin(metadata, out, key=key)
         if key is None:
             self._units.loose = unit
         return unit
 
-    # Text
-
-    def _visible(self, chunk: TextChunk, out: list[Chunk]) -> None:
-        key = chunk.content_index
-        if self._filter is None:
-            self._show(chunk.text, key, chunk.metadata, out)
-            return
-        if key != self._text_key:
-            # Another text of the protocol's: no delimiter reaches from one into the next.
-            if self._filter.held or self._filter.interrupted:
-                self._drain(self._filter, out)
-            self._text_key = key
-        if chunk.metadata:
-            if chunk.text:
-                self._place(key, out)  # the note is on the text that comes with it
-            self._show("", key, chunk.metadata, out)
-        if chunk.text:
-            self._read(self._filter, chunk.text, key, out)
-
-    def _read(
-        self, tag_filter: PlacedTagFilter, text: str, key: int | None, out: list[Chunk]
-    ) -> None:
-        """Take in text, or its end."""
-        tag_filter.mark = self._stretch
-        for run in tag_filter.feed(text) if text else tag_filter.finish():
-            if tag_filter.older and run.kind == "visible" and run.phase == "delta":
-                run = self._where_it_arrived(run, tag_filter.older, out)
-            if run.text or run.phase != "delta":
-                self._run(run, key, out)
-        if not tag_filter.held:
-            self._places.clear()
-
-    def _where_it_arrived(self, run: Run, older: list[tuple[int, int]], out: list[Chunk]) -> Run:
-        """Say what was held before what came between, and return the rest of the run."""
-        text = run.text
-        while older and text:
-            stretch, count = older.pop(0)
-            piece, text = text[:count], text[count:]
-            if len(piece) < count:
-                older.insert(0, (stretch, count - len(piece)))
-            place = self._last_text = self._places[stretch]
-            loose = self._units.loose
-            if loose is not None and loose.number < place:
-                self._units.end_loose(out)
-            out.append(TextChunk(text=piece, content_index=place, choice=self._choice))
-        return run._replace(text=text)
-
-    def _part(self) -> None:
-        """Note that something comes which visible text does not go on behind."""
-        waiting = self._filter
-        if waiting is not None and (waiting.joining or (waiting.held and not waiting.inside)):
-            self._places[self._stretch] = self._reserved(self._text_key)
-        self._stretch += 1
-        self._text = None
-
-    def _show(
-        self, text: str, key: int | None, metadata: Metadata | None, out: list[Chunk]
-    ) -> None:
-        if text or metadata:
-            if not text and key is None and self._text is None and self._last_text is not None:
-                place = self._last_text  # a note on text that has been said
-            else:
-                place = self._place(key, out)
-            out.append(
-                TextChunk(text=text, content_index=place, metadata=metadata, choice=self._choice)
-            )
-
-    def _run(self, run: Run, key: int | None, out: list[Chunk]) -> None:
-        kind, text, block, phase = run
-        if phase != "delta":
-            if phase == "end":
-                self._end_tagged(out)
-            return
-        if kind == "visible":
-            self._show(text, key, None, out)
-        elif self._native and not self._merge:
-            # The native field is authoritative; the tagged copy is not added.
-            if (place := (self._stripped, block)) != self._last_copy:
-                self._last_copy = place
-                self._tagged_copies += 1
-        else:
-            if self._tagged is None:
-                self._units.end_loose(out)
-                self._text = None
-                self._texts.clear()
-                self._tagged = self._units.begin(_TAGGED, out)
-            out.append(self._units.piece("delta", self._tagged.number, text, _TAGGED))
-
-    def _end_tagged(self, out: list[Chunk], *, interrupted: bool = False) -> None:
-        if self._tagged is not None:
-            self._units.end(self._tagged, out, interrupted=interrupted)
-            self._tagged = None
-
-    def _place(self, key: int | None, out: list[Chunk]) -> int:
-        """Return the block that visible text of this key goes to, begun here if need be."""
-        self._units.end_loose(out)
-        self._last_text = place = self._reserved(key)
-        return place
-
-    def _reserved(self, key: int | None) -> int:
-        """Return the place of that block, of which nothing may ever be visible."""
-        place = self._text if key is None else self._texts.get(key)
-        if place is None:
-            place = self._units.number()
-            if key is not None:
-                self._texts[key] = place
-        self._text = place
-        return place
-
-    def _drain(self, tag_filter: PlacedTagFilter, out: list[Chunk]) -> None:
-        """End one text: what was held goes out, and the filter is as new for the next."""
-        self._read(tag_filter, "", self._text_key, out)
-        # An unclosed block is never visible and never lost.
-        self._end_tagged(out, interrupted=tag_filter.interrupted)
-        self._stripped += tag_filter.stripped
-        self._extracted += tag_filter.extracted
-        tag_filter.reset()
-
-    # Tool calls, whole blocks, the finish
+    # Everything else
 
     def _tool_call(self, chunk: ToolCallChunk, out: list[Chunk]) -> None:
         call = self._call_at.get(chunk.index)
         # Some hosts number every call of a message alike; then the ids tell them apart.
         if call is None or (chunk.id and call.id and chunk.id != call.id):
             self._units.end_loose(out)
-            self._part()
+            self._text.pause()
             call = _Call(number=self._units.number(), index=len(self._calls), id=chunk.id)
             self._calls.append(call)
             self._call_at[chunk.index] = call
@@ -362,9 +213,12 @@ class Channels:
         call.complete = call.complete or chunk.is_complete
         out.append(replace(chunk, index=call.index, content_index=call.number))
 
+    def _visible(self, chunk: TextChunk, out: list[Chunk]) -> None:
+        self._text.take(chunk, out)
+
     def _whole(self, chunk: BlockChunk, out: list[Chunk]) -> None:
         self._units.end_loose(out)
-        self._part()
+        self._text.pause()
         out.append(replace(chunk, content_index=self._units.number()))
 
     def _finish(self, chunk: FinishChunk, out: list[Chunk]) -> None:
@@ -377,8 +231,7 @@ class Channels:
         self._finished = True
 
     def _end_all(self, out: list[Chunk], *, interrupted: bool) -> None:
-        if self._filter is not None:
-            self._drain(self._filter, out)
+        self._text.end(out)
         for unit in self._units.opened():
             self._units.end(unit, out, interrupted=interrupted)
         for call in self._calls:

@@ -32,9 +32,9 @@ from reasoning_store.chunks import (
 )
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ingress.accumulator import Accumulator
-from reasoning_store.ingress.channels import TAG_SOURCE
 from reasoning_store.ingress.jsonable import jsonable
 from reasoning_store.ingress.masking import ArgumentsMasker, Masker, StreamMasker, masked
+from reasoning_store.ingress.texts import TAG_SOURCE
 
 _KINDS: Mapping[str, type] = {
     "text": TextChunk,

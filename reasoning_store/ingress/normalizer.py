@@ -24,11 +24,12 @@ from reasoning_store.chunks import (
 )
 from reasoning_store.errors import UsageError, WireError
 from reasoning_store.ingress.accumulator import Accumulator
-from reasoning_store.ingress.channels import TAG_SOURCE, Channels
+from reasoning_store.ingress.channels import Channels
 from reasoning_store.ingress.jsonable import jsonable
 from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.padding import PaddedTagFilter
 from reasoning_store.ingress.places import PlacedTagFilter
+from reasoning_store.ingress.texts import TAG_SOURCE
 from reasoning_store.wire import contracts, registry
 from reasoning_store.wire.base import Flushing, plain
 
