@@ -19,7 +19,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from reasoning_store import recorder
+from reasoning_store import checking, recorder
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.errors import Conflict, NotFound, UsageError
@@ -256,6 +256,7 @@ class Workings:
                 f"a message, not {type(message).__name__}",
                 hint='rs.user("text"), or rs.normalize_response(body) for what a provider answered',
             )
+        checking.check(message)
         safe = message if self.masker is None else masked(message, self.masker)
         return Entry(safe, self.counts(safe, encoding), sent)
 

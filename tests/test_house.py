@@ -30,6 +30,7 @@ ROOMS: dict[str, set[str]] = {
     "chunks": {"blocks"},
     "codec": VALUES,
     "clearing": VALUES | {"codec"},
+    "checking": VALUES,
     "settings": VALUES,
     "tokenizers": VALUES,
     "wire": VALUES | {"codec", "rope"},
@@ -39,7 +40,7 @@ ROOMS: dict[str, set[str]] = {
     "importers": VALUES | {"codec", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
-PURE = ("blocks", "chunks", "codec", "rope", "clearing", "wire", "ingress", "egress")
+PURE = ("blocks", "chunks", "codec", "rope", "clearing", "checking", "wire", "ingress", "egress")
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
+from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -100,6 +102,62 @@ def test_what_is_no_string_is_no_name(
 ) -> None:
     """An id that comes from elsewhere as a number is not taken for another's."""
     assert "a string" in str(refused(store, lambda owner, chat: verb(owner, chat, name)))
+
+
+loose: Any = rs
+WRONG: dict[str, Callable[[], Any]] = {
+    "role": lambda: loose.Message(role="boss", blocks=()),
+    "status": lambda: loose.assistant("Hi.", status="done"),
+    "metadata": lambda: loose.user("Hi.", metadata=["a"]),
+    "finish_reason": lambda: loose.assistant("Hi.", finish_reason=5),
+    "origin": lambda: loose.assistant("Hi.", origin="openai"),
+    "origin.model": lambda: loose.assistant("Hi.", origin=loose.Origin(model=5)),
+    "usage": lambda: loose.assistant("Hi.", usage={"input": 5}),
+    "usage.output": lambda: loose.assistant("Hi.", usage=loose.Usage(output=True)),
+    "blocks.0": lambda: loose.user(["Hi."]),
+    "blocks.1": lambda: loose.Message(role="user", blocks=(loose.TextBlock(text="Hi."), "there")),
+    "blocks.0.text": lambda: loose.user(loose.TextBlock(text=5)),
+    "blocks.1.thought": lambda: loose.assistant("Hi.", loose.ThinkingBlock(thought=None)),
+    "blocks.0.redacted": lambda: loose.assistant(loose.ThinkingBlock(redacted="yes")),
+    "blocks.0.id": lambda: loose.assistant(loose.ToolCallBlock(id=5, name="look")),
+    "blocks.0.call_id": lambda: loose.tool(loose.ToolResponseBlock(call_id=None)),
+    "blocks.0.kind": lambda: loose.user(loose.MediaBlock(kind="smell", mime_type="a/b")),
+    "blocks.0.data": lambda: loose.user(
+        loose.MediaBlock(kind="image", mime_type="a/b", data="AA==")
+    ),
+    "blocks.0.provider_metadata": lambda: loose.user(
+        loose.TextBlock(text="", provider_metadata="x")
+    ),
+}
+
+
+@pytest.mark.parametrize("place", WRONG)
+def test_what_could_not_be_read_again_is_not_stored(store: rs.Store, place: str) -> None:
+    """A field of another type is refused by its place, and the session stays whole."""
+    wrong = WRONG[place]()
+    for verb in (
+        lambda _, chat: chat.append(wrong),
+        lambda _, chat: chat.append([rs.user("First."), wrong]),
+        lambda _, chat: chat.edit(1, wrong),
+    ):
+        assert str(refused(store, verb)).startswith(f"not a message: {place}: ")
+
+
+def test_a_message_may_be_made_of_an_applications_own_kinds(store: rs.Store) -> None:
+    """A string, a whole number and a mapping of a class of its own are what they are."""
+
+    class Name(str):
+        __slots__ = ()
+
+    class Number(IntEnum):
+        FIVE = 5
+
+    metadata = OrderedDict(name=Name("x"))
+    usage = rs.Usage(input=Number.FIVE)
+    store.session("chat").append(rs.assistant(Name("Hi."), usage=usage, metadata=metadata))
+
+    message = store.session("chat").get(3).message
+    assert (message.text, message.usage, message.metadata) == ("Hi.", usage, {"name": "x"})
 
 
 def test_what_is_no_request_records_nothing(store: rs.Store) -> None:

@@ -1,0 +1,117 @@
+"""Whether a message that an application made is one: each field of the type that it says.
+
+A dataclass takes whatever it is given, and what is stored cannot be taken back: a role that
+there is not would be found by whoever reads the session, and by then it is too late. So the
+faces look once at what comes from outside, before it is counted or written. The rules are
+read off the fields of ``blocks``; whether a value is JSON is seen when it is written.
+
+Pure: knows ``blocks``. It must not know JSON, SQL, or what a provider takes. It is on the way
+of every append: what is right is seen by its exact type, and only what is not is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from reasoning_store.blocks import (
+    MediaBlock,
+    Message,
+    Origin,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+)
+from reasoning_store.errors import UsageError
+
+_NAMES: Mapping[Any, str] = {
+    str: "a string",
+    bool: "True or False",
+    int: "a whole number",
+    bytes: "bytes",
+    Mapping: "a mapping",
+    tuple: "a tuple of blocks",
+    Origin: "an Origin",
+    Usage: "a Usage",
+}
+_ALIKE: Mapping[Any, tuple[type, ...]] = {Mapping: (dict,), tuple: (tuple, list)}
+"""What is taken for each without a second look, where that is not the type alone."""
+
+
+class _Rule(NamedTuple):
+    """What one field holds."""
+
+    field: str
+    exact: frozenset[type]
+    """Types that are right as they stand."""
+    also: tuple[type, ...]
+    """Types whose subclasses are right as well."""
+    values: tuple[str, ...]
+    """The strings that it may be; empty: any."""
+
+
+def _rules(kind: type) -> tuple[_Rule, ...]:
+    found = [_rule(name, hint) for name, hint in get_type_hints(kind).items() if hint is not Any]
+    return tuple(found)
+
+
+def _rule(name: str, hint: Any) -> _Rule:
+    if get_origin(hint) is Literal:
+        return _Rule(name, frozenset([str]), (), get_args(hint))
+    choices = get_args(hint) if NoneType in get_args(hint) else (hint,)
+    types = [get_origin(choice) or choice for choice in choices]
+    exact = frozenset(one for kind in types for one in _ALIKE.get(kind, (kind,)))
+    return _Rule(name, exact, tuple(types), ())
+
+
+_MESSAGE = _rules(Message)
+_ORIGIN = _rules(Origin)
+_USAGE = _rules(Usage)
+_BLOCKS: Mapping[type, tuple[_Rule, ...]] = {
+    kind: _rules(kind)
+    for kind in (
+        TextBlock,
+        ThinkingBlock,
+        ToolCallBlock,
+        ToolResponseBlock,
+        MediaBlock,
+        RawBlock,
+    )
+}
+
+
+def check(message: Message) -> None:
+    """Refuse a message in which something is not of its type, by its place."""
+    _check(message, _MESSAGE, "")
+    for number, block in enumerate(message.blocks):
+        rules = _BLOCKS.get(type(block))
+        if rules is None:
+            raise _wrong(f"blocks.{number}", "a block", block)
+        _check(block, rules, f"blocks.{number}.")
+    if message.origin is not None:
+        _check(message.origin, _ORIGIN, "origin.")
+    if message.usage is not None:
+        _check(message.usage, _USAGE, "usage.")
+
+
+def _check(value: Any, rules: Iterable[_Rule], place: str) -> None:
+    for field, exact, also, values in rules:
+        item = getattr(value, field)
+        if type(item) in exact:
+            if values and item not in values:
+                raise UsageError(f"not a message: {place}{field}: one of {', '.join(values)}")
+        elif isinstance(item, bool) or not isinstance(item, also):
+            names = [_NAMES[kind] for kind in also if kind is not NoneType] or ["a string"]
+            raise _wrong(f"{place}{field}", names[0], item)
+
+
+def _wrong(place: str, wanted: str, item: Any) -> UsageError:
+    given = "None" if item is None else type(item).__name__
+    return UsageError(
+        f"not a message: {place}: {wanted}, not {given}",
+        hint='rs.user("text"), rs.assistant(block, "text"), rs.tool(block)',
+    )
