@@ -119,7 +119,7 @@ class Reply:
     def _take(self, chunks: list[Chunk]) -> list[Chunk]:
         self._arrived = True
         with self._writing:
-            self._pieces.add(chunks)
+            self._pieces.add((*chunks, *self._normalizer.unseen))
         if self._pieces.size >= PART_CHARACTERS:
             self._workings.keeper.hurry()
         return chunks

@@ -164,6 +164,25 @@ def test_a_second_recording_on_the_branch_ends_the_first(store: rs.Store) -> Non
     assert [s.message.text for s in session.history()] == ["one", "two"]
 
 
+def test_what_follows_the_finish_is_not_lost_to_whoever_ends_the_reply(store: rs.Store) -> None:
+    """A call that a host sends behind it is shown to nobody, and stored all the same."""
+    session = store.session("s", create=True)
+    call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Let me look.")
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+        yield {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+        store.session("s").append(rs.user("Never mind."))
+
+    with pytest.raises(rs.Conflict), session.record(stream(), model="m") as reply:
+        list(reply)
+
+    first, second = session.history()
+    assert [call.id for call in first.message.tool_calls] == ["c1"]
+    assert second.message.text == "Never mind."
+
+
 KILLED = """
 import sys, time
 import reasoning_store as rs

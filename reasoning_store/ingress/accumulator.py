@@ -266,9 +266,11 @@ def _finished(draft: _Draft) -> Block | None:
 
 def _whole_block(draft: _Draft) -> Block | None:
     block = draft.whole
+    if block is None:
+        return None
     if isinstance(block, RawBlock):
-        return replace(block, data=jsonable(block.data))
-    return block
+        block = replace(block, data=jsonable(block.data))
+    return replace(block, provider_metadata=jsonable(block.provider_metadata) or None)
 
 
 def _text_block(draft: _Draft) -> Block | None:

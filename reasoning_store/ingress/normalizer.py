@@ -81,6 +81,8 @@ class StreamNormalizer:
         self._kept_characters = 0
         self._message: Message | None = None
         self._others: tuple[Message, ...] = ()
+        self.unseen: list[Chunk] = []
+        """What the last event said that belongs to the message and is not shown any more."""
 
     def reset(self) -> None:
         """Forget the stream: the next event is the first of another."""
@@ -91,6 +93,7 @@ class StreamNormalizer:
         """Return what one event of the stream says, for the application to show."""
         if self._message is not None:
             raise UsageError("the stream is finished", hint="reset() begins another")
+        self.unseen.clear()
         try:
             chunks = self._adapter.parse_chunk(raw)
         except Exception:  # whatever a stream holds, it never raises into the application's
@@ -102,17 +105,19 @@ class StreamNormalizer:
 
         Raises ``WireError`` for a body that does not have the protocol's form.
         """
+        self.unseen.clear()
         chunks = registry.parser(self._contract.api)(body, self._contract)
         return self._take(chunks)
 
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
         """Return the chunks that end what is still open. ``finish`` does this by itself."""
         out: list[Chunk] = []
+        self.unseen.clear()
         if isinstance(self._adapter, Flushing):
             out += self._take(self._adapter.flush())
         for channels, accumulator in self._choices.values():
             chunks = channels.close(interrupted=interrupted)
-            _collect(channels, accumulator, chunks)
+            self._collect(channels, accumulator, chunks)
             out += chunks
         return out
 
@@ -156,9 +161,18 @@ class StreamNormalizer:
                 )
             channels, accumulator = pair
             shown = channels.feed(chunk)
-            _collect(channels, accumulator, shown)
+            self._collect(channels, accumulator, shown)
             out += shown
         return out
+
+    def _collect(self, channels: Channels, accumulator: Accumulator, shown: list[Chunk]) -> None:
+        for chunk in shown:
+            accumulator.add(chunk)
+        if channels.late:
+            for chunk in channels.late:
+                accumulator.add(chunk)
+            self.unseen += channels.late
+            channels.late.clear()
 
     def _channels(self, choice: int) -> Channels:
         return Channels(
@@ -253,12 +267,3 @@ def normalize_response(
                 error.hint = f"it was read as {read_as}; api= names another protocol"
             raise
     return normalizer.finish()
-
-
-def _collect(channels: Channels, accumulator: Accumulator, shown: list[Chunk]) -> None:
-    for chunk in shown:
-        accumulator.add(chunk)
-    if channels.late:
-        for chunk in channels.late:
-            accumulator.add(chunk)
-        channels.late.clear()

@@ -18,17 +18,22 @@ from tests.wire.cases import Case, params
 SECRET = "weather tool"
 
 
-def drafted(case: Case, masker: Masker | None, seed: int) -> tuple[list[str], rs.Message]:
+def drafted(
+    case: Case, masker: Masker | None, seed: int, *, shuffled: bool = False
+) -> tuple[list[str], rs.Message]:
     """Return the parts of a case's stream, taken at random moments, and its message."""
     dice = random.Random(seed)
+    events = list(case.variant["stream"])
+    if shuffled:
+        dice.shuffle(events)
     normalizer = case.normalizer()
     draft = drafting.Draft(masker)
     parts: list[str | None] = []
-    for event in case.variant["stream"]:
-        draft.add(normalizer.feed(event))
+    for event in events:
+        draft.add((*normalizer.feed(event), *normalizer.unseen))
         if dice.random() < 0.4:
             parts.append(draft.take())
-    draft.add([*normalizer.close(), rs.FinishChunk(reason=None)])
+    draft.add((*normalizer.close(), *normalizer.unseen, rs.FinishChunk(reason=None)))
     parts.append(draft.take())
     return [part for part in parts if part is not None], normalizer.finish()
 
@@ -50,6 +55,16 @@ def test_the_parts_of_a_reply_come_to_the_reply(case: Case, seed: int) -> None:
     assert again.blocks == message.blocks
     assert again.usage == message.usage
     assert again.origin == message.origin
+
+
+@pytest.mark.parametrize("case", params("stream"))
+@hypothesis_settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_what_is_not_shown_any_more_is_in_the_parts(case: Case, seed: int) -> None:
+    """Out of order, so that a seal follows its block's end and a call follows the finish."""
+    parts, message = drafted(case, None, seed, shuffled=True)
+
+    assert made_of(parts, message).blocks == message.blocks
 
 
 @pytest.mark.parametrize("case", params("stream"))

@@ -135,6 +135,22 @@ def test_a_number_that_is_none_is_kept_as_its_name(number: float) -> None:
     assert message.usage.raw["cost"] == str(number)
 
 
+@pytest.mark.parametrize("odd", [math.nan, b"x", {1}], ids=["nan", "bytes", "set"])
+def test_a_block_of_a_kind_unknown_can_be_stored_whatever_is_in_it(odd: Any) -> None:
+    """What came of it piece by piece, too: a reply is not lost for a value JSON has not."""
+    normalizer = rs.StreamNormalizer(api="anthropic.messages")
+    block = {"type": "hologram", "seen": odd}
+    normalizer.feed({"type": "content_block_start", "index": 0, "content_block": block})
+    delta = {"type": "hologram_delta", "more": odd}
+    normalizer.feed({"type": "content_block_delta", "index": 0, "delta": delta})
+    normalizer.feed({"type": "content_block_stop", "index": 0})
+    message = normalizer.finish()
+
+    text = codec.dumps(codec.message_to_json(message))
+    assert codec.message_from_json(json.loads(text, parse_constant=pytest.fail)) == message
+    assert "hologram_delta" in text
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
