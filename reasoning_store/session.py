@@ -8,7 +8,6 @@ setting decides is what the next request carries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, overload
 
@@ -29,8 +28,6 @@ from reasoning_store.stored import (
     draft_so_far,
     microseconds,
     siblings,
-    stored,
-    stored_all,
     time_of,
     told,
 )
@@ -153,7 +150,7 @@ class Session(Shortening):
             )
         except Conflict as conflict:
             raise told(conflict) from None
-        return [stored(row) for row in rows]
+        return [Stored(row) for row in rows]
 
     def record(
         self,
@@ -233,7 +230,7 @@ class Session(Shortening):
             (row,) = self._workings.ledger.finish_draft(draft, [entry], beside=beside)
         except Conflict as conflict:
             raise told(conflict) from None
-        return stored(row)
+        return Stored(row)
 
     # Reading
 
@@ -263,11 +260,11 @@ class Session(Shortening):
             self._row.key, self._branch, limit=limit, tokens=tokens, before=before, after=after
         )
         others = siblings(ledger.branches(self._row.key), self._branch)
-        found = stored_all(rows)
+        found = [Stored(row) for row in rows]
         for position, branches in others.items():
-            place = position - found[0].position if found else -1
-            if 0 <= place < len(found):
-                found[place] = replace(found[place], siblings=branches)
+            place = position - rows[0].position if rows else -1
+            if 0 <= place < len(rows):
+                found[place] = Stored(rows[place], branches)
         arriving = draft_so_far(draft) if draft is not None else None
         last = found[-1].position if found else (after or 0)
         if arriving is not None and last == arriving.position - 1:
@@ -279,7 +276,7 @@ class Session(Shortening):
         ledger = self._workings.ledger
         draft = ledger.draft(self._row.key, self._branch)
         try:
-            return stored(ledger.get(self._row.key, self._branch, position))
+            return Stored(ledger.get(self._row.key, self._branch, position))
         except NotFound:
             arriving = draft_so_far(draft) if draft is not None else None
             if arriving is None or arriving.position != position:
@@ -304,7 +301,7 @@ class Session(Shortening):
         entry = self._workings.entry(message, self._row.encoding)
         row = self._workings.ledger.edit(self._row.key, self._branch, position, entry)
         self._branch = row.branch
-        return stored(row)
+        return Stored(row)
 
     def regenerate(self, position: int) -> Session:
         """Make room for another reply in place of the one at ``position``, and return this handle.

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
-from reasoning_store.blocks import Message, Origin
+from reasoning_store.blocks import Counts, Message, Origin
 from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ingress import drafting
-from reasoning_store.ledger.rows import twin
 from reasoning_store.ledger.summaries import ClearingRow, CompactionRow
 from reasoning_store.ledger.values import BranchRow, DraftRow, Segment, StoredRow
 
@@ -23,21 +22,70 @@ _MICROSECOND = timedelta(microseconds=1)
 _NOW = "datetime.now(UTC) is one"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A message with its identity: where it stands, since when, and what it counts."""
+    """A message with its identity: where it stands, since when, and what it counts.
 
-    id: str
-    position: int
-    branch: int
-    tokens: int
-    """What the message counts, all of its thinking included; 0 while it is still arriving."""
-    created_at: datetime
-    message: Message
-    is_new: bool = False
-    """Whether this call wrote it; an idempotent repeat did not."""
-    siblings: tuple[int, ...] = ()
-    """The branches that say something else here, after the same messages before."""
+    A value: it cannot be changed, and two that tell the same are equal.
+    """
+
+    # It holds the ledger's row and reads it when it is asked: to make a date and a sum for
+    # each of ten thousand messages would cost a tenth of loading them.
+    __slots__ = ("_row", "_siblings")
+
+    def __init__(self, row: StoredRow, siblings: tuple[int, ...] = ()) -> None:
+        self._row = row
+        self._siblings = siblings
+
+    @property
+    def id(self) -> str:
+        return self._row.id
+
+    @property
+    def position(self) -> int:
+        return self._row.position
+
+    @property
+    def branch(self) -> int:
+        return self._row.branch
+
+    @property
+    def tokens(self) -> int:
+        """What the message counts, all of its thinking included; 0 while it is still arriving."""
+        counts = self._row.counts
+        return counts.visible + sum(counts.thinking)
+
+    @property
+    def created_at(self) -> datetime:
+        return time_of(self._row.created_at)
+
+    @property
+    def message(self) -> Message:
+        return self._row.message
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this call wrote it; an idempotent repeat did not."""
+        return self._row.is_new
+
+    @property
+    def siblings(self) -> tuple[int, ...]:
+        """The branches that say something else here, after the same messages before."""
+        return self._siblings
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in _TOLD)
+        return f"{type(self).__name__}({told})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stored):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _TOLD)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.position, self.branch))
+
+
+_TOLD = ("id", "position", "branch", "tokens", "created_at", "message", "is_new", "siblings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,32 +128,6 @@ class Compaction:
         return None if self.message is None else self.message.text
 
 
-_Filled = twin(Stored)
-
-
-def stored(row: StoredRow) -> Stored:
-    """Return a ledger's row as an application sees it."""
-    counts = row.counts
-    filled: Any = _Filled()
-    filled.id, filled.position, filled.branch = row.id, row.position, row.branch
-    thinking = counts.thinking
-    filled.tokens = counts.visible + sum(thinking) if thinking else counts.visible
-    filled.created_at, filled.message = _EPOCH + row.created_at * _MICROSECOND, row.message
-    filled.is_new, filled.siblings = row.is_new, ()
-    filled.__class__ = Stored
-    made: Stored = filled
-    return made
-
-
-def stored_all(rows: list[StoredRow]) -> list[Stored]:
-    """Return rows as an application sees them; the list that was given is empty then.
-
-    A row goes as soon as it is told, so that a long history is not in memory twice.
-    """
-    rows.reverse()
-    return [stored(rows.pop()) for _ in range(len(rows))]
-
-
 def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
     """Return what has arrived of a reply, as the message that it would be."""
     return drafting.message(
@@ -122,12 +144,15 @@ def draft_so_far(draft: DraftRow) -> Stored | None:
     if not message.blocks:
         return None
     return Stored(
-        id=draft.id,
-        position=draft.position,
-        branch=draft.branch,
-        tokens=0,
-        created_at=time_of(draft.created_at),
-        message=message if draft.expired else drafting.streaming(message),
+        StoredRow(
+            id=draft.id,
+            position=draft.position,
+            branch=draft.branch,
+            message=message if draft.expired else drafting.streaming(message),
+            counts=Counts(),
+            created_at=draft.created_at,
+            digest=b"",
+        )
     )
 
 
@@ -161,7 +186,7 @@ def told(conflict: Conflict) -> Conflict:
     """Return a conflict of the ledger's with what was stored as an application sees it."""
     rows = conflict.stored
     if isinstance(rows, list):
-        items = [stored(row) for row in rows]
+        items = [Stored(row) for row in rows]
         conflict.stored = items[0] if len(items) == 1 else items or None
     return conflict
 
