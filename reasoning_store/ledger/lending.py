@@ -1,10 +1,17 @@
 """A few things of one kind, each lent to one at a time, the one that came back last first.
 
-What was used last is warm: a connection has its pages in memory still. Asking for one that
-is idle is one step of a list, which is whole whatever the threads do, so that no lock is
-taken; only who finds none idle makes one, or waits for one, under the lock. Who waits is
+What was used last is warm: a connection has its pages in memory still. A single one is a
+lane: who asks first works first. Taking one that is idle is one step of a list, so that no
+lock is taken; only who finds none idle waits in the queue, under the lock. Who waits is
 served in the order of asking: what comes back goes to whoever waits longest, or a thread
 that asks again and again would be served before it every time.
+
+Theory. There are as many places as things that may be, from the beginning; a thing is made
+where a place that is lent has none. A place is only ever moved, from one list to another,
+by a single call that runs no Python in between: so an interrupt, which Python raises between
+any two steps of its own, finds it in the one list or in the other. The list of whoever
+borrows is there before anything is in it, and is emptied at the end whatever happened, twice:
+what an interrupt kept the first time from doing the second time does.
 
 Knows threads; knows no database.
 """
@@ -19,118 +26,156 @@ from typing import Generic, TypeVar
 from reasoning_store.errors import StoreBusy
 
 T = TypeVar("T")
-_BUSY = "every connection was in use for longer than the busy timeout"
+R = TypeVar("R")
+_LAST = (-1,)
+"""``a.extend(map(b.pop, _LAST))`` moves the last of ``b`` behind ``a``, or nothing at all."""
 
 
-class _Place(Generic[T]):
-    """A place in the queue."""
+class Lent(Generic[T]):
+    """A place, and what stands there."""
 
-    __slots__ = ("handed", "served")
+    __slots__ = ("_make", "_one", "fit")
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._one: T | None = None
+        self.fit = False
+        """To be said by whoever borrows: what stands there may be lent again. Else it goes."""
+
+    @property
+    def one(self) -> T:
+        """What is lent; it is made now where nothing stands there."""
+        if self._one is None:
+            self._one = self._make()
+        return self._one
+
+    def clear(self, drop: Callable[[T], None]) -> None:
+        """Drop what stands there."""
+        one, self._one = self._one, None
+        if one is not None:
+            drop(one)
+
+
+class _Turn(Generic[T]):
+    """A turn in the queue: where what is waited for is put, and what wakes whoever waits."""
+
+    __slots__ = ("held", "served")
+
+    def __init__(self, held: list[Lent[T]]) -> None:
+        self.held = held
         self.served = Lock()
         self.served.acquire()
-        self.handed: list[T] = []
-        """What one was served with; nothing is leave to make one."""
 
 
 class Lending(Generic[T]):
     """At most so many, made when they are asked for and nothing is idle."""
 
     def __init__(
-        self, make: Callable[[], T], drop: Callable[[T], None], *, most: int, timeout: float
+        self,
+        make: Callable[[], T],
+        drop: Callable[[T], None],
+        *,
+        most: int,
+        timeout: float,
+        busy: str,
     ) -> None:
-        self._make, self._drop = make, drop
-        self._left = most
-        """How many more may be made."""
+        self._drop = drop
         self._timeout = timeout
-        self._idle: list[T] = []
+        self._busy = busy
+        self._idle = [Lent(make) for _ in range(most)]
         self._guard = Lock()
-        self._waiting: deque[_Place[T]] = deque()
+        self._waiting: deque[_Turn[T]] = deque()
         self._closed = False
 
-    def take(self) -> T:
-        """Return one that is the caller's until it gives it back; waits where all are lent."""
+    def lend(self, work: Callable[[Lent[T]], R]) -> R:
+        """Run ``work`` with one that nobody else has meanwhile; wait where all are lent."""
+        held: list[Lent[T]] = []
         try:
-            return self._idle.pop()
-        except IndexError:
-            pass
-        return self._another()
-
-    def give(self, one: T) -> None:
-        """Take one back."""
-        self._idle.append(one)
-        # Who waits has taken a place before it looks once more whether one is idle.
-        if self._waiting:
-            with self._guard:
-                self._serve()
-        if self._closed:
-            self.close()
-
-    def lose(self, one: T) -> None:
-        """Drop one that is of no use any more; another may be made in its place."""
-        try:
-            self._drop(one)
+            try:
+                return work(self._taken(held))
+            finally:
+                self._back(held)
         finally:
-            self._one_less()
+            self._back(held)
 
     def close(self) -> None:
         """Drop those that are idle now, and each of the others when it comes back."""
         self._closed = True
+        places: list[Lent[T]] = []
         try:
             while True:
-                self._drop(self._idle.pop())
+                places.extend(map(self._idle.pop, _LAST))
         except IndexError:
-            return
+            pass
+        for place in places:
+            place.clear(self._drop)
+        self._idle += places
 
-    def _another(self) -> T:
-        place: _Place[T] = _Place()
+    def _taken(self, held: list[Lent[T]]) -> Lent[T]:
+        try:
+            held.extend(map(self._idle.pop, _LAST))
+        except IndexError:
+            self._wait(held)
+        (lent,) = held
+        lent.fit = False
+        return lent
+
+    def _wait(self, held: list[Lent[T]]) -> None:
+        turn = _Turn(held)
         with self._guard:
-            self._waiting.append(place)
-            self._serve()
-        try:
-            served = place.served.acquire(timeout=self._timeout)
-        except BaseException:
-            # Interrupted while waiting: the place in the queue must not outlive us.
-            self._leave(place)
-            raise
-        if not served:
-            self._leave(place)
-            raise StoreBusy(_BUSY)
-        if place.handed:
-            return place.handed[0]
-        try:
-            return self._make()
-        except BaseException:
-            self._one_less()
-            raise
+            self._waiting.append(turn)
+            self._serve(self._idle)
+        turn.served.acquire(timeout=self._timeout)
+        if not held:
+            raise StoreBusy(self._busy)
 
-    def _serve(self) -> None:
-        """Serve those who wait, as far as it goes; of whoever holds the guard."""
-        while self._waiting:
-            handed = []
+    def _back(self, held: list[Lent[T]]) -> None:
+        """Take back what is held, and the turn of whoever has not been served."""
+        if self._waiting:
+            with self._guard:
+                self._withdraw(held)
+        if held:
+            (lent,) = held
             try:
-                handed.append(self._idle.pop())
-            except IndexError:
-                if not self._left:
-                    return
-                self._left -= 1
-            place = self._waiting.popleft()
-            place.handed = handed
-            place.served.release()
+                if not lent.fit:
+                    lent.clear(self._drop)
+            finally:
+                self._put(held, warm=lent.fit)
+        # Who waits has a turn before it looks once more whether one is idle.
+        if self._waiting:
+            with self._guard:
+                self._serve(self._idle)
+        if self._closed:
+            self.close()
 
-    def _leave(self, place: _Place[T]) -> None:
-        with self._guard:
-            if place in self._waiting:
-                self._waiting.remove(place)
-                return
-        # It was served in between: that goes on to the next.
-        if place.handed:
-            self.give(place.handed[0])
+    def _put(self, held: list[Lent[T]], *, warm: bool) -> None:
+        if self._waiting:
+            with self._guard:
+                self._serve(held)
+        if not held:
+            return
+        if warm:
+            self._idle.extend(map(held.pop, _LAST))
         else:
-            self._one_less()
+            self._idle[:0] = map(held.pop, _LAST)
 
-    def _one_less(self) -> None:
-        with self._guard:
-            self._left += 1
-            self._serve()
+    def _serve(self, places: list[Lent[T]]) -> None:
+        """Serve those who wait, as far as it goes; of whoever holds the guard.
+
+        Its steps may be done again: the turn goes last, when all else is done.
+        """
+        while self._waiting:
+            first = self._waiting[0]
+            if not first.held:
+                try:
+                    first.held.extend(map(places.pop, _LAST))
+                except IndexError:
+                    return
+            if first.served.locked():
+                first.served.release()
+            self._waiting.popleft()
+
+    def _withdraw(self, held: list[Lent[T]]) -> None:
+        for turn in [*self._waiting]:
+            if turn.held is held:
+                self._waiting.remove(turn)

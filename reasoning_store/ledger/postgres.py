@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from reasoning_store.errors import MissingExtra, SchemaError, UsageError
 from reasoning_store.ledger import faults
-from reasoning_store.ledger.lending import Lending
+from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import STREAMS, driver
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def engine(url: URL) -> Engine:
     return made
 
 
-class _Lent:
+class _Connected:
     """A connection, and since when it was idle."""
 
     __slots__ = ("connection", "since")
@@ -115,7 +115,11 @@ class PostgresDatabase:
     def __init__(self, url: URL, *, busy_timeout: float, pool_size: int) -> None:
         connect = engine(url).connect
         self._lending = Lending(
-            lambda: _Lent(connect()), _Lent.drop, most=pool_size, timeout=busy_timeout
+            lambda: _Connected(connect()),
+            _Connected.drop,
+            most=pool_size,
+            timeout=busy_timeout,
+            busy="every connection was in use for longer than the busy timeout",
         )
         self._doubted = -math.inf
         """When a connection was lost: what was idle then may be lost too."""
@@ -159,20 +163,22 @@ class PostgresDatabase:
         return _retried(lambda: self._run(known, None), again_when_lost=False)
 
     def _run(self, work: Callable[[Connection], T], begin: str | None) -> T:
-        while True:
-            lent = self._lending.take()
-            alive = False
+        def run(lent: Lent[_Connected]) -> tuple[T] | None:
+            connected, alive = lent.one, False
             try:
-                alive = lent.answers(self._doubted)
-                if alive:
-                    connection = lent.connection
-                    return work(connection) if begin is None else _begun(connection, work, begin)
+                alive = connected.answers(self._doubted)
+                if not alive:
+                    return None
+                connection = connected.connection
+                return (work(connection) if begin is None else _begun(connection, work, begin),)
             finally:
-                if alive and lent.is_clean():
-                    self._lending.give(lent)
-                else:
+                lent.fit = alive and connected.is_clean()
+                if not lent.fit:
                     self._doubted = time.monotonic()
-                    self._lending.lose(lent)
+
+        while (answer := self._lending.lend(run)) is None:
+            pass  # one that had been lost while it was idle
+        return answer[0]
 
     def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
         """Do nothing: the server clears dead rows itself (docs/howto/backup-and-erase.md)."""

@@ -38,8 +38,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 from reasoning_store.errors import ReasoningStoreError, SchemaError, StoreFull, UsageError
 from reasoning_store.ledger import copies, faults
-from reasoning_store.ledger.lane import Lane
-from reasoning_store.ledger.lending import Lending
+from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
 
 APPLICATION_ID = 0x52535431
@@ -98,12 +97,19 @@ class SqliteDatabase:
         self.module: Any = module or library()
         _require(self.module)
         self.path = path
-        self.lane = Lane(busy_timeout)
         self._busy_ms = int(busy_timeout * 1000)
         self._guards_checkpoints = path is not None and vulnerable(self.module.sqlite_version_info)
         self._pages = 0
         self._writer = self.engine()
-        self._writing: Connection | None = None
+        # SQLite's own busy handler sleeps and retries: under load somebody starves. So the
+        # writers of a process queue here, and only the first meets the file's lock.
+        self._lane = Lending(
+            self._writer.connect,
+            self._let_go,
+            most=1,
+            timeout=busy_timeout,
+            busy="the writers before this one took longer than the busy timeout",
+        )
         self._readers: Lending[Connection] | None = None
         if path is not None:
             self._readers = Lending(
@@ -111,6 +117,7 @@ class SqliteDatabase:
                 Connection.close,
                 most=readers,
                 timeout=busy_timeout,
+                busy="every connection was in use for longer than the busy timeout",
             )
 
     def engine(self, *, reading: bool = False) -> Engine:
@@ -174,17 +181,20 @@ class SqliteDatabase:
         again_when_lost: bool = False,
     ) -> T:
         """Run ``work`` in one transaction that holds the write lock from its start."""
-        with self.lane.held():
-            connection = self._held()
+
+        def written(lent: Lent[Connection]) -> T:
+            connection = lent.one
             try:
                 result = _written(connection, work)
-            except BaseException as error:
-                if not isinstance(error, Exception):
-                    self._let_go()
+                if self._guards_checkpoints:
+                    self._checkpoint_when_due(connection)
+            except Exception:
+                lent.fit = True  # what was begun is taken back
                 raise
-            if self._guards_checkpoints:
-                self._checkpoint_when_due(connection)
+            lent.fit = True
             return result
+
+        return self._lane.lend(written)
 
     def change_schema(self, work: Callable[[Connection], T]) -> T:
         """Run ``work``, which may rebuild tables, in one transaction.
@@ -192,33 +202,37 @@ class SqliteDatabase:
         To rebuild a table is to drop it. With foreign keys on, that deletes every row that
         refers to it, in all tables; and inside a transaction they cannot be turned off.
         """
-        with self.lane.held():
-            connection = self._held()
-            raw = driver(connection)
+
+        def changed(lent: Lent[Connection]) -> T:
+            raw = driver(lent.one)
             raw.execute("PRAGMA foreign_keys=OFF")
             try:
-                return _transaction(connection, lambda it: _without_strays(it, work))
+                result = _transaction(lent.one, lambda it: _without_strays(it, work))
             finally:
                 raw.execute("PRAGMA foreign_keys=ON")
+            lent.fit = True
+            return result
+
+        return self._lane.lend(changed)
 
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot; ``single`` says that it is one statement."""
         if self._readers is None:
-            with self.lane.held():
-                return _transaction(self._held(), work)
-        connection = self._readers.take()
-        # Until it is known to be at rest it is not lent again. An interrupted one is not: as
-        # long as anybody keeps the traceback, a statement in the middle keeps its snapshot.
-        leave = self._readers.lose
-        try:
-            result = work(connection) if single else _snapshot(connection, work)
-            leave = self._readers.give
+            return self._lane.lend(_kept(lambda connection: _transaction(connection, work)))
+
+        def read(lent: Lent[Connection]) -> T:
+            # Until it is known to be at rest it is not lent again. An interrupted one is not:
+            # as long as anybody keeps the traceback, a statement in the middle keeps its
+            # snapshot.
+            try:
+                result = work(lent.one) if single else _snapshot(lent.one, work)
+            except ReasoningStoreError:  # an answer, too
+                lent.fit = True
+                raise
+            lent.fit = True
             return result
-        except ReasoningStoreError:  # an answer, too
-            leave = self._readers.give
-            raise
-        finally:
-            leave(connection)
+
+        return self._readers.lend(read)
 
     def _checkpoint_when_due(self, connection: Connection) -> None:
         # Pages are not known without asking; a commit of ours writes about a dozen.
@@ -242,26 +256,30 @@ class SqliteDatabase:
         """Let what was deleted leave the file and its WAL; return the files that it did not."""
         if self.path is None:
             return ()
-        left = [] if rewrite else [self.path]
-        with self.lane.held():
-            raw = driver(self._held())
+        path = self.path
+
+        def scrubbed(lent: Lent[Connection]) -> list[str]:
+            left = [] if rewrite else [path]
+            raw = driver(lent.one)
             raw.execute(f"PRAGMA busy_timeout={min(self._busy_ms, _SCRUB_MS)}")
             try:
                 if rewrite:
                     raw.execute("VACUUM")
             except self.module.OperationalError:  # no room, or another process is writing
-                left = [self.path]
+                left = [path]
             try:
                 # It holds the write lock while it copies, unless another process held that
                 # for all of the time it waits: no commit of ours can get in between.
                 (blocked, _, _) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if blocked:
-                    left.append(f"{self.path}-wal")
+                    left.append(f"{path}-wal")
             except self.module.OperationalError:  # the disk refused
-                left = [self.path, f"{self.path}-wal"]
-            finally:
-                raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
-        return (*left, *self.copies())
+                left = [path, f"{path}-wal"]
+            raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
+            lent.fit = True
+            return left
+
+        return (*self._lane.lend(scrubbed), *self.copies())
 
     def copies(self) -> tuple[str, ...]:
         """Return the files beside that hold a copy of this one as it once was."""
@@ -274,35 +292,45 @@ class SqliteDatabase:
         if path is not None:
             with closing(self._connect()) as source:
                 return copies.write(source, target, self.module, replace=replace).rows
-        with self.lane.held():
-            raw = driver(self._held())
-            return copies.write(raw, target, self.module, replace=replace).rows
+        return self._lane.lend(
+            _kept(
+                lambda connection: (
+                    copies.write(driver(connection), target, self.module, replace=replace).rows
+                )
+            )
+        )
 
-    def _held(self) -> Connection:
-        """The writing connection; of whoever holds the lane."""
-        if self._writing is None:
-            self._writing = self._writer.connect()
-        return self._writing
-
-    def _let_go(self) -> None:
-        """Write with another connection from now on; of whoever holds the lane.
+    def _let_go(self, connection: Connection) -> None:
+        """Write with another connection from now on.
 
         A statement that was interrupted keeps its snapshot, as above, and whoever has an old
-        one may not write.
+        one may not write. In memory the one connection is the database.
         """
-        if self._writing is not None and self.path is not None:
-            self._writing.invalidate()
-            self._writing.close()
-            self._writing = None
+        if self.path is not None:
+            connection.invalidate()
+        connection.close()
 
     def close(self) -> None:
-        with self.lane.held():
-            if self._writing is not None:
-                self._writing.close()
-                self._writing = None
+        """Close every connection; a write that is under way is waited for."""
+
+        def closed(_: object) -> None:
+            self._lane.close()
             if self._readers is not None:
                 self._readers.close()
-            self._writer.dispose()
+
+        self._lane.lend(closed)
+        self._writer.dispose()
+
+
+def _kept(work: Callable[[Connection], T]) -> Callable[[Lent[Connection]], T]:
+    """Return what works with a connection and leaves it at rest."""
+
+    def run(lent: Lent[Connection]) -> T:
+        result = work(lent.one)
+        lent.fit = True
+        return result
+
+    return run
 
 
 def _written(connection: Connection, work: Callable[[Connection], T]) -> T:

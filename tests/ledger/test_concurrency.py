@@ -5,14 +5,9 @@ Many processes, and the same through the public face: ``tests/concurrency``.
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from reasoning_store.blocks import Counts, Origin, user
-from reasoning_store.errors import StoreBusy
-from reasoning_store.ledger.lane import Lane
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 
@@ -105,69 +100,3 @@ def test_two_stores_in_memory_are_two() -> None:
         one.create_session("u", "s", encoding="o200k_base")
 
         assert other.sessions("u").items == []
-
-
-def test_the_lane_is_first_come_first_served() -> None:
-    """Whoever asked first writes first, however many wait."""
-    lane = Lane(timeout=30)
-    order: list[int] = []
-    waiting: list[threading.Thread] = []
-
-    def write(n: int) -> None:
-        with lane.held():
-            order.append(n)
-
-    with lane.held():
-        for n in range(20):
-            thread = threading.Thread(target=write, args=(n,))
-            thread.start()
-            waiting.append(thread)
-            while len(lane._waiting) <= n:
-                pass
-    for thread in waiting:
-        thread.join()
-
-    assert list(range(20)) == order
-
-
-def test_a_writer_that_waits_too_long_leaves_the_queue() -> None:
-    """It is told so, and those behind it are not held up."""
-    lane = Lane(timeout=0.05)
-
-    with lane.held(), pytest.raises(StoreBusy), lane.held():
-        pass
-    with lane.held():
-        assert not lane._waiting
-
-
-def test_a_writer_interrupted_in_the_queue_hands_its_turn_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Ctrl-C while waiting, also at the moment when the lane was just handed over."""
-    lane = Lane(timeout=30)
-    real = threading.Lock
-
-    class Interrupted:
-        def __init__(self) -> None:
-            self.handed_over = False
-
-        def acquire(self, timeout: float | None = None) -> bool:
-            if timeout is not None:
-                if hand_over:
-                    lane._release()
-                raise KeyboardInterrupt
-            return True
-
-        def release(self) -> None:
-            self.handed_over = True
-
-    for hand_over in (False, True):
-        lane._acquire()
-        monkeypatch.setattr("reasoning_store.ledger.lane.Lock", Interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            lane._acquire()
-        monkeypatch.setattr("reasoning_store.ledger.lane.Lock", real)
-        if not hand_over:
-            lane._release()
-        assert not lane._taken
-        assert not lane._waiting
