@@ -25,6 +25,7 @@ from reasoning_store.egress.given import fixed
 from reasoning_store.egress.policy import Place
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Target, Viewed, decide, target
+from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.egress.what_if import WhatIf, what_if
 from reasoning_store.ledger.carried import field_of, origin_of
@@ -182,7 +183,7 @@ class Sending:
             last = self._last_sent()
             return _target_of(last.sent if last is not None else {})
         if all(name is None or isinstance(name, str) for name in names):
-            return _known_target(*names)
+            return known_target(*names)
         return target(*names)
 
     def _carried(self, at: int | None) -> UsageRows:
@@ -200,12 +201,17 @@ class Sending:
         digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
         before = _upto(items, min(digests, default=_NOWHERE))
         asked = items.part(0, before)
-        asked.extend(
-            replace(item, asked_with=digests[item.name])
-            if item.name in digests and not item.summary
-            else item
-            for item in items.part(before, len(items))
-        )
+        for piece in items.part(before, len(items)).chunks:
+            if isinstance(piece, Stretch):
+                names = range(piece.first, piece.first + len(piece))
+                asked.join(replace(piece, asked=[*map(digests.get, names)]))
+            else:
+                asked.extend(
+                    replace(item, asked_with=digests[item.name])
+                    if item.name in digests and not item.summary
+                    else item
+                    for item in piece
+                )
         return asked
 
     def _then(self, row: SessionRow, last: SentRow, digest: str) -> _Then | None:
@@ -292,10 +298,10 @@ def makers(carried: UsageRows) -> Callable[[str], tuple[Origin | None, str | Non
 
 
 # A conversation asks about the same few models, and each is matched against many patterns.
-_known_target = lru_cache(maxsize=256)(target)
+known_target = lru_cache(maxsize=256)(target)
 
 
 def _target_of(sent: Mapping[str, Any]) -> Target:
-    return _known_target(
+    return known_target(
         sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl")
     )

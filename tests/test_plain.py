@@ -122,6 +122,7 @@ SAID = {
     "a seal": rs.assistant(rs.ThinkingBlock(thought="a", signature="c2ln"), "c"),
     "a hidden thought": rs.assistant(rs.ThinkingBlock(thought="a", is_hidden=True), "c"),
     "half a thought": rs.assistant(rs.ThinkingBlock(thought="a", interrupted=True), "c"),
+    "a thought of spaces": rs.assistant(rs.ThinkingBlock(thought=" \n"), "c"),
     "a thought of odd letters": rs.assistant(rs.ThinkingBlock(thought="\ud83d\0"), "c"),
     "metadata": rs.assistant(rs.TextBlock(text="c", provider_metadata={"a": 1})),
     "an interrupted reply": rs.assistant("c", status="interrupted"),
@@ -198,14 +199,91 @@ def test_what_if_by_column_is_what_selections_say(
 
 
 def by_selection(
-    session: rs.Session, policy: dict[str, Any], asked: Target
+    session: rs.Session, policy: dict[str, Any], asked: Target, system: str | None = None
 ) -> tuple[Alternative, ...]:
     """Return the rows from selections of a view of values."""
     to = select_target(asked.provider, asked.model, asked.api, None)
     settled = session._policy(policy)
     with runs_of(BY_VALUE):
         view = Views(session._workings.ledger).of(session._row, session._branch)
-    return selected(session._asked(view.items, settled, to), settled.settings, to)
+    items = session._asked(view.items, settled, to)
+    return selected(items, settled.settings, to, system=system)
+
+
+@pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
+def test_what_reasoning_is_bound_to_is_known_by_column(
+    session: rs.Session, settings: dict[str, Any]
+) -> None:
+    """What each reply was asked with stands beside its run, and is held against what is asked."""
+    asked = next(target for target in TARGETS if target.model == "claude-opus-5-5")
+    for number in range(8):
+        session.append(rs.user(f"Question {number}?"))
+        system = "Be brief." if number < 5 else "Be long."
+        request = session.build_request(settings=KEPT, system=system, **asked.to)
+        reply = asked.reply(f"r{number}", text="So.", thought=f"Thought {number}.")
+        with session.record(rs.testing.stream(reply, api=asked.api), request=request) as recorded:
+            list(recorded)
+    session.append(rs.user("And now?"))
+
+    for system in ("Be brief.", "Be long.", "Be kind."):
+        given = {"settings": settings, "system": system, **asked.to}
+        found = read_anew(session, 1, **given)
+        assert parts(found) == parts(read_anew(session, BY_VALUE, **given))
+        codes = {warning.code for warning in found.warnings}
+        assert ("binding" in codes) == (settings is not STRIPPED)
+
+        session._workings.views.forget_all()
+        with runs_of(1):
+            rows = session.what_if(**given).rows
+        assert rows == by_selection(session, settings, asked, system)
+
+
+def test_a_thought_that_is_more_than_words_parts_a_run(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands before it and behind it is sent by column all the same."""
+    talk(session, 40)
+    sealed = rs.ThinkingBlock(thought="Hm.", signature="c2ln")
+    session.append([rs.user("Well?"), rs.assistant(sealed, "So.")])
+    talk(session, 40)
+    session.append(rs.user("And now?"))
+    asked = {"settings": KEPT, **HOST}
+    by_value = parts(read_anew(session, BY_VALUE, **asked))
+    made: list[int] = []
+    monkeypatch.setattr(Stretch, "_value", lambda _, at: made.append(at))
+
+    assert parts(read_anew(session, plain.FEW, **asked)) == by_value
+    (view,) = session._workings.views._views.values()
+    assert [len(piece) for piece in view.items.chunks if isinstance(piece, Stretch)] == [81, 80]
+    assert made == []
+
+
+KEPT_BY_FORM = [
+    ("mistral", "magistral-medium", "mistral.chat"),
+    ("cohere", "command-a-reasoning", "cohere.chat"),
+    ("ollama", "qwen3", "ollama.chat"),
+    ("google", "gemini-3-pro", "gemini.generate_content"),
+    ("vercel-ai-sdk", "any-model", "thinking_events"),
+]
+
+
+@pytest.mark.parametrize(("provider", "model", "api"), KEPT_BY_FORM)
+def test_thoughts_that_are_kept_go_by_the_form_that_a_protocol_has_for_them(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch, provider: str, model: str, api: str
+) -> None:
+    """Whoever thought them: of the open turn alone a value is made."""
+    talk(session, 30)
+    session.append(rs.user("And now?"))
+    asked = {"settings": KEPT, "provider": provider, "model": model, "api": api}
+    by_value = parts(read_anew(session, BY_VALUE, **asked))
+    made: list[int] = []
+    monkeypatch.setattr(Stretch, "_value", lambda _, at: made.append(at))
+
+    request = read_anew(session, plain.FEW, **asked)
+
+    assert made == []
+    assert parts(request) == by_value
+    assert str(request.body).count("Thought 7.") == 1
 
 
 @pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
@@ -335,7 +413,7 @@ def test_what_is_looked_at_by_value_is_kept_by_column(session: rs.Session) -> No
     talk(session, 40)
     session.append(rs.user("And now?"))
     session.what_if(**HOST)
-    session.build_request(settings={**KEPT, "reasoning.floor": "off"}, provider="moonshot")
+    session.build_request(settings=KEPT, provider="moonshot", model="kimi-k3")
     gc.collect()
 
     held = [item for item in gc.get_objects() if type(item) is Viewed]

@@ -118,7 +118,7 @@ class Made:
         plain = self.repairs.plain(part, rulings)
         if plain is None or not self.page.add_plain(plain):
             return False
-        self.selecting.pass_over(part, rulings)
+        self.selecting.pass_over(part, place, rulings)
         self.repairs.pass_over(part)
         self.raw += sum(part.visible) + sum(part.thinking)
         self.exactness.update(part.exactness)

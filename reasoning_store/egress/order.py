@@ -63,10 +63,10 @@ class Order:
         if not self.wants:
             return True
         answered = self._answered and roles[0] != "assistant"
-        return not thinking and not answered
+        return not answered and not (thinking and _is_refused_either_way(self._contract))
 
     def pass_over(self, roles: Sequence[Role]) -> None:
-        """Go on behind plain messages without a thought."""
+        """Go on behind plain messages that were let pass."""
         self._spoken = True
         self._answered = False
         if "user" in roles:

@@ -50,7 +50,7 @@ from reasoning_store.egress.call_ids import CallIds
 from reasoning_store.egress.stretch import Rulings, Stretch
 from reasoning_store.egress.verdicts import Target, Warning
 from reasoning_store.wire import neutral
-from reasoning_store.wire.base import Outgoing, Plain
+from reasoning_store.wire.base import Outgoing, Plain, PlainThought
 
 NO_RESULT = "no result was recorded"
 
@@ -138,12 +138,15 @@ class Repairs:
         goes = {name: stretch.named[name] for name, (kept, _) in rulings.items() if kept}
         if not self._order.lets_pass(stretch.roles, thinking=bool(goes)):
             return None
-        sources = {
+        thoughts = {
             # Its words are anybody's; the field they came in was another provider's.
-            name: None if self._origins.is_foreign(kind.origin) else kind.block.source_field
+            name: PlainThought(
+                None if self._origins.is_foreign(kind.origin) else kind.block.source_field,
+                kind.place,
+            )
             for name, kind in goes.items()
         }
-        return Plain(stretch.roles, stretch.texts, stretch.thoughts, stretch.kinds, sources)
+        return Plain(stretch.roles, stretch.texts, stretch.thoughts, stretch.kinds, thoughts)
 
     def pass_over(self, stretch: Stretch) -> None:
         """Go on behind plain messages."""

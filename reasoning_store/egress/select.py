@@ -170,14 +170,19 @@ class Selecting:
 
         None where each message has to be looked at by itself.
         """
-        if self._concerns.minds(place) or (self._owes and self._is_owed(place)):
+        if self._owes and self._is_owed(place):
             return None
         return {
             name: self._ruling(self.hindrance(kind), place) for name, kind in stretch.named.items()
         }
 
-    def pass_over(self, stretch: Stretch, rulings: Rulings) -> None:
+    def pass_over(self, stretch: Stretch, place: Place, rulings: Rulings) -> None:
         """Go on behind plain messages of which this was decided."""
+        if self._concerns.minds(place):
+            # At one place all is kept that nothing hinders, or nothing is: so there is as much
+            # to say of them as of the first of each.
+            for item in stretch.examples():
+                self.note(item, place, self.hindrances(item.message))
         self.verdicts.join(Verdicts(stretch, rulings))
         stays = {name for name, (kept, _) in rulings.items() if not kept}
         self.withheld += stretch.tokens_of(stays)

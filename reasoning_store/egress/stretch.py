@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
+from itertools import compress, repeat
 from typing import TypeAlias, overload
 
 from reasoning_store.blocks import (
@@ -66,6 +66,8 @@ class Stretch(Sequence[Viewed]):
     named: Mapping[Hashable, ThoughtKind]
     thoughts: Sequence[str | None] | None
     """Each message's thought. None, all of it, where they were not read."""
+    asked: Sequence[str | None] | None = None
+    """What ``Viewed.asked_with`` is of each. None, all of it, where nothing is known."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -88,6 +90,7 @@ class Stretch(Sequence[Viewed]):
                 self.kinds[at],
                 self.named,
                 None if self.thoughts is None else self.thoughts[at],
+                None if self.asked is None else self.asked[at],
             )
         return self._value(range(len(self))[at])
 
@@ -103,9 +106,10 @@ class Stretch(Sequence[Viewed]):
         return sum(compress(self.thinking, [kind in kinds for kind in self.kinds]))
 
     def examples(self) -> list[Viewed]:
-        """Return the first message of each role and kind of thought, in order."""
-        firsts: dict[tuple[Role, Hashable | None], int] = {}
-        for at, alike in enumerate(zip(self.roles, self.kinds, strict=True)):
+        """Return the first of those that nothing but words and numbers tells apart, in order."""
+        firsts: dict[Hashable, int] = {}
+        asked = self.asked or repeat(None, len(self))
+        for at, alike in enumerate(zip(self.roles, self.kinds, asked, strict=True)):
             firsts.setdefault(alike, at)
         return [self._value(at) for at in firsts.values()]
 
@@ -129,6 +133,7 @@ class Stretch(Sequence[Viewed]):
             ),
             Counts(visible=self.visible[at], thinking=thinking, exactness=self.exactness[at]),
             self.first + at,
+            asked_with=None if self.asked is None else self.asked[at],
         )
 
 

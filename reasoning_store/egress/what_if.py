@@ -183,7 +183,7 @@ def _weighed(view: Rope[Viewed], choices: Sequence[Selecting]) -> _Weighed:
     noted: set[Hashable] = set()
     for part, places in _parts(view):
         noting: Sequence[Viewed] = part
-        if isinstance(part, Stretch) and not one.minds_all:
+        if isinstance(part, Stretch):
             weighed.add_plain(part, places[0], one)
             noting = part.examples() if one.minds(places[0]) else ()
         else:

@@ -89,13 +89,12 @@ def of_segment(
     rows = _columns(connection, key, old) if old.last - start + 1 >= FEW else None
     if rows is not None:
         for run in _runs(rows):
-            end = run.position + len(run.texts)
-            found = _with_thoughts(connection, key, segment.branch, run) if thinking else run
-            if found is not None:
-                between = Segment(segment.branch, start, run.position - 1)
+            found = _with_thoughts(connection, key, segment.branch, run) if thinking else (run,)
+            for part in found:
+                between = Segment(segment.branch, start, part.position - 1)
                 yield from _each(connection, key, between, thinking=thinking)
-                yield found
-                start = end
+                yield part
+                start = part.position + len(part.texts)
     # What is not whole is refused there, by its position.
     rest = Segment(segment.branch, start, segment.last)
     yield from _each(connection, key, rest, thinking=thinking)
@@ -162,6 +161,11 @@ def _runs(rows: PlainRows) -> Iterator[PlainRows]:
             )
             if not text or role is None or kind in several
         ]
+    yield from _between(rows, odd)
+
+
+def _between(rows: PlainRows, odd: Sequence[int]) -> Iterator[PlainRows]:
+    """Yield what is long enough between some messages of a run."""
     start = 0
     for end in (*odd, len(rows.texts)):
         if end - start >= FEW:
@@ -182,20 +186,22 @@ def _part(rows: PlainRows, first: int, last: int) -> PlainRows:
         thinking=rows.thinking[first:last],
         kinds=kinds,
         shapes={kind: rows.shapes[kind] for kind in {*kinds} if kind is not None},
-        thoughts=None,
+        thoughts=None if rows.thoughts is None else rows.thoughts[first:last],
     )
 
 
 def _with_thoughts(
     connection: Connection, key: int, branch: int, rows: PlainRows
-) -> PlainRows | None:
-    """Return a run with what was thought; None where that is more than words."""
+) -> Iterator[PlainRows]:
+    """Yield a run with what was thought, in parts where that is more than words."""
     part = Segment(branch, rows.position, rows.position + len(rows.texts) - 1)
     found = [thought for (thought,) in _THOUGHTS.rows(connection, reading.params(key, part))]
     if len(found) != len(rows.kinds) - rows.kinds.count(None):
-        return None
-    if None in found or "" in found:
-        return None
+        return
     following = iter(found)
     thoughts = [None if kind is None else next(following) for kind in rows.kinds]
-    return replace(rows, thoughts=thoughts)
+    odd: list[int] = []
+    if None in found or "" in found:
+        pairs = zip(rows.kinds, thoughts, strict=True)
+        odd = [at for at, (kind, thought) in enumerate(pairs) if kind is not None and not thought]
+    yield from _between(replace(rows, thoughts=thoughts), odd)

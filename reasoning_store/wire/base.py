@@ -22,7 +22,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
-from reasoning_store.blocks import Message, Role
+from reasoning_store.blocks import Block, Message, Role, TextBlock, ThinkingBlock
 from reasoning_store.chunks import Chunk, UnknownChunk
 from reasoning_store.wire.contracts import Contract
 
@@ -73,10 +73,20 @@ class Outgoing(NamedTuple):
     name a placeholder."""
 
 
+class PlainThought(NamedTuple):
+    """A thought that is nothing but words, without them."""
+
+    source: str | None
+    """The field that it came in."""
+    place: int
+    """Which block of its message it is."""
+
+
 class Plain(NamedTuple):
     """Whole messages on their way out by column: a text each, and of a reply a thought.
 
-    Their roles are the user's and the model's, no text is empty, and nothing is owed.
+    Their roles are the user's and the model's, no text or thought is empty, and nothing is
+    owed.
     """
 
     roles: Sequence[Role]
@@ -84,9 +94,25 @@ class Plain(NamedTuple):
     thoughts: Sequence[str | None] | None
     """None, all of it, where none goes."""
     kinds: Sequence[Hashable | None]
-    """Of what kind each thought is, by a name."""
-    sources: Mapping[Hashable | None, str | None]
-    """The kinds of thoughts that go, and the field that each came in."""
+    """Of what kind each thought is, by a name that no role has."""
+    goes: Mapping[Hashable | None, PlainThought]
+    """The kinds of thoughts that go."""
+
+    def but_last(self) -> Plain:
+        """Return all of them but the last."""
+        roles, texts, thoughts, kinds, goes = self
+        others = None if thoughts is None else thoughts[:-1]
+        return Plain(roles[:-1], texts[:-1], others, kinds[:-1], goes)
+
+    def last(self) -> Outgoing:
+        """Return the last one as a value."""
+        blocks: list[Block] = [TextBlock(text=self.texts[-1])]
+        like = self.goes.get(self.kinds[-1])
+        thought = None if self.thoughts is None else self.thoughts[-1]
+        if like is not None and thought is not None:
+            said = ThinkingBlock(thought=thought, source_field=like.source)
+            blocks.insert(like.place, said)
+        return Outgoing(Message(role=self.roles[-1], blocks=tuple(blocks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,14 +65,16 @@ class ChatPage(Page):
             self._message(outgoing)
 
     def add_plain(self, messages: Plain) -> bool:
-        # The form is known here, and a plain thought has a place in it, too.
-        roles, texts, thoughts, kinds, sources = messages
+        # The form is known here, and most plain thoughts have a place in it, too.
+        roles, texts, thoughts, kinds, goes = messages
         places = {
             kind: place
-            for kind, source in sources.items()
-            if (place := plain_place(source, self.contract)) is not None
+            for kind, thought in goes.items()
+            if (place := plain_place(thought.source, self.contract)) is not None
         }
-        if len(places) < len(sources) or (places and self.turn.matters):
+        if len(places) < len(goes):
+            return super().add_plain(messages)
+        if places and self.turn.matters:
             return False
         written: list[dict[str, Any]]
         if thoughts is None or not places:

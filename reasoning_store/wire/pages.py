@@ -11,18 +11,19 @@ It knows the frame that all protocols share. What a message looks like is its su
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
+from itertools import compress
 from operator import call
 from typing import Any, Protocol, Self, TypeAlias
 
-from reasoning_store.blocks import Message, Role, TextBlock
+from reasoning_store.blocks import Role
 from reasoning_store.rope import Rope
 from reasoning_store.wire.asking import OpenTurn
-from reasoning_store.wire.base import Asked, Outgoing, Plain, Written
+from reasoning_store.wire.base import Asked, Outgoing, Plain, PlainThought, Written
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.copying import Copier, Shapes
-from reasoning_store.wire.forms import MARK, Form, learnt
+from reasoning_store.wire.forms import MARK, THOUGHT, Form, learnt
 
 Part: TypeAlias = dict[str, Any]
 _ALL = 1 << 62
@@ -43,8 +44,13 @@ _FORKS: Mapping[type, Callable[[Any], Any]] = {
 """How each kind of what a page knows is taken over; what is not named here never changes."""
 
 
-def _marked(role: Role) -> Outgoing:
-    return Outgoing(Message(role=role, blocks=(TextBlock(text=MARK),)))
+def _marked(role: Role, thought: PlainThought | None) -> Outgoing:
+    """Return a message of marks in the place of words."""
+    goes: dict[Hashable | None, PlainThought] = {} if thought is None else {_ANY: thought}
+    return Plain((role,), (MARK,), (THOUGHT,), (_ANY,), goes).last()
+
+
+_ANY = "any"
 
 
 class Page(ABC):
@@ -57,7 +63,7 @@ class Page(ABC):
         self.left_out: dict[str, None] = {}
         """The kinds of blocks that found no place."""
         self.turn = OpenTurn(contract)
-        self._forms: dict[Role, Form | None] = {}
+        self._forms: dict[tuple[Role, PlainThought | None], Form | None] = {}
         self._shapes = Shapes()
         self._copiers: Rope[Copier] = Rope()
         """How the beginning of ``rendered`` is copied: what is written for good has its shape
@@ -78,35 +84,61 @@ class Page(ABC):
     def add_plain(self, messages: Plain) -> bool:
         """Write the next messages by column; say whether they can be.
 
-        Nothing is written where not. Where nothing but texts goes, a page does it by the
-        form that a text has there. They are of closed turns: the open one begins behind
-        them, and what it depends on is not changed by texts.
+        Nothing is written where not. A page does it by the forms that a text, and a thought
+        and a text, have there. They are of closed turns: the open one begins behind them,
+        and what it depends on is not changed by texts.
         """
-        if messages.sources or any(map(str.isspace, messages.texts)):
+        if messages.goes and self.turn.matters:
             return False
-        roles = messages.roles
-        if None in map(self._form, {*roles}) or not self.may_follow(roles):
+        forms = self._forms_of(messages)
+        if None in forms.values() or _any_blank(messages) or not self.may_follow(messages.roles):
             return False
-        self.put_texts(roles, messages.texts)
+        self.put_plain(messages)
         return True
 
     def may_follow(self, roles: Sequence[Role]) -> bool:
         """Whether plain messages of these roles may stand next, each by itself."""
         return True
 
-    def put_texts(self, roles: Sequence[Role], texts: Sequence[str]) -> None:
-        """Write texts for good, each by the form that it has here."""
+    def put_plain(self, messages: Plain) -> None:
+        """Write plain messages for good, each by the form that it has here."""
         self._look()
-        forms = {role: form for role in {*roles} if (form := self._form(role)) is not None}
-        copiers = {role: self._shapes.copier(form(MARK)) for role, form in forms.items()}
-        self.rendered.join([forms[role](text) for role, text in zip(roles, texts, strict=True)])
-        self._copiers.join([copiers[role] for role in roles])
+        roles, texts, thoughts, kinds, goes = messages
+        forms = {name: form for name, form in self._forms_of(messages).items() if form is not None}
+        copiers = {
+            name: self._shapes.copier(form(MARK, THOUGHT) if name in goes else form(MARK))
+            for name, form in forms.items()
+        }
+        names: Sequence[Hashable | None] = roles
+        if not goes or thoughts is None:
+            written = [forms[role](text) for role, text in zip(roles, texts, strict=True)]
+        else:
+            names = [
+                kind if kind in goes else role for role, kind in zip(roles, kinds, strict=True)
+            ]
+            written = [
+                forms[name](text, thought) if name in goes else forms[name](text)
+                for name, text, thought in zip(names, texts, thoughts, strict=True)
+            ]
+        self.rendered.join(written)
+        self._copiers.join([copiers[name] for name in names])
 
-    def _form(self, role: Role) -> Form | None:
-        """Return the form that a text of this role has here."""
-        if role not in self._forms:
-            self._forms[role] = learnt(self.example(_marked(role)))
-        return self._forms[role]
+    def _forms_of(self, messages: Plain) -> Mapping[Hashable | None, Form | None]:
+        """Return the forms of plain messages: those of a role, and those with a kind of thought."""
+        forms: dict[Hashable | None, Form | None] = {
+            role: self._form(role, None) for role in {*messages.roles}
+        }
+        for kind, thought in messages.goes.items():
+            forms[kind] = self._form("assistant", thought)
+        return forms
+
+    def _form(self, role: Role, thought: PlainThought | None) -> Form | None:
+        """Return the form that a text of this role has here, or such a thought and a text."""
+        like = (role, thought)
+        if like not in self._forms:
+            marks = (MARK,) if thought is None else (MARK, THOUGHT)
+            self._forms[like] = learnt(self.example(_marked(*like)), *marks)
+        return self._forms[like]
 
     def example(self, item: Outgoing) -> list[Part]:
         """Return what a message becomes that stands by itself. The page stays as it is."""
@@ -178,6 +210,19 @@ class Page(ABC):
             known = known.fork()
             known.extend(map(self._shapes.copier, self.rendered.part(len(known), _ALL)))
             self._copiers = known
+
+
+def _any_blank(messages: Plain) -> bool:
+    """Whether anything that is said is nothing but spaces: protocols differ in what that is."""
+    _, texts, thoughts, kinds, goes = messages
+    if any(map(str.isspace, texts)):
+        return True
+    if thoughts is None or not goes:
+        return False
+    return any(
+        thought is None or thought.isspace()
+        for thought in compress(thoughts, [kind in goes for kind in kinds])
+    )
 
 
 class RequestWriter(Protocol):

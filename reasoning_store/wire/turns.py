@@ -28,7 +28,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import contracts
-from reasoning_store.wire.base import Outgoing
+from reasoning_store.wire.base import Outgoing, Plain
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.copying import copied
 from reasoning_store.wire.pages import Page, Part
@@ -104,14 +104,14 @@ class Alternating(Page):
         sides = cycle(("user", "assistant") if before == "assistant" else ("assistant", "user"))
         return not self._later and all(map(eq, roles, sides))
 
-    def put_texts(self, roles: Sequence[Role], texts: Sequence[str]) -> None:
+    def put_plain(self, messages: Plain) -> None:
         if self._turn is not None:
             self.rendered.append(self.closed(self._turn))
         self._begins = False
-        super().put_texts(roles[:-1], texts[:-1])
-        last = Message(role=roles[-1], blocks=(TextBlock(text=texts[-1]),))
-        self._turn = Turn(_side(last))
-        self.write([Outgoing(last)])
+        super().put_plain(messages.but_last())
+        last = messages.last()
+        self._turn = Turn(_side(last.message))
+        self.write([last])
 
     def example(self, item: Outgoing) -> list[Part]:
         return [self.closed(Turn(_side(item.message), parts=self.said(item)))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.wire.forms import MARK, learnt
+from reasoning_store.wire.forms import MARK, THOUGHT, learnt
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,29 @@ from reasoning_store.wire.forms import MARK, learnt
 )
 def test_a_form_puts_any_text_where_the_mark_was(part: dict[str, Any]) -> None:
     """And nothing of one part is in another."""
-    form = learnt([part])
+    form = learnt([part], MARK)
     assert form is not None
     one, other = form("one"), form("other")
 
     assert str(one) == str(part).replace(MARK, "one")
     one[next(iter(one.keys() - {"role"}))] = None
     assert str(other) == str(part).replace(MARK, "other")
+
+
+def test_a_form_of_a_thought_and_a_text_takes_both() -> None:
+    """Each goes where its own mark was."""
+    part = {"parts": [{"text": THOUGHT, "thought": True}, {"text": MARK}]}
+    form = learnt([part], MARK, THOUGHT)
+
+    assert form is not None
+    assert form("said", "thought") == {
+        "parts": [{"text": "thought", "thought": True}, {"text": "said"}]
+    }
+
+
+def test_a_thought_that_has_no_place_has_no_form() -> None:
+    """Though the text has one."""
+    assert learnt([{"text": MARK}], MARK, THOUGHT) is None
 
 
 @pytest.mark.parametrize(
@@ -34,10 +50,11 @@ def test_a_form_puts_any_text_where_the_mark_was(part: dict[str, Any]) -> None:
         pytest.param([{"text": MARK}, {"text": MARK}], id="two parts"),
         pytest.param([{"text": MARK, "again": [MARK]}], id="two places"),
         pytest.param([{"text": f"<{MARK}>"}], id="a piece of a text"),
+        pytest.param([{"text": MARK, "name": f"<{MARK}>"}], id="a piece of another"),
     ],
 )
 def test_what_is_not_one_part_with_the_text_in_one_place_has_no_form(
     written: list[dict[str, Any]],
 ) -> None:
     """It is written by itself."""
-    assert learnt(written) is None
+    assert learnt(written, MARK) is None
