@@ -55,6 +55,7 @@ def export(
         if output is None:
             _to_standard_output(call, lines)
             return
+        _check(call, output)
         with _whole(output, overwrite) as file, Progress("exporting") as progress:
             written = 0
             for line in lines:
@@ -71,6 +72,13 @@ def _to_standard_output(call: Call, lines: Iterable[str]) -> None:
         return
     for line in lines:
         sys.stdout.buffer.write(line.encode("utf-8"))
+
+
+def _check(call: Call, path: Path) -> None:
+    """Refuse a place where no file can be, and the database's own."""
+    from reasoning_store.ledger.copies import check_target
+
+    check_target(path.absolute(), opening.file(call), replace=True)
 
 
 @contextmanager

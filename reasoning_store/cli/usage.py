@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,6 +51,8 @@ def usage(
     asked: dict[str, Any],
 ) -> None:
     """Print what the next request would count: effective/limit."""
+    if fail_over is not None and not isfinite(fail_over):
+        raise UsageError("--fail-over is a number, e.g. 0.85")
     if fail_over is not None and limit is None:
         raise UsageError("--fail-over is a share of a limit", hint="say --limit too")
     with where.open(call) as session:

@@ -39,7 +39,7 @@ def test_an_export_replaces_nothing_unasked(here: Here) -> None:
     assert here("export -o summary.txt").code == Exit.USAGE
     assert Path("summary.txt").read_text("utf-8") == before
     assert here("export -o summary.txt --overwrite").code == Exit.DONE
-    assert here("export -o nowhere/all.jsonl").code == Exit.USAGE
+    assert "mkdir -p" in here("export -o nowhere/all.jsonl").err
     assert not [path for path in Path().iterdir() if path.name.startswith(".")]
 
 
@@ -66,6 +66,19 @@ def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:
     assert first["report"]["reasoningIn"] == first["report"]["reasoningStored"] == 1
     assert first["report"]["delimiters"] == 2
     assert "  | 7 * 13\n  No.\n" in shown
+
+
+@pytest.mark.parametrize("name", ["chat.db", "chat.db-wal", "../here/chat.db", "link"])
+def test_an_export_never_takes_the_place_of_its_own_database(here: Here, name: str) -> None:
+    """Not even where it may replace a file: what was exported would be all that is left."""
+    Path("link").symlink_to("chat.db")
+    before = Path("chat.db").read_bytes()
+
+    ran = here(f"export -o {name} --overwrite")
+
+    assert ran.code == Exit.USAGE
+    assert "is the database itself" in ran.err
+    assert Path("chat.db").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["history.json", "export.jsonl"])

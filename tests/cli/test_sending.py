@@ -91,6 +91,14 @@ def test_fail_over_is_for_scripts(here: Here) -> None:
     assert "90% of the limit is used, more than 85%" in over.err
 
 
+@pytest.mark.parametrize("share", ["nan", "inf"])
+def test_a_share_that_nothing_is_more_than_is_refused(here: Here, share: str) -> None:
+    """A script that asks so would never be told."""
+    ran = here(f"usage chat-42 --limit 60 --fail-over {share}")
+
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+
+
 def test_a_profile_holds_until_the_session_says_otherwise(here: Here) -> None:
     """Set once under a name, used by a session, overridden there, and let go."""
     here("set includeInContext true --profile open")
