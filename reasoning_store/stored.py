@@ -25,7 +25,7 @@ _NOW = "datetime.now(UTC) is one"
 class Stored:
     """A message with its identity: where it stands, since when, and what it counts.
 
-    A value: it cannot be changed, and two that tell the same are equal.
+    Made by a session. It cannot be changed, and two that tell the same are equal.
     """
 
     # It holds the ledger's row and reads it when it is asked: to make a date and a sum for
