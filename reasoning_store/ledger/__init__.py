@@ -15,7 +15,7 @@ codec and errors; it knows no policy, no provider and no tokenizer: counts arriv
     reading, views, paging
                         the SQL, over a Connection
     windows             which messages a window holds; pure
-    lending, sqlite, postgres, engine
+    lending, making, sqlite, postgres, engine
                         how a database is held
     migrate             how old a schema is, and how it becomes this version's
     faults              what a driver says, as an error of ours

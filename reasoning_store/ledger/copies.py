@@ -1,9 +1,9 @@
 """Other files that hold the same bytes: backups, and copies made before an upgrade.
 
 A copy is taken in one step of the library's own backup: in several, any writer would start
-it anew for ever. It is made under another name in the target's folder, mode 0600, compared
-row by row with what it was made of, synced, and only then given its name: so that name is
-never that of half a copy, and a process killed meanwhile leaves the older one.
+it anew for ever. It is made in a folder of its own beside the target (``making``), mode
+0600, compared row by row with what it was made of, synced, and only then given its name: so
+that name is never that of half a copy, and a process killed meanwhile leaves the older one.
 
 Knows SQLite's files; knows no table.
 """
@@ -11,13 +11,13 @@ Knows SQLite's files; knows no table.
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import closing
+from contextlib import ExitStack, closing
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reasoning_store.errors import CorruptRow, UsageError
+from reasoning_store.ledger import making
 
 _ROWS = 1000
 _BESIDE = ("", "-wal", "-shm", "-journal")
@@ -51,14 +51,12 @@ def contents(raw: Any) -> Contents:
 
 def write(source: Any, target: Path, module: Any, *, replace: bool) -> Contents:
     """Copy the database of a connection that is in no transaction; return what it holds."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
-    except OSError as error:
-        raise UsageError(f"{target.name} cannot be written: {error.strerror}") from None
-    os.close(handle)  # mkstemp opens with O_CREAT | O_EXCL, mode 0600
-    fresh = Path(name)
-    try:
-        with closing(module.connect(name, isolation_level=None)) as copied:
+    with ExitStack() as stack:
+        try:
+            fresh = stack.enter_context(making.beside(target))
+        except OSError as error:
+            raise UsageError(f"{target.name} cannot be written: {error.strerror}") from None
+        with closing(module.connect(str(fresh), isolation_level=None)) as copied:
             # One snapshot for both, whoever writes meanwhile.
             source.execute("BEGIN")
             try:
@@ -71,15 +69,7 @@ def write(source: Any, target: Path, module: Any, *, replace: bool) -> Contents:
         with fresh.open("rb") as written:
             os.fsync(written.fileno())
         _name(fresh, target, replace=replace)
-    finally:
-        remove(fresh)
     return copied_from
-
-
-def remove(fresh: Path) -> None:
-    """Remove a file that was being made, where it still has that name, and what is beside it."""
-    for end in _BESIDE:
-        fresh.with_name(f"{fresh.name}{end}").unlink(missing_ok=True)
 
 
 def _check(copied: Any, copied_from: Contents) -> None:

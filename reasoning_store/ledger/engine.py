@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from reasoning_store.errors import SchemaError, UsageError
-from reasoning_store.ledger import faults, migrate, sqlite
+from reasoning_store.ledger import faults, making, migrate, sqlite
 from reasoning_store.ledger.postgres import DRIVER, PostgresDatabase
 from reasoning_store.ledger.sqlite import SqliteDatabase
 
@@ -184,8 +184,11 @@ def _embedded(
         finally:
             fresh.close()
 
-    if path is not None and not sqlite.look(path, driver or sqlite.library()):
-        sqlite.create(path, build)
+    if path is not None:
+        if sqlite.look(path, driver or sqlite.library()):
+            making.clear(path)
+        else:
+            sqlite.create(path, build)
     database = opened(path)
     try:
         if database.read(migrate.age) is migrate.Age.OLDER:

@@ -23,9 +23,8 @@ Knows SQLite; knows no table.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +36,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from reasoning_store.errors import ReasoningStoreError, SchemaError, StoreFull, UsageError
-from reasoning_store.ledger import copies, faults
+from reasoning_store.ledger import copies, faults, making
 from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
 
@@ -430,20 +429,16 @@ def look(path: Path, module: Any) -> bool:
 
 def create(path: Path, build: Callable[[Path], None]) -> None:
     """Let ``build`` fill a new file beside ``path``, then give it that name, once and whole."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-    except OSError as error:
-        raise UsageError(f"{path.name} cannot be created: {error.strerror}") from None
-    os.close(handle)  # mkstemp opens with O_CREAT | O_EXCL, mode 0600
-    fresh = Path(name)
-    try:
+    with ExitStack() as stack:
+        try:
+            fresh = stack.enter_context(making.beside(path))
+        except OSError as error:
+            raise UsageError(f"{path.name} cannot be created: {error.strerror}") from None
         build(fresh)
-        if Path(f"{name}-wal").exists():
+        if Path(f"{fresh}-wal").exists():
             # What was built stands in it still: closing could not copy it, and does not say so.
             raise StoreFull("the disk refused the write")
         put(fresh, path)
-    finally:
-        copies.remove(fresh)
 
 
 def make_ours(fresh: Path, module: Any) -> None:

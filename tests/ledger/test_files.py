@@ -118,6 +118,113 @@ def test_processes_that_create_one_file_at_once_agree(tmp_path: Path) -> None:
     assert [path] == list(tmp_path.iterdir())
 
 
+MAKES = """
+import os, sys, time
+from pathlib import Path
+from reasoning_store.ledger import migrate, sqlite
+from reasoning_store.ledger.ledger import Ledger
+
+if sys.argv[2] == "stops":
+    upgrade = migrate.upgrade
+
+    def stopped(connection):
+        upgrade(connection)
+        print("made", flush=True)
+        sys.stdin.readline()
+
+    migrate.upgrade = stopped
+with Ledger.open(sys.argv[1]) as ledger:
+    ledger.create_session("u", encoding="o200k_base")
+"""
+
+
+def making(path: Path) -> subprocess.Popen[bytes]:
+    """Start a process that has all but created a file, and goes on when it is told to."""
+    maker = subprocess.Popen(
+        [sys.executable, "-c", MAKES, f"sqlite:///{path}", "stops"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert maker.stdout is not None
+    assert maker.stdout.readline() == b"made\n"
+    return maker
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["created", "opened"])
+def test_what_a_killed_creation_left_goes_with_the_next(tmp_path: Path, there: bool) -> None:
+    """Whether that creates the file too, or finds one that is there by now."""
+    path = tmp_path / "chat [1].db"
+    killed = [making(path), making(path)]
+    if there:
+        opened(path).close()
+        assert len(list(tmp_path.iterdir())) == 3
+    for maker in killed:
+        maker.kill()
+        maker.communicate()
+    assert len([one for one in tmp_path.iterdir() if one.name.startswith(".chat")]) == 2
+
+    opened(path).close()
+
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_what_a_living_process_is_making_stays(tmp_path: Path) -> None:
+    """Others create and open the file meanwhile; it works when it comes to its end."""
+    path = tmp_path / "chat.db"
+    maker = making(path)
+    making_it = [one for one in tmp_path.iterdir() if one.name.startswith(".chat")]
+
+    for _ in range(2):
+        with opened(path) as ledger:
+            ledger.create_session("u", encoding="o200k_base")
+        assert set(making_it) < set(tmp_path.iterdir())
+    maker.communicate(b"go on\n")
+
+    assert maker.returncode == 0
+    with opened(path) as ledger:
+        assert len(ledger.sessions("u").items) == 3
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_only_what_was_left_of_this_file_is_removed(tmp_path: Path) -> None:
+    """Neither another file's, nor what a person has named so, nor what a link leads to."""
+    path = tmp_path / "chat.db"
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").write_text("x")
+    others = [".chat.db.12345678.new.txt", ".chat.db.abc.new", ".other.db.12345678.new"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    (tmp_path / ".chat.db.file5678.new").write_text("x")
+    (tmp_path / ".chat.db.link5678.new").symlink_to(tmp_path / "elsewhere")
+    before = {*tmp_path.iterdir(), path}
+
+    opened(path).close()
+    opened(path).close()
+
+    assert before == set(tmp_path.iterdir())
+    assert (tmp_path / "elsewhere" / "kept").read_text() == "x"
+
+
+def test_where_folders_cannot_be_locked_nothing_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are made all the same: nobody knows there whose a folder is."""
+    path = tmp_path / "chat.db"
+    left = tmp_path / ".chat.db.12345678.new"
+    left.mkdir()
+
+    def refused(*_: object) -> None:
+        raise OSError(9, "Bad file descriptor")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", refused)
+        opened(path).close()
+        assert {path, left} == set(tmp_path.iterdir())
+    opened(path).close()
+
+    assert [path] == list(tmp_path.iterdir())
+
+
 def foreign(path: Path) -> None:
     with LIBRARY.connect(path) as raw:
         raw.execute("PRAGMA journal_mode=WAL")

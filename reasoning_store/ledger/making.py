@@ -1,0 +1,92 @@
+"""A file that is made beside its place, and what is left where its maker was killed.
+
+What is not whole yet stands in a hidden folder of its own beside its place, with the files
+that SQLite puts beside it. The folder is locked for as long as its maker works on it. The
+kernel lets go of the lock of whoever dies, however that is, and in whichever container: so a
+folder that can be locked is nobody's, and whoever makes or opens a file of that name removes
+it. Where folders cannot be locked nobody's is told from anybody's, and all of them stay.
+
+A lock on the file itself would not do: closing it drops SQLite's own locks of the process.
+
+Knows files; knows nothing of what is in them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_ATTEMPTS = 20
+_END = ".new"
+
+
+@contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """Give an empty file of mode 0600 that is to become ``target``; it goes at the end."""
+    clear(target)
+    folder, lock = _folder(target)
+    try:
+        fresh = folder / target.name
+        os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield fresh
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def clear(target: Path) -> None:
+    """Remove what those who were killed left of this file."""
+    named = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(_END)}")
+    with suppress(OSError), os.scandir(target.parent) as entries:
+        left = [Path(one.path) for one in entries if named.fullmatch(one.name)]
+        for folder in left:
+            _remove_if_left(folder)
+
+
+def _remove_if_left(folder: Path) -> None:
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    with suppress(OSError):
+        lock = _locked(folder)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _folder(target: Path) -> tuple[Path, int | None]:
+    """Return a new folder and the lock that is on it; None where there are no such locks."""
+    for _ in range(_ATTEMPTS):
+        made = tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_END, dir=target.parent)
+        folder = Path(made)
+        try:
+            return folder, _locked(folder)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # somebody found it before it was locked, and removes it
+        except OSError:
+            break
+    return folder, None
+
+
+def _locked(folder: Path) -> int:
+    """Lock a folder that nobody works in; an OSError says why it is not locked."""
+    if sys.platform == "win32":
+        raise OSError("folders are not locked here")
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        flock(lock, LOCK_EX | LOCK_NB)
+        if not os.path.samestat(folder.stat(), os.fstat(lock)):
+            raise FileNotFoundError
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
