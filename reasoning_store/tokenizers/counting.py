@@ -107,7 +107,7 @@ class TiktokenCounter:
             return self._length
 
     def _estimated(self, text: str, reason: str) -> Count:
-        """ERR-002: a number that is not too low, and one warning in a process."""
+        """ERR-002: a number on the high side, and one warning in a process."""
         with self._lock:
             first, self._warned = not self._warned, True
         if first:

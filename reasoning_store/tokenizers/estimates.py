@@ -1,4 +1,4 @@
-r"""ERR-002: a number of tokens for when nothing can count them, never too low.
+r"""ERR-002: a number of tokens for when nothing can count them, on the high side.
 
 Knows how expensive characters are in each encoding. It must not know tiktoken or a
 vocabulary: it has to work without them.
