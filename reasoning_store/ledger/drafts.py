@@ -74,12 +74,6 @@ _GET = Sql(
     .where(*_BRANCH)
     .order_by(_p.part)
 )
-_SINCE = Sql(
-    select(_p.body)
-    .select_from(drafts.outerjoin(draft_parts, and_(_PARTS, _p.part > bindparam("after"))))
-    .where(*_THIS)
-    .order_by(_p.part)
-)
 _COUNT = Sql(
     update(drafts)
     .where(*_THIS, _d.lease_until.is_not(None), _d.parts == bindparam("part") - 1)
@@ -187,12 +181,6 @@ def under_key(connection: Connection, key: int, idempotency_key: str) -> list[in
     """Return the branches on which a draft has this idempotency key."""
     params = {"key": key, "idempotency_key": idempotency_key}
     return [branch for (branch,) in _UNDER_KEY.rows(connection, params)]
-
-
-def since(connection: Connection, draft: DraftRow, after: int) -> list[str] | None:
-    """Return the parts behind the first ``after``; None where the draft is there no more."""
-    found = _SINCE.rows(connection, {**_of(draft), "after": after})
-    return [body for (body,) in found if body is not None] if found else None
 
 
 def _of(draft: DraftRow) -> dict[str, Any]:

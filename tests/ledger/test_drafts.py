@@ -113,7 +113,7 @@ def test_while_it_arrives_it_has_no_position_and_counts_nothing(ledger: Ledger) 
 
 
 def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
-    """All of it, or what came behind the parts that they have; then that it has ended."""
+    """All of it, each time; then that it has ended."""
     with Ledger.open(url) as ledger, Ledger.open(url) as reader:
         session = new_session(ledger)
         assert reader.draft(session.key, 1) is None
@@ -123,16 +123,14 @@ def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
             ledger.add_part(draft, n, part(f"{n} "))
             found = reader.draft(session.key, 1)
             assert found is not None
-            assert reader.parts_since(found, len(seen)) == list(found.parts[len(seen) :])
             assert list(found.parts[: len(seen)]) == seen
             seen = list(found.parts)
             assert (found.id, found.position, found.expired) == (draft.id, 1, False)
             assert (found.origin, found.metadata, found.sent) == (ORIGIN, {"x": "\0"}, {"y": 1})
-        assert reader.parts_since(draft, 5) == []
 
         ledger.finish_draft(draft, [complete(5)])
 
-        assert (reader.draft(session.key, 1), reader.parts_since(draft, 5)) == (None, None)
+        assert reader.draft(session.key, 1) is None
         assert reader.get(session.key, 1, draft.position).id == draft.id
 
 
@@ -286,14 +284,13 @@ def test_without_an_answer_to_what_has_arrived_a_draft_is_in_the_way(ledger: Led
 
 
 def test_it_can_be_ended_by_itself(ledger: Ledger) -> None:
-    """As interrupted, with nothing behind it."""
+    """As interrupted, with nothing behind it: no thought of it is left to come."""
     session = new_session(ledger)
     recording(ledger, session, 2)
-    found = ledger.draft(session.key, 1)
-    assert found is not None
 
-    assert ledger.end_draft(found, resolved)
-    assert not ledger.end_draft(found, resolved)
+    for _ in range(2):
+        ledger.erase_session(session.key, only="reasoning", resolve=resolved)
+        assert ledger.draft(session.key, 1) is None
 
     assert texts(ledger, session) == ["1 2 "]
 
@@ -568,7 +565,10 @@ def test_a_recorder_in_another_process_goes_on_and_is_told_at_its_end(url: str) 
             seen: list[str] = []
 
             def follow() -> bool:
-                seen.extend(ledger.parts_since(draft, len(seen)) or ())
+                found = ledger.draft(session.key, 1)
+                assert found is not None
+                assert list(found.parts[: len(seen)]) == seen
+                seen[:] = found.parts
                 return len(seen) >= 5
 
             until(follow)
@@ -771,26 +771,3 @@ def test_a_damaged_draft_is_raised_and_never_skipped(ledger: Ledger, damage: str
         ledger.draft(session.key, 1)
     with pytest.raises(CorruptRow):
         ledger.append(session.key, 1, [said()], resolve=resolved)
-
-
-def test_following_a_draft_reads_what_is_new_only(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One statement, and the rows of the new parts."""
-    from reasoning_store.ledger.sql import Sql
-
-    session = new_session(ledger)
-    draft = recording(ledger, session, 500)
-    work: list[int] = []
-    plain = Sql.rows
-
-    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
-        rows = plain(self, connection, params)  # type: ignore[arg-type]
-        work.append(len(rows))
-        return rows
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Sql, "rows", counting)
-        assert ledger.parts_since(draft, 498) == [part("499 "), part("500 ")]
-
-    assert work == [2]

@@ -155,23 +155,12 @@ class DraftVerbs(WritingVerbs):
         """Remove a draft of which nothing has arrived; False where it has ended."""
         return self._write(lambda connection: drafts.drop(connection, draft))
 
-    def end_draft(self, draft: DraftRow, resolve: Resolve) -> bool:
-        """End somebody else's draft as what has arrived of it; False where it has ended."""
-        return self._end(draft, resolve, (), now=self._clock()) is not None
-
     def draft(self, session_key: int, branch: int) -> DraftRow | None:
         """Return the draft of a branch with all of its parts, if there is one."""
         now = self._clock()
         return self._read(
             lambda connection: drafts.get(connection, session_key, branch, now=now), single=True
         )
-
-    def parts_since(self, draft: DraftRow, parts: int) -> list[str] | None:
-        """Return what has arrived behind the first ``parts`` of them.
-
-        None says that the draft has ended: the message is at its position, if there is one.
-        """
-        return self._read(lambda connection: drafts.since(connection, draft, parts), single=True)
 
 
 def _microseconds(lease: float) -> int:
