@@ -19,7 +19,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from reasoning_store import checking, recorder
+from reasoning_store import checking, incoming, recorder
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.errors import Conflict, NotFound, UsageError
@@ -181,6 +181,7 @@ class Owner:
             count=workings.counts,
             mask=None if masker is None else partial(masked, masker=masker),
             mask_parts=None if masker is None else partial(remasked, masker=masker),
+            check=incoming.check,
             on_conflict=on_conflict,
         )
 

@@ -21,7 +21,7 @@ FACES = {
     *("store", "session", "sending", "shortening", "layers", "stored", "viewing"),
     *("recorder", "keeper"),
     *("aio", "aio_session", "aio_recorder", "hops"),
-    "importing",
+    *("importing", "incoming"),
 }
 ROOMS: dict[str, set[str]] = {
     "blocks": set(),

@@ -200,6 +200,63 @@ def test_a_malformed_line_is_refused_by_its_number(store: rs.Store) -> None:
         assert list(other.export_lines()) == lines
 
 
+def lines_of(session: rs.Session) -> list[dict[str, Any]]:
+    """A session of two messages, the second of them recorded, as the lines of its export."""
+    session.append(rs.user("Hello."), idempotency_key="k")
+    request = session.build_request(provider="deepseek", model="deepseek-chat")
+    for _ in session.record(
+        [{"choices": [{"index": 0, "delta": {"content": "Hi."}}]}], request=request
+    ):
+        pass
+    return [json.loads(line) for line in session._workings.ledger.export_lines(session._row.key)]
+
+
+DRAFT = {"type": "draft", "branch": 1, "id": "d", "createdAt": 5}
+UNUSABLE: dict[str, tuple[int, dict[str, Any]]] = {
+    "settings: ": (2, {"settings": {"reasoning.effort": "bogus"}}),
+    "settings: unknown setting": (2, {"settings": {"bogus": 1}}),
+    "encoding: is none of": (2, {"encoding": "klingon"}),
+    "currentBranch: has no line": (2, {"currentBranch": 9}),
+    "batch: covers messages that did not come": (4, {"batch": 3}),
+    "sent.model: is not a string": (5, {"sent": {"model": 5}}),
+    "sent: unknown api": (5, {"sent": {"api": "telegraph"}}),
+    "sent.settings: is not an object": (5, {"sent": {"digest": "x", "settings": "y"}}),
+    "sent.settings: ": (5, {"sent": {"digest": "x", "settings": {"bogus": 1}}}),
+    "parts: are not": (6, {**DRAFT, "parts": ["not json"]}),
+    "parts: are not as drafts": (6, {**DRAFT, "parts": ['[{"type":"text","text":5}]']}),
+    "parts: are not as drafts are": (6, {**DRAFT, "parts": ['[{"type":"finish","reason":5}]']}),
+}
+
+
+@pytest.mark.parametrize("says", UNUSABLE)
+def test_a_line_that_nobody_could_use_is_refused_by_its_number(store: rs.Store, says: str) -> None:
+    """It is not its session's next reader who finds it; mended, the same import goes on."""
+    whole = lines_of(store.session("chat", create=True))
+    number, change = UNUSABLE[says]
+    broken = [dict(line) for line in whole]
+    if change.get("type") == "draft":
+        broken.insert(number - 1, change)
+    else:
+        broken[number - 1] |= change
+    with rs.Store("sqlite://") as other:
+        with pytest.raises(rs.UsageError, match=f"line {number}: {says}"):
+            other.import_lines(json.dumps(line) for line in broken)
+        assert other.sessions().items == []
+        other.import_lines(json.dumps(line) for line in whole)
+        assert other.verify().ok
+        assert [json.loads(line) for line in other.export_lines()] == whole
+
+
+def test_a_profile_that_nobody_could_use_is_refused_by_its_number(store: rs.Store) -> None:
+    """What it sets is looked at as it is when it is set (ERR-001)."""
+    store.settings.profiles.set("p", {"reasoning.effort": "high"})
+    lines = [line.replace("high", "bogus") for line in store.export_lines()]
+    with rs.Store("sqlite://") as other:
+        with pytest.raises(rs.UsageError, match=r"line 2: settings: reasoning\.effort cannot be"):
+            other.import_lines(lines)
+        assert other.settings.profiles.all() == []
+
+
 def test_what_is_imported_is_masked_first(tmp_path: Path, store: rs.Store) -> None:
     """Masking stands before every write, those of an import and of a draft too."""
     session = store.session("chat", create=True)

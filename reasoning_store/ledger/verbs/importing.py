@@ -10,10 +10,11 @@ What each line does is in ``intake``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
 
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.ledger.lines import Line
 from reasoning_store.ledger.values import Imported
 from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
 from reasoning_store.ledger.verbs.intake import Intake, Mask, MaskParts
@@ -33,6 +34,7 @@ class ImportingVerbs(ErasingVerbs):
         count: Count | None = None,
         mask: Mask | None = None,
         mask_parts: MaskParts | None = None,
+        check: Callable[[Line], None] | None = None,
         on_conflict: OnConflict = "refuse",
     ) -> Imported:
         """Take in the lines of an export, or others of their form.
@@ -40,7 +42,8 @@ class ImportingVerbs(ErasingVerbs):
         ``owner`` is who shall own it, whatever the lines say. ``encoding`` is what it shall
         be counted in: where that is another than a session's own, where there are no counts
         and where ``mask`` changed a message, ``count`` counts anew; ``mask_parts`` masks the
-        parts of a draft. A malformed line is a UsageError that names it. A line that says
+        parts of a draft. ``check`` may refuse what a line says of things that are the caller's to
+        know. A malformed line is a UsageError that names it. A line that says
         something else than what is stored there is a Conflict, or with
         ``on_conflict="skip"`` the rest of its session is left out.
         """
@@ -52,7 +55,9 @@ class ImportingVerbs(ErasingVerbs):
                 hint="open(path, 'rb') is one, text.split('\\n') another",
             )
         owners = (lambda named: named) if owner is None else (lambda _: owner)
-        intake = Intake(self, owners, encoding, count, mask, mask_parts, on_conflict == "skip")
+        intake = Intake(
+            self, owners, encoding, count, mask, mask_parts, check, on_conflict == "skip"
+        )
         for number, text in enumerate(given, 1):
             intake.number = number
             try:
@@ -63,7 +68,7 @@ class ImportingVerbs(ErasingVerbs):
             raise UsageError(
                 f"line {intake.number}: the lines stop before their end"
                 if intake.number
-                else "there are no lines: not even the first of an export",
+                else "the lines stop before their end: there is none",
                 hint="export again, then import again: what is there is not written twice",
             )
         return intake.done

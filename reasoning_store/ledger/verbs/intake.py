@@ -56,6 +56,8 @@ class _Current:
     """The session whose lines are being read."""
 
     line: SessionLine
+    number: int
+    """Of its line."""
     key: int
     encoding: str
     next: dict[int, int] = field(default_factory=lambda: {1: 1})
@@ -81,6 +83,7 @@ class Intake:
     count: Count | None
     mask: Mask | None
     mask_parts: MaskParts | None
+    check: Callable[[Line], None] | None
     skips: bool
     number: int = 0
     """Of the line that an error speaks of."""
@@ -102,6 +105,8 @@ class Intake:
             raise UsageError("the first line does not say that this is an export")
         if self.skipping and not isinstance(line, SessionEndLine):
             return
+        if self.check is not None:
+            self.check(line)
         try:
             _TAKERS[type(line)](self, line)
         except Conflict:
@@ -130,7 +135,7 @@ class Intake:
     def session(self, line: SessionLine) -> None:
         self._outside()
         row = self._session(line)
-        self.current = _Current(line, row.key, row.encoding)
+        self.current = _Current(line, self.number, row.key, row.encoding)
 
     def _session(self, line: SessionLine) -> SessionRow:
         owner, now = self.owner(line.owner), self.ledger._time(None)
@@ -303,20 +308,25 @@ class Intake:
     def session_end(self, line: SessionEndLine) -> None:
         current = self._inside()
         if not self.skipping:
+            if not line.erased:
+                self._check_whole(current, line)
             self._flush(current)
             if line.erased:
                 self._forget(current.key)
-            elif line.messages != current.messages:
-                raise UsageError(f"messages: {line.messages} were to come, {current.messages} did")
             else:
-                self._check_batches(current)
                 self._finish(current)
         if self.skipping:
             self.done = replace(self.done, skipped=(*self.done.skipped, current.line.id))
         self.current, self.skipping = None, False
         self.sessions += 1
 
-    def _check_batches(self, current: _Current) -> None:
+    def _check_whole(self, current: _Current, line: SessionEndLine) -> None:
+        """Refuse a session that its own lines do not make, before its last ones are written."""
+        if line.messages != current.messages:
+            raise UsageError(f"messages: {line.messages} were to come, {current.messages} did")
+        if current.line.current_branch not in current.next:
+            self.number = current.number
+            raise UsageError("currentBranch: has no line of its own in this session")
         for branch, (last, number) in current.batches.items():
             if last >= current.next[branch]:
                 self.number = number
