@@ -288,15 +288,18 @@ def test_thoughts_that_are_kept_go_by_the_form_that_a_protocol_has_for_them(
 
 @pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID)
+@pytest.mark.parametrize(
+    "host", [HOST, {"provider": "mistral", "model": "magistral-medium"}], ids=["field", "part"]
+)
 def test_what_is_not_plain_is_sent_as_ever(
-    session: rs.Session, said: rs.Message, settings: dict[str, Any]
+    session: rs.Session, said: rs.Message, settings: dict[str, Any], host: dict[str, Any]
 ) -> None:
     """It stands among plain messages, and both go as they would by value."""
     talk(session, 2)
     session.append([rs.user("And?"), said])
     talk(session, 2)
 
-    asked = {"settings": settings, **HOST}
+    asked = {"settings": settings, **host}
     assert parts(read_anew(session, 1, **asked)) == parts(read_anew(session, BY_VALUE, **asked))
 
 

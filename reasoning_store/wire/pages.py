@@ -13,7 +13,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from itertools import compress
 from operator import call
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -90,8 +89,9 @@ class Page(ABC):
         """
         if messages.goes and self.turn.matters:
             return False
-        forms = self._forms_of(messages)
-        if None in forms.values() or _any_blank(messages) or not self.may_follow(messages.roles):
+        if any(map(str.isspace, messages.texts)) or not self.may_follow(messages.roles):
+            return False
+        if None in self._forms_of(messages).values():
             return False
         self.put_plain(messages)
         return True
@@ -210,19 +210,6 @@ class Page(ABC):
             known = known.fork()
             known.extend(map(self._shapes.copier, self.rendered.part(len(known), _ALL)))
             self._copiers = known
-
-
-def _any_blank(messages: Plain) -> bool:
-    """Whether anything that is said is nothing but spaces: protocols differ in what that is."""
-    _, texts, thoughts, kinds, goes = messages
-    if any(map(str.isspace, texts)):
-        return True
-    if thoughts is None or not goes:
-        return False
-    return any(
-        thought is None or thought.isspace()
-        for thought in compress(thoughts, [kind in goes for kind in kinds])
-    )
 
 
 class RequestWriter(Protocol):

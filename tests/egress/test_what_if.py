@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Literal
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -135,10 +135,19 @@ OTHERS = {
 several = st.lists(st.sampled_from([None, None, 1, 2, 3]), min_size=1, max_size=6)
 
 
+NOTHING: list[str | None] = [None] * 6
+ITS_OWN = digest(None, None)
+CLAUDE_BINDS = ("anthropic", "claude-opus-5-5", None)
+CLAUDE_SWITCHES = ("anthropic", "claude-haiku-4-5", None)
+
+
+@example([[None, 2], "is erased", [2, None]], NOTHING, "provider", CLAUDE_BINDS)
+@example([[2, 2, 2, None]], [ITS_OWN, "another", None, None], "provider", CLAUDE_BINDS)
+@example([[None], "calls elsewhere", "answers", "calls"], NOTHING, "provider", CLAUDE_SWITCHES)
 @hypothesis_settings(max_examples=500)
 @given(
     st.lists(several | st.sampled_from([*OTHERS]), max_size=6),
-    st.lists(st.sampled_from([None, digest(None, None), "another"]), min_size=6, max_size=6),
+    st.lists(st.sampled_from([None, ITS_OWN, "another"]), min_size=6, max_size=6),
     st.sampled_from(["provider", "off"]),
     st.sampled_from(ASKED),
 )
