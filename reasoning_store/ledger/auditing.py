@@ -5,6 +5,8 @@ share it. What was erased stays used (``budget``), and its row no longer says ho
 was. So where something was erased the sums are held between what the rows that are left
 give and what those that are gone can have given; where nothing was, they are exact.
 
+Settings profiles belong to no session, and are looked at here as well.
+
 One statement of sums, whatever the length of the session. Gives problems as kind and
 detail: whose they are is the caller's to say.
 """
@@ -16,15 +18,16 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, and_, bindparam, case, func, select
 
-from reasoning_store.ledger import keys, sessions
+from reasoning_store.errors import CorruptRow
+from reasoning_store.ledger import keys, rows, sessions
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import messages
+from reasoning_store.ledger.tables import messages, settings_profiles
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.values import SessionRow
+from reasoning_store.ledger.values import Problem, SessionRow
 
 Found: TypeAlias = tuple[str, str]
 """The code of a problem, and its detail."""
-_m, _s = messages.c, sessions_table.c
+_m, _s, _p = messages.c, sessions_table.c, settings_profiles.c
 _ARCHIVED = (0, sessions.ARCHIVED, sessions.IMPORTING)
 _MOST = (1 << 40) - 1
 """What one reply can have reported (``columns``)."""
@@ -38,6 +41,8 @@ _ROW = Sql(
         _s.sum_unreported,
     ).where(_s.session_key == bindparam("key"))
 )
+_PROFILES = Sql(select(_p.session_key, _p.owner, _p.name, _p.settings))
+_PAGE = 500
 _OF_REPLY = _m.role == "assistant"
 _LEFT = and_(_OF_REPLY, _m.status != "erased")
 _UNREPORTED = and_(_LEFT, _m.reasoning.is_(None))
@@ -72,6 +77,25 @@ def session(
     ((*used, gone, unthought),) = _USED.rows(connection, {"key": key})
     for detail in _misspent(spent, [int(one) for one in used], gone, unthought):
         yield "budget", detail
+
+
+def profiles(connection: Connection) -> list[Problem]:
+    """Return the settings profiles that cannot be read back, or are not where they are sought."""
+    with _PROFILES.streamed(connection, {}, _PAGE) as found:
+        return [
+            Problem("unreadable", "a settings profile is not as it was written", row[0])
+            for row in found
+            if not _is_profile(*row)
+        ]
+
+
+def _is_profile(key: int, owner: str, name: str, settings: str) -> bool:
+    try:
+        rows.name_of(name)
+        whose, held = rows.name_of(owner), rows.parsed(settings)
+        return keys.owner_key(whose) == key and type(held) is dict
+    except CorruptRow:
+        return False
 
 
 def _listed(values: Collection[Any]) -> str:

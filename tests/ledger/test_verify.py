@@ -403,3 +403,19 @@ def test_an_encoding_is_known_by_who_counts(url: str) -> None:
             "its encoding is not known, and is one of cl100k_base, o200k_base"
         ]
         assert store._workings.ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    "damage", ["settings = '{'", "settings = '[]'", "owner = '\"other\"'", "name = '5'"]
+)
+def test_a_settings_profile_that_was_damaged_is_found(ledger: Ledger, damage: str) -> None:
+    """It belongs to no session, and is looked at with all of them."""
+    ledger.set_profile("u", "fast", {"a": 1})
+    assert ledger.verify().ok
+    ledger._write(
+        lambda connection: driver(connection).execute(
+            f"UPDATE settings_profiles SET {damage}"  # noqa: S608
+        )
+    )
+
+    assert [one.code for one in ledger.verify().problems] == ["unreadable"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from reasoning_store.errors import CorruptRow, NotFound
-from reasoning_store.ledger import verifying
+from reasoning_store.ledger import auditing, verifying
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import Problem, Verified
 
@@ -33,6 +33,7 @@ class VerifyingVerbs(Opened):
         problems: list[Problem] = []
         if session_key is None:
             problems += self._tried("integrity", verifying.integrity)
+            problems += self._tried("unreadable", auditing.profiles)
         problems += self._tried(
             "stray", lambda connection: verifying.strays(connection, session_key)
         )
