@@ -84,18 +84,21 @@ _BLOCKS: Mapping[type, tuple[_Rule, ...]] = {
 }
 
 
-def check(message: Message) -> None:
-    """Refuse a message in which something is not of its type, by its place."""
-    _check(message, _MESSAGE, "")
+def check(message: Message, place: str = "") -> None:
+    """Refuse a message in which something is not of its type, by its place.
+
+    ``place`` is where the message itself stands, with what parts it from what is in it.
+    """
+    _check(message, _MESSAGE, place)
     for number, block in enumerate(message.blocks):
         rules = _BLOCKS.get(type(block))
         if rules is None:
-            raise _wrong(f"blocks.{number}", "a block", block)
-        _check(block, rules, f"blocks.{number}.")
+            raise _wrong(f"{place}blocks.{number}", "a block", block)
+        _check(block, rules, f"{place}blocks.{number}.")
     if message.origin is not None:
-        _check(message.origin, _ORIGIN, "origin.")
+        _check(message.origin, _ORIGIN, f"{place}origin.")
     if message.usage is not None:
-        _check(message.usage, _USAGE, "usage.")
+        _check(message.usage, _USAGE, f"{place}usage.")
 
 
 def _check(value: Any, rules: Iterable[_Rule], place: str) -> None:

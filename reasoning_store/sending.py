@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasoning_store import layers
 from reasoning_store.blocks import Origin
-from reasoning_store.egress import building
+from reasoning_store.egress import amounts, building
 from reasoning_store.egress import request as _request
 from reasoning_store.egress.building import Remembered
 from reasoning_store.egress.given import fixed
@@ -115,6 +115,7 @@ class Sending:
 
         With ``at`` it is that of the request that would have followed that position.
         """
+        amounts.tokens("limit", limit, optional=True)
         names = (provider, model, api, base_url)
         unnamed = names == _UNNAMED
         now = self._workings.ledger.outlook(

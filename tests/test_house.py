@@ -36,7 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "wire": VALUES | {"codec", "rope"},
     "ledger": VALUES | {"codec", "clearing"},
     "ingress": VALUES | {"codec", "wire"},
-    "egress": VALUES | {"codec", "clearing", "wire", "settings", "tokenizers", "rope"},
+    "egress": VALUES | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope"},
     "importers": VALUES | {"codec", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }

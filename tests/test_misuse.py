@@ -358,6 +358,7 @@ def test_an_asynchronous_handle_outlives_its_store_as_an_error(url: str) -> None
 
 WRONG_AMOUNTS: dict[str, Verb] = {
     "limit": lambda _, chat: chat.compression(limit="many"),  # type: ignore[arg-type]
+    "a usage's limit": lambda _, chat: chat.usage(limit="50"),  # type: ignore[arg-type]
     "no limit": lambda _, chat: chat.compression(limit=None),  # type: ignore[arg-type]
     "reserve": lambda _, chat: chat.compression(limit=100, reserve=1.5),  # type: ignore[arg-type]
     "threshold": lambda _, chat: chat.compression(limit=9, threshold="1"),  # type: ignore[arg-type]

@@ -7,18 +7,10 @@ they are not told is unknown, and an unknown host gets no floor and no parameter
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
-from reasoning_store.blocks import (
-    MediaBlock,
-    Message,
-    RawBlock,
-    Role,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-    ToolResponseBlock,
-)
+from reasoning_store import checking
+from reasoning_store.blocks import Message
 from reasoning_store.egress import request as _request
 from reasoning_store.egress import select as _select
 from reasoning_store.egress import what_if as _what_if
@@ -139,34 +131,6 @@ def _view(messages: Messages, count: Counter) -> list[Viewed]:
                 hint="make one with user(), assistant(), tool() or system()",
             )
         plain.append(message_of(item))
-        _check(plain[-1], f"messages[{place}]")
+        # What is none would go out as something else, or fail far from here.
+        checking.check(plain[-1], f"messages[{place}].")
     return _select.viewed(plain, (count_message(message, count) for message in plain))
-
-
-_STRINGS: Mapping[type, tuple[str, ...]] = {
-    TextBlock: ("text",),
-    ThinkingBlock: ("thought",),
-    ToolCallBlock: ("id", "name"),
-    ToolResponseBlock: ("call_id",),
-    MediaBlock: ("mime_type",),
-    RawBlock: ("kind",),
-}
-"""What of each block is a string, whatever else is in it."""
-
-
-def _check(message: Message, place: str) -> None:
-    """Refuse a message that is none: it would go out as something else, or fail far from here."""
-    if message.role not in get_args(Role):
-        raise UsageError(
-            f"{place}.role cannot be {message.role!r}", hint=f"one of: {', '.join(get_args(Role))}"
-        )
-    for number, block in enumerate(message.blocks):
-        names = _STRINGS.get(type(block))
-        if names is None:
-            raise UsageError(f"{place}.blocks[{number}] is not a block but {type(block).__name__}")
-        for name in names:
-            value = getattr(block, name)
-            if not isinstance(value, str):
-                raise UsageError(
-                    f"{place}.blocks[{number}].{name} is a string, not {type(value).__name__}"
-                )

@@ -63,9 +63,9 @@ def test_err_001_a_key_that_is_set_by_both_its_names_is_refused() -> None:
         ({"messages": None}, "messages is a list of messages, not NoneType"),
         ({"messages": HI[0]}, "messages is a list of messages, not Message"),
         ({"messages": [*HI, {"role": "user"}]}, "messages[1] is not a message but dict"),
-        ({"messages": [rs.Message(role="developer")]}, "messages[0].role cannot be 'developer'"),  # type: ignore[arg-type]
-        ({"messages": [rs.Message(role="user", blocks=("Hi",))]}, "messages[0].blocks[0] is not"),  # type: ignore[arg-type]
-        ({"messages": [rs.user(rs.TextBlock(text=5))]}, "messages[0].blocks[0].text is a string"),  # type: ignore[arg-type]
+        ({"messages": [rs.Message(role="developer")]}, "messages[0].role: one of user"),  # type: ignore[arg-type]
+        ({"messages": [rs.Message(role="user", blocks=("Hi",))]}, "messages[0].blocks.0: a block"),  # type: ignore[arg-type]
+        ({"messages": [rs.user(rs.TextBlock(text=5))]}, "messages[0].blocks.0.text: a string"),  # type: ignore[arg-type]
         ({"provider": 1}, "provider is a string, not int"),
         ({"model": "a\ud83d"}, "model holds half of a character"),
         ({"api": "openai.chatt"}, "unknown api 'openai.chatt'"),
