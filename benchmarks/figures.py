@@ -134,9 +134,10 @@ def growth_of_a_copy(
     """Judge what grows with what is handed out and with nothing else.
 
     The floor hands out the same. So what ours costs more at the largest size than at the
-    smallest is held against what the floor costs more.
+    smallest is held against what the floor costs more. What grows is the median: a copy is
+    as quick as memory lies, and one lucky go in ten is not what it costs.
     """
-    mine, bare = quickest(ours), quickest(floor)
+    mine, bare = _medians(ours), _medians(floor)
     if len(mine) < 2 or mine.keys() != bare.keys():
         return None, "unmeasured"
     small, large = min(mine), max(mine)
@@ -148,6 +149,10 @@ def growth_of_a_copy(
         return share, "green"
     wide = any(one.width > NOISY for one in (ours[large], floor[large]))
     return share, "noisy" if wide and share <= COPY + NARROWLY else "red"
+
+
+def _medians(by_size: Mapping[int, Spread]) -> dict[int, float]:
+    return {size: one.median for size, one in by_size.items()}
 
 
 def quickest(by_size: Mapping[int, Spread]) -> dict[int, float]:

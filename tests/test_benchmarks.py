@@ -137,6 +137,14 @@ def test_what_grows_with_the_copy_alone_is_flat_but_for_it() -> None:
     assert figures.growth_of_a_copy(same, {}) == (None, "unmeasured")
 
 
+def test_one_lucky_copy_decides_nothing() -> None:
+    """Memory that lay well once is not what a copy costs, the floor's neither."""
+    mine = quiet(n10=1.0, n1000=101.0)
+    lucky = quiet(n10=1.0) | {1_000: figures.spread([50.0, 99.0, 101.0, 103.0, 105.0])}
+
+    assert figures.growth_of_a_copy(mine, lucky) == (1.0, "green")
+
+
 def test_a_copy_that_does_not_grow_tells_of_nothing() -> None:
     """A floor whose figures went down by noise does not make ours green."""
     mine = quiet(n10=1.0, n1000=90.0)
