@@ -5,9 +5,10 @@ share it. What was erased stays used (``budget``), and its row no longer says ho
 was. So where something was erased the sums are held between what the rows that are left
 give and what those that are gone can have given; where nothing was, they are exact.
 
-Settings profiles belong to no session, and are looked at here as well.
+Settings profiles belong to no session, and are looked at here as well: their problems say
+whose they are.
 
-One statement of sums, whatever the length of the session. Gives problems as kind and
+One statement of sums, whatever the length of the session. Gives its problems as kind and
 detail: whose they are is the caller's to say.
 """
 
@@ -83,10 +84,20 @@ def profiles(connection: Connection) -> list[Problem]:
     """Return the settings profiles that cannot be read back, or are not where they are sought."""
     with _PROFILES.streamed(connection, {}, _PAGE) as found:
         return [
-            Problem("unreadable", "a settings profile is not as it was written", row[0])
+            Problem(
+                "unreadable", "a settings profile is not as it was written", owner=_owner(row[1])
+            )
             for row in found
             if not _is_profile(*row)
         ]
+
+
+def _owner(text: str) -> str | None:
+    """Return whose a profile says that it is, where that can be read."""
+    try:
+        return rows.name_of(text)
+    except CorruptRow:
+        return None
 
 
 def _is_profile(key: int, owner: str, name: str, settings: str) -> bool:

@@ -406,9 +406,18 @@ def test_an_encoding_is_known_by_who_counts(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["settings = '{'", "settings = '[]'", "owner = '\"other\"'", "name = '5'"]
+    ("damage", "owner"),
+    [
+        ("settings = '{'", "u"),
+        ("settings = '[]'", "u"),
+        ("owner = '\"other\"'", "other"),
+        ("owner = '5'", None),
+        ("name = '5'", "u"),
+    ],
 )
-def test_a_settings_profile_that_was_damaged_is_found(ledger: Ledger, damage: str) -> None:
+def test_a_settings_profile_that_was_damaged_is_found_by_its_owner(
+    ledger: Ledger, damage: str, owner: str | None
+) -> None:
     """It belongs to no session, and is looked at with all of them."""
     ledger.set_profile("u", "fast", {"a": 1})
     assert ledger.verify().ok
@@ -418,4 +427,5 @@ def test_a_settings_profile_that_was_damaged_is_found(ledger: Ledger, damage: st
         )
     )
 
-    assert [one.code for one in ledger.verify().problems] == ["unreadable"]
+    (problem,) = ledger.verify().problems
+    assert (problem.code, problem.owner, problem.session_key) == ("unreadable", owner, None)
