@@ -110,6 +110,10 @@ class Lending(Generic[T]):
         for place in places:
             place.clear(self._drop)
         self._idle += places
+        # Who asked while they were away found none.
+        if self._waiting:
+            with self._guard:
+                self._serve(self._idle)
 
     def _taken(self, held: list[Lent[T]]) -> Lent[T]:
         try:

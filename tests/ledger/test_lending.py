@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dis import opname
 from itertools import count
 from types import FrameType
@@ -192,6 +192,24 @@ def test_closing_drops_what_is_idle_and_what_comes_back() -> None:
     numbers.lend(hold)
 
     assert dropped == [1, 2]
+
+
+def test_who_asks_while_it_is_closed_is_served() -> None:
+    """What is away to be dropped comes back to whoever waits for it by then."""
+    with ThreadPoolExecutor() as threads:
+
+        def drop(one: int) -> None:
+            if not asked:
+                asked.append(threads.submit(numbers.lend, used))
+                while not numbers._waiting:
+                    pass
+
+        asked: list[Future[int]] = []
+        numbers = Lending(count(1).__next__, drop, most=1, timeout=30.0, busy="busy")
+        numbers.lend(used)
+        numbers.close()
+
+        assert asked[0].result() == 2
 
 
 def test_no_two_threads_have_the_same() -> None:
