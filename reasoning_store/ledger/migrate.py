@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect
@@ -29,6 +30,8 @@ REVISIONS = ("0001",)
 """Every released schema, oldest first. A script more is a name more here."""
 _VERSION_TABLE = "alembic_version"
 _UPGRADE_LOCK = 0x52535431
+_ALEMBIC = Lock()
+"""Alembic keeps the connection of the command that runs in a variable of the process."""
 
 
 class Age(Enum):
@@ -91,14 +94,16 @@ def upgrade(connection: Connection) -> None:
 
     claim(connection)
     if age(connection) is Age.OLDER:
-        command.upgrade(config(connection), "head")
+        with _ALEMBIC:
+            command.upgrade(config(connection), "head")
 
 
 def downgrade(connection: Connection, revision: str) -> None:
     """Take the schema back to a revision, or to ``base``."""
     from alembic import command
 
-    command.downgrade(config(connection), revision)
+    with _ALEMBIC:
+        command.downgrade(config(connection), revision)
 
 
 def keep_copy(path: Path, database: SqliteDatabase) -> Path:

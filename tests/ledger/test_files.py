@@ -7,6 +7,7 @@ import sqlite3 as stdlib
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,22 @@ if sys.argv[2] == "stops":
 with Ledger.open(sys.argv[1]) as ledger:
     ledger.create_session("u", encoding="o200k_base")
 """
+
+
+@pytest.mark.parametrize("names", [["one"] * 8, list("abcdefgh"), [":memory:"] * 8])
+def test_threads_that_create_files_at_once_do_not_meet(tmp_path: Path, names: list[str]) -> None:
+    """Of one file, of files of their own, or in memory: each finds its own tables, all of them."""
+    barrier = threading.Barrier(len(names))
+
+    def create(name: str) -> bool:
+        url = f"sqlite:///{name if name == ':memory:' else tmp_path / name}"
+        barrier.wait()
+        with Ledger.open(url) as ledger:
+            ledger.append(new_session(ledger).key, 1, [said()])
+            return ledger.verify().ok
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        assert [*threads.map(create, names)] == [True] * len(names)
 
 
 def making(path: Path) -> subprocess.Popen[bytes]:
