@@ -36,9 +36,11 @@ def beside(target: Path) -> Iterator[Path]:
         os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield fresh
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            if lock is not None:
+                os.close(lock)
 
 
 def clear(target: Path) -> None:

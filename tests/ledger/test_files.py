@@ -222,6 +222,24 @@ def test_only_what_was_left_of_this_file_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "kept").read_text() == "x"
 
 
+def test_what_an_interrupt_kept_from_going_goes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same process, too: it has let go of the lock."""
+    path = tmp_path / "chat.db"
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("shutil.rmtree", interrupted)
+        opened(path).close()
+    assert len([*tmp_path.iterdir()]) == 2
+    opened(path).close()
+
+    assert [path] == list(tmp_path.iterdir())
+
+
 def test_where_folders_cannot_be_locked_nothing_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
