@@ -231,9 +231,10 @@ def test_what_an_interrupt_kept_from_going_goes_with_the_next(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", interrupted)
-        opened(path).close()
+        with pytest.raises(KeyboardInterrupt):
+            opened(path)
     assert len([*tmp_path.iterdir()]) == 2
     opened(path).close()
 
