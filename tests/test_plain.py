@@ -48,6 +48,20 @@ def session(url: str) -> Iterator[rs.Session]:
 
 
 @pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Where in a run each message stands that a value was made of."""
+    places: list[int] = []
+    original = Stretch._value
+
+    def value(run: Stretch, at: int) -> Viewed:
+        places.append(at)
+        return original(run, at)
+
+    monkeypatch.setattr(Stretch, "_value", value)
+    return places
+
+
+@pytest.fixture
 def lengths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How long the runs were that were sent by column."""
     seen: list[int] = []
@@ -363,19 +377,12 @@ def test_no_value_is_made_of_a_plain_message(
 
 @pytest.mark.parametrize("floor", ["provider", "off"])
 def test_what_if_makes_no_value_of_a_plain_message(
-    session: rs.Session, monkeypatch: pytest.MonkeyPatch, floor: str
+    session: rs.Session, made: list[int], floor: str
 ) -> None:
     """But of one or two of each kind, for what there may be to say of all like it."""
     talk(session, 400)
     session.append(rs.user("And now?"))
-    made: list[int] = []
-    original = Stretch._value
-
-    def value(run: Stretch, at: int) -> Viewed:
-        made.append(at)
-        return original(run, at)
-
-    monkeypatch.setattr(Stretch, "_value", value)
+    made.clear()
 
     settings = {**KEPT, "reasoning.floor": floor}
     found = session.what_if(settings=settings, provider="moonshot", model="kimi-k2-thinking")
@@ -386,19 +393,12 @@ def test_what_if_makes_no_value_of_a_plain_message(
 
 @pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
 def test_a_reply_is_followed_without_making_values(
-    session: rs.Session, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+    session: rs.Session, made: list[int], settings: dict[str, Any]
 ) -> None:
     """The request that it answered is found, and gone on from, however long it was."""
     talk(session, 200)
     session.append(rs.user("And now?"))
-    made: list[int] = []
-    original = Stretch._value
-
-    def value(run: Stretch, at: int) -> Viewed:
-        made.append(at)
-        return original(run, at)
-
-    monkeypatch.setattr(Stretch, "_value", value)
+    made.clear()
 
     for _ in range(3):
         request = session.build_request(settings=settings, **HOST)

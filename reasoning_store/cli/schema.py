@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger import engine, faults, migrate, sqlite
+from reasoning_store.ledger import engine, faults, migrate, sqlite, sqlite_file
 from reasoning_store.ledger.postgres import PostgresDatabase
 from reasoning_store.ledger.sqlite import SqliteDatabase
 
@@ -36,7 +36,7 @@ def _as_it_is(url: str) -> SqliteDatabase | PostgresDatabase:
         return engine.server(made, 30.0, 1)
     path = engine.file_of(made)
     if path is not None:
-        sqlite.look(path, sqlite.library())
+        sqlite_file.look(path, sqlite.library())
     name = None if path is None else str(path)
     return SqliteDatabase(name, busy_timeout=30.0, readers=1, module=None)
 

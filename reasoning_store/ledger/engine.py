@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from reasoning_store.errors import SchemaError, UsageError
-from reasoning_store.ledger import faults, making, migrate, sqlite
+from reasoning_store.ledger import faults, making, migrate, sqlite, sqlite_file
 from reasoning_store.ledger.postgres import DRIVER, PostgresDatabase
 from reasoning_store.ledger.sqlite import SqliteDatabase
 
@@ -151,8 +151,8 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
         database = server(made, 30.0, 1)
     else:
         path = file_of(made)
-        if path is not None and not sqlite.look(path, sqlite.library()):
-            sqlite.create(path, lambda fresh: sqlite.make_ours(fresh, sqlite.library()))
+        if path is not None and not sqlite_file.look(path, sqlite.library()):
+            sqlite_file.create(path, lambda fresh: sqlite_file.make_ours(fresh, sqlite.library()))
         name = None if path is None else str(path)
         database = SqliteDatabase(name, busy_timeout=30.0, readers=1, module=None)
     try:
@@ -185,10 +185,10 @@ def _embedded(
             fresh.close()
 
     if path is not None:
-        if sqlite.look(path, driver or sqlite.library()):
+        if sqlite_file.look(path, driver or sqlite.library()):
             making.clear(path)
         else:
-            sqlite.create(path, build)
+            sqlite_file.create(path, build)
     database = opened(path)
     try:
         if database.read(migrate.age) is migrate.Age.OLDER:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect
 
 from reasoning_store.errors import SchemaError
-from reasoning_store.ledger.sqlite import APPLICATION_ID, SqliteDatabase
+from reasoning_store.ledger.sqlite import SqliteDatabase
+from reasoning_store.ledger.sqlite_file import APPLICATION_ID
 
 if TYPE_CHECKING:
     from alembic.config import Config

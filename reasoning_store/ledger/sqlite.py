@@ -1,4 +1,4 @@
-"""SQLite as the ledger uses it: the recipe, the library, the file.
+"""SQLite as the ledger uses it: the recipe and the library. The file is ``sqlite_file``'s.
 
 The driver never opens a transaction: ``isolation_level`` is None and we say ``BEGIN``,
 ``IMMEDIATE`` for writes, so that no reader has to become a writer in the middle. Every
@@ -12,36 +12,26 @@ that nobody can reset the WAL meanwhile.
 Two libraries in one process do not see each other's locks: a program that opens our file
 with another one while a store is open endangers it.
 
-The file. A new one is built whole beside its place and linked there, so that its name is
-never that of half a database; mode 0600 from the first byte. What is empty or not ours is
-refused before any connection could change it: it is looked at through SQLite, since
-closing a file of one's own would drop the locks that this process holds on it.
-
 Knows SQLite; knows no table.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from reasoning_store.errors import ReasoningStoreError, SchemaError, StoreFull, UsageError
-from reasoning_store.ledger import copies, faults, making
+from reasoning_store.errors import ReasoningStoreError, SchemaError, UsageError
+from reasoning_store.ledger import copies
 from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
-
-APPLICATION_ID = 0x52535431
-"""RST1: what says in the file's header that it is ours."""
 
 T = TypeVar("T")
 
@@ -382,79 +372,3 @@ def _without_strays(connection: Connection, work: Callable[[Connection], T]) -> 
     if strays() > before:
         raise SchemaError("the change of the schema would leave rows that belong to nothing")
     return result
-
-
-# The file
-
-
-def look(path: Path, module: Any) -> bool:
-    """Return whether a database of ours is at ``path``; refuse what is neither ours nor new.
-
-    Changes nothing, and makes no file beside it.
-    """
-    try:
-        if not path.exists():
-            if path.parent.is_dir():
-                return False
-            raise UsageError(
-                f"{path.name}: its folder does not exist", hint=f"run: mkdir -p {path.parent}"
-            )
-        is_file, size = path.is_file(), path.stat().st_size
-    except OSError as error:
-        raise UsageError(f"{path.name} cannot be opened: {error.strerror}") from None
-    if not is_file:
-        raise UsageError(f"{path.name} is not a file")
-    if size == 0:
-        raise SchemaError(
-            f"{path.name} is empty: that is no database of ours",
-            hint="if nothing was ever stored in it, delete it; else restore a copy",
-        )
-    uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
-    try:
-        with closing(module.connect(uri, uri=True)) as raw:
-            # Somebody may be making the file longer just now: let the length not matter.
-            raw.execute("PRAGMA writable_schema=ON")
-            found = raw.execute("PRAGMA application_id").fetchone()[0]
-    except module.DatabaseError as error:
-        if faults.code(error) != "SQLITE_NOTADB":
-            raise
-        found = None
-    if found != APPLICATION_ID:
-        raise SchemaError(
-            f"{path.name} is not a database of reasoning-store",
-            hint="name another file; this one was not touched",
-        )
-    return True
-
-
-def create(path: Path, build: Callable[[Path], None]) -> None:
-    """Let ``build`` fill a new file beside ``path``, then give it that name, once and whole."""
-    with ExitStack() as stack:
-        try:
-            fresh = stack.enter_context(making.beside(path))
-        except OSError as error:
-            raise UsageError(f"{path.name} cannot be created: {error.strerror}") from None
-        build(fresh)
-        if Path(f"{fresh}-wal").exists():
-            # What was built stands in it still: closing could not copy it, and does not say so.
-            raise StoreFull("the disk refused the write")
-        put(fresh, path)
-
-
-def make_ours(fresh: Path, module: Any) -> None:
-    """Write the header that says whose file this is, and nothing else."""
-    with closing(module.connect(str(fresh))) as raw:
-        raw.execute(f"PRAGMA application_id={APPLICATION_ID}")
-
-
-def put(fresh: Path, path: Path) -> None:
-    """Give a finished file its name, unless somebody was first."""
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
-        return
-    except OSError:
-        # A file system without links; there the test and the renaming are two steps.
-        if not path.exists():
-            fresh.rename(path)
-    copies.sync_folder(path.parent)

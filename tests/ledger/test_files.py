@@ -22,7 +22,7 @@ from reasoning_store.errors import (
     StoreFull,
     UsageError,
 )
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import sqlite, sqlite_file
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 
@@ -54,7 +54,7 @@ def test_a_new_file_is_ours_from_its_first_byte(tmp_path: Path) -> None:
     assert {path.name: 0o600, f"{path.name}-wal": 0o600, f"{path.name}-shm": 0o600} == modes
     assert [path] == list(tmp_path.iterdir())
     with LIBRARY.connect(path) as raw:
-        assert raw.execute("PRAGMA application_id").fetchone() == (sqlite.APPLICATION_ID,)
+        assert raw.execute("PRAGMA application_id").fetchone() == (sqlite_file.APPLICATION_ID,)
     raw.close()
 
 
@@ -70,7 +70,7 @@ def test_every_connection_has_the_recipe(sqlite_path: Path) -> None:
         "journal_size_limit": 67108864,
         "busy_timeout": 200,
         "mmap_size": 0,
-        "application_id": sqlite.APPLICATION_ID,
+        "application_id": sqlite_file.APPLICATION_ID,
     }
 
     with opened(sqlite_path) as ledger:
@@ -122,7 +122,7 @@ def test_processes_that_create_one_file_at_once_agree(tmp_path: Path) -> None:
 MAKES = """
 import os, sys, time
 from pathlib import Path
-from reasoning_store.ledger import migrate, sqlite
+from reasoning_store.ledger import migrate
 from reasoning_store.ledger.ledger import Ledger
 
 if sys.argv[2] == "stops":

@@ -79,8 +79,7 @@ class WritingVerbs(Opened):
         """
         if not entries:
             raise UsageError("append: no message was given")
-        if any([entry.message.status == "erased" for entry in entries]):
-            raise UsageError("an erased message is not appended", hint="erase(position)")
+        _refuse_erased(entries)
         if after is not None:
             after = min(max(arguments.number(after, "after"), -1), _MOST)
         key_text = None if idempotency_key is None else columns.repeat(idempotency_key)
@@ -113,8 +112,7 @@ class WritingVerbs(Opened):
 
         One step: where the message or the place is refused, there is no fork.
         """
-        if entry.message.status == "erased":
-            raise UsageError("an erased message is not appended", hint="erase(position)")
+        _refuse_erased([entry])
         now = self._clock()
         prepared = [self._prepared(entry, now)]
 
@@ -309,6 +307,11 @@ class WritingVerbs(Opened):
         if len(self._interned) > _REMEMBERED:
             self._interned.clear()
         self._interned.update(dict.fromkeys((session_key, number) for number, _ in wanted))
+
+
+def _refuse_erased(entries: Sequence[Entry]) -> None:
+    if any([entry.message.status == "erased" for entry in entries]):
+        raise UsageError("an erased message is not appended", hint="erase(position)")
 
 
 def new_rows(branch: int, first: int, prepared: Sequence[Prepared]) -> list[StoredRow]:
