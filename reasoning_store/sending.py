@@ -115,7 +115,7 @@ class Sending:
 
         With ``at`` it is that of the request that would have followed that position.
         """
-        amounts.tokens("limit", limit, optional=True)
+        amounts.tokens("limit", limit, least=1, optional=True)
         names = (provider, model, api, base_url)
         unnamed = names == _UNNAMED
         now = self._workings.ledger.outlook(

@@ -66,6 +66,28 @@ def test_a_page_has_a_whole_number_of_sessions(store: rs.Store, limit: Any) -> N
     assert "limit" in str(refused(store, lambda all_of, _: all_of.sessions(limit=limit)))
 
 
+NO_LIMITS: dict[str, Verb] = {
+    "a usage's limit": lambda _, chat: chat.usage(limit=0),
+    "a negative one": lambda _, chat: chat.usage(limit=-1),
+    "a plan's limit": lambda _, chat: chat.compression(limit=0),
+    "a limit beyond all counts": lambda _, chat: chat.compression(limit=10**400),
+    "a reserve": lambda _, chat: chat.compression(limit=100, reserve=-1),
+    "growth": lambda _, chat: chat.compression(limit=100, min_growth=-1),
+    "worth": lambda _, chat: chat.compression(limit=100, min_freed=-1),
+    "a summary": lambda _, chat: chat.compression(limit=100, summary_tokens=-1),
+    "a budget": lambda _, chat: chat.budget(limit=0),
+    "a budget beyond all counts": lambda _, chat: chat.budget(limit=10**400),
+    "a window": lambda _, chat: chat.history(limit=-1),
+    "a window of tokens": lambda _, chat: chat.history(tokens=-1),
+}
+
+
+@pytest.mark.parametrize("case", NO_LIMITS)
+def test_what_nothing_can_count_is_no_limit(store: rs.Store, case: str) -> None:
+    """A limit of no tokens, or of fewer than none, is a slip of whoever gives it."""
+    refused(store, NO_LIMITS[case])
+
+
 @pytest.mark.parametrize("archived", [2, 1, "no", [False]], ids=repr)
 def test_archived_is_true_or_false(store: rs.Store, archived: Any) -> None:
     """A number of its own would take the session out of both lists."""

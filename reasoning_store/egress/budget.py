@@ -63,13 +63,8 @@ def assess(
     ``warn_at`` is the share of the limit that warns; ``remembered`` are the marks of
     earlier answers that the store has kept.
     """
-    tokens("limit", limit, optional=True)
+    tokens("limit", limit, least=1, optional=True)
     share("warn_at", warn_at)
-    if limit is not None and limit <= 0:
-        raise UsageError(
-            f"a budget of {limit} tokens is no limit",
-            hint="give a positive limit, or None for none",
-        )
     if not 0 < warn_at <= 1:
         raise UsageError(
             f"warn_at {warn_at} is no share of the limit",

@@ -123,8 +123,10 @@ class Limits:
     summary_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("limit", "reserve", "min_growth", "min_freed", "summary_tokens"):
-            tokens(name, getattr(self, name), optional=name not in ("limit", "reserve"))
+        tokens("limit", self.limit, least=1)
+        tokens("reserve", self.reserve)
+        for name in ("min_growth", "min_freed", "summary_tokens"):
+            tokens(name, getattr(self, name), optional=True)
         share("threshold", self.threshold)
         share("target", self.target, optional=True)
         if self.usable <= 0:

@@ -38,14 +38,15 @@ def history(
     for what, value in given.items():
         if value is not None:
             arguments.number(value, what)
-    if tokens is not None and tokens < 0:
-        raise UsageError("tokens: at least 0")
+    for what in ("limit", "tokens"):
+        if (given[what] or 0) < 0:
+            raise UsageError(f"{what}: at least 0")
     found, _ = branches.get(connection, key, branch)
     first = 1 if after is None else max(after + 1, 1)
     last = found.state.position if before is None else min(before - 1, found.state.position)
     width = total = max(last - first + 1, 0)
     if limit is not None:
-        width = min(width, max(limit, 0))
+        width = min(width, limit)
     forward = after is not None and before is None
     if tokens is not None and width:
         costs = _costs(connection, key, found, first - 1 if forward else last, forward)
