@@ -139,10 +139,16 @@ class AsyncStore(AsyncOwner):
         if self._opened is not None:
             raise UsageError("the store is open already", hint="each AsyncStore is entered once")
         opening = Hops(writers=1, readers=0)
+        opened: list[Store] = []
         try:
-            store = await opening.write(self._open)
+            await opening.write(lambda: opened.append(self._open()))
+        except BaseException:
+            for store in opened:  # for a task that was cancelled meanwhile
+                store.close()
+            raise
         finally:
             opening.close()
+        (store,) = opened
         writers = store.writers
         self._opened = Hops(writers=writers, readers=_READERS if writers == 1 else 0), store
         return self
@@ -175,8 +181,10 @@ class AsyncStore(AsyncOwner):
     async def close(self) -> None:
         if self._opened is not None:
             (hops, store), self._opened = self._opened, None
-            await hops.write(store.close)
-            hops.close()
+            try:
+                await hops.must(store.close)
+            finally:
+                hops.close()
 
     @property
     def _hops(self) -> Hops:

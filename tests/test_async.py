@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,58 @@ def test_a_closed_store_says_so(url: str) -> None:
     """Outside ``async with`` there is no store."""
     with pytest.raises(rs.UsageError, match="not open"):
         rs.AsyncStore(url).for_owner("a")
+
+
+def test_a_store_that_is_left_by_a_cancelled_task_is_closed(sqlite_path: Path) -> None:
+    """Also where its turn to close had not come yet when the task was cancelled."""
+
+    async def main() -> None:
+        opened = rs.AsyncStore(f"sqlite:///{sqlite_path}")
+        await opened.__aenter__()
+        hops, goes_on = opened._hops, threading.Event()
+        writing = asyncio.create_task(hops.write(goes_on.wait))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(opened.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.sleep(0)
+        goes_on.set()
+        await asyncio.wait([writing, closing])
+        assert closing.cancelled()
+        with pytest.raises(rs.UsageError, match="closed"):
+            await hops.read(dict)
+
+    asyncio.run(main())
+
+    # SQLite removes it with the last connection that closes.
+    assert not sqlite_path.with_name(f"{sqlite_path.name}-wal").exists()
+
+
+def test_a_store_that_a_cancelled_task_was_opening_is_closed(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening has begun and is waited for; nobody has what was opened."""
+    began, goes_on = threading.Event(), threading.Event()
+    made: list[store.Store] = []
+
+    class Slow(store.Store):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            began.set()
+            goes_on.wait()
+            super().__init__(*given, **named)
+            made.append(self)
+
+    async def main() -> None:
+        opening = asyncio.create_task(rs.AsyncStore(f"sqlite:///{sqlite_path}").__aenter__())
+        await asyncio.to_thread(began.wait)
+        opening.cancel()
+        await asyncio.sleep(0)
+        goes_on.set()
+        await asyncio.wait([opening])
+        assert opening.cancelled()
+
+    monkeypatch.setattr(aio, "Store", Slow)
+    asyncio.run(main())
+
+    with pytest.raises(rs.UsageError, match="closed"):
+        made[0].sessions()

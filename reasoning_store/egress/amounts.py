@@ -10,7 +10,6 @@ from typing import Any
 
 from reasoning_store.errors import UsageError
 
-
 _MOST = 1 << 62
 """No count comes near it, and a share of it is a float still."""
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -107,13 +108,16 @@ class Lending(Generic[T]):
                 places.extend(map(self._idle.pop, _LAST))
         except IndexError:
             pass
-        for place in places:
-            place.clear(self._drop)
-        self._idle += places
-        # Who asked while they were away found none.
-        if self._waiting:
-            with self._guard:
-                self._serve(self._idle)
+        try:
+            with ExitStack() as dropping:  # each of them, also where another cannot be
+                for place in places:
+                    dropping.callback(place.clear, self._drop)
+        finally:
+            self._idle += places
+            # Who asked while they were away found none.
+            if self._waiting:
+                with self._guard:
+                    self._serve(self._idle)
 
     def _taken(self, held: list[Lent[T]]) -> Lent[T]:
         try:

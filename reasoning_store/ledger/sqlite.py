@@ -300,14 +300,20 @@ class SqliteDatabase:
         connection.close()
 
     def close(self) -> None:
-        """Close every connection; a write that is under way is waited for."""
+        """Close every connection; a write that is under way is waited for.
+
+        Where it takes too long, what it writes with closes behind it.
+        """
 
         def closed(_: object) -> None:
             self._lane.close()
             if self._readers is not None:
                 self._readers.close()
 
-        self._lane.lend(closed)
+        try:
+            self._lane.lend(closed)
+        finally:
+            closed(None)  # again, where it was not our turn; else it is nothing
         self._writer.dispose()
 
 

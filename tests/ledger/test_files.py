@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from reasoning_store.errors import (
     CorruptRow,
@@ -355,6 +356,30 @@ def test_another_process_that_writes_is_waited_for(sqlite_path: Path) -> None:
         holder.execute("COMMIT")
         assert ledger.append(session.key, 1, [said()])[0].position == 2
     holder.close()
+
+
+def test_a_store_that_is_closed_while_it_is_busy_keeps_nothing_open(sqlite_path: Path) -> None:
+    """It says that it was busy; whoever is writing still finishes, and then all is closed."""
+    ledger = opened(sqlite_path)
+    session = new_session(ledger)
+    ledger.history(session.key, 1)
+    began, goes_on = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        began.set()
+        goes_on.wait()
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(ledger._database.write, hold)
+        began.wait()
+        with pytest.raises(StoreBusy):
+            ledger.close()
+        goes_on.set()
+        writing.result()
+
+    # SQLite removes it with the last connection that closes.
+    assert not sqlite_path.with_name(f"{sqlite_path.name}-wal").exists()
+    ledger.close()
 
 
 def test_a_full_disk_keeps_what_was_acknowledged(sqlite_path: Path) -> None:

@@ -194,6 +194,26 @@ def test_closing_drops_what_is_idle_and_what_comes_back() -> None:
     assert dropped == [1, 2]
 
 
+def test_one_that_cannot_be_dropped_keeps_no_other_open() -> None:
+    """Closing drops all of them, and then says what went wrong."""
+    dropped: list[int] = []
+
+    def drop(one: int) -> None:
+        dropped.append(one)
+        if one == 2:
+            raise ZeroDivisionError
+
+    numbers = Lending(count(1).__next__, drop, most=3, timeout=0.01, busy="busy")
+    whole(numbers, 3)
+
+    with pytest.raises(ZeroDivisionError):
+        numbers.close()
+
+    assert sorted(dropped) == [1, 2, 3]
+    numbers.close()
+    assert len(dropped) == 3
+
+
 def test_who_asks_while_it_is_closed_is_served() -> None:
     """What is away to be dropped comes back to whoever waits for it by then."""
     with ThreadPoolExecutor() as threads:
