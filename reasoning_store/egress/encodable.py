@@ -11,12 +11,13 @@ returned as it is. It must not know what a value means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from math import isfinite
-from typing import Any, Final, TypeVar
+from operator import attrgetter
+from typing import Any, Final, TypeVar, get_args
 
-from reasoning_store.blocks import Block, TextBlock, ThinkingBlock
+from reasoning_store.blocks import Block
 
 _Value = TypeVar("_Value")
 _Block = TypeVar("_Block", bound=Block)
@@ -35,12 +36,12 @@ def is_encodable(text: str) -> bool:
 
 def needs_mending(block: Block) -> bool:
     """Whether anything in a block cannot be sent."""
-    return mended_block(block) is not block
+    return not all(map(_can_go, _VALUES[type(block)](block)))
 
 
 def mended_block(block: _Block) -> _Block:
     """Return a block that can be sent: this one, or one with other strings."""
-    if _is_plain(block):
+    if not needs_mending(block):
         return block
     changed = {}
     for item in fields(block):
@@ -48,17 +49,27 @@ def mended_block(block: _Block) -> _Block:
         other = mended(value)
         if other is not value:
             changed[item.name] = other
-    return replace(block, **changed) if changed else block
+    return replace(block, **changed)
 
 
-def _is_plain(block: Block) -> bool:
-    """Whether a block is nothing but texts that can be sent, as nearly all are."""
-    if isinstance(block, TextBlock) and block.provider_metadata is None:
-        return is_encodable(block.text)
-    if isinstance(block, ThinkingBlock) and block.provider_metadata is None:
-        texts = (block.thought, block.source_field, block.signature, block.encrypted)
-        return all([is_encodable(text) for text in texts if text])
-    return False
+_VALUES: Final[Mapping[type, Callable[[Any], tuple[Any, ...]]]] = {
+    kind: attrgetter(*[item.name for item in fields(kind)]) for kind in get_args(Block)
+}
+"""All that stands in a block of each type."""
+
+
+def _can_go(value: Any) -> bool:
+    """Whether nothing in a value of JSON needs mending: what nearly every value is asked."""
+    kind = type(value)
+    if kind is str:
+        return is_encodable(value)
+    if value is None or kind is bool:
+        return True
+    if kind is dict:
+        return all([_can_go(name) and _can_go(item) for name, item in value.items()])
+    if kind is list:
+        return all(map(_can_go, value))
+    return _mended(value) is _AS_IT_IS
 
 
 def mended(value: _Value) -> _Value:
