@@ -11,11 +11,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 
@@ -25,6 +25,7 @@ from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.output import Page, answer, plural, warn
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Leaf
+from reasoning_store.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.importers.values import Report
@@ -32,8 +33,11 @@ if TYPE_CHECKING:
     from reasoning_store.store import Owner, Store
 
 T = TypeVar("T")
+_Given: TypeAlias = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 _LINES = "lines"
+_SESSION = b'"session"'
+"""What the line of a session holds; few others have to be looked at."""
 _FORMATS = ("anthropic", _LINES, "llm", "openai")
 _COUNTS = {
     "reasoning_in": "thoughts in it",
@@ -142,12 +146,13 @@ def _import_lines(
     dry_run: bool,
 ) -> None:
     with (
-        opening.existing(call) if not dry_run else _nowhere() as store,
+        opening.existing(call) as store,
+        _tried(store, owner) if dry_run else nullcontext((store, iter)) as (into, given),
         Progress("importing", os.path.getsize(path)) as progress,
         open(path, "rb") as lines,
     ):
-        of: Owner = store if owner is None else store.for_owner(owner)
-        done = of.import_lines(_counted(lines, progress), on_conflict=on_conflict)
+        of: Owner = into if owner is None else into.for_owner(owner)
+        done = of.import_lines(given(_counted(lines, progress)), on_conflict=on_conflict)
 
     def people(page: Page) -> None:
         came = "would come in" if dry_run else "came in"
@@ -179,15 +184,40 @@ def _counted(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
 
 
 @contextmanager
-def _nowhere() -> Iterator[Store]:
-    """Open a store that is thrown away."""
+def _tried(here: Store, owner: str | None) -> Iterator[tuple[Store, _Given]]:
+    """Open a store that is thrown away, and lead lines there so that they find what is here.
+
+    A session of ``here`` is copied when its line comes by: so the lines come in, are known
+    or are refused as they would be.
+    """
+    from reasoning_store.ledger import lines
     from reasoning_store.store import Store
 
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
         Store(f"sqlite:///{Path(folder) / 'dry-run.db'}") as store,
     ):
-        yield store
+
+        def given(texts: Iterable[bytes]) -> Iterator[bytes]:
+            copied: set[tuple[str, str]] = set()
+            for text in texts:
+                if _SESSION in text:
+                    with suppress(UsageError):  # it has its number where it is taken in
+                        line = lines.read(text)
+                        if isinstance(line, lines.SessionLine):
+                            of = line.owner if owner is None else owner
+                            if (of, line.id) not in copied:
+                                copied.add((of, line.id))
+                                _copy(here.for_owner(of), store, line.id)
+                yield text
+
+        yield store, given
+
+
+def _copy(here: Owner, into: Store, id: str) -> None:
+    """Take a session along, if it is there."""
+    with suppress(NotFound):
+        into.import_lines(here.export_lines(id))
 
 
 # What was kept elsewhere

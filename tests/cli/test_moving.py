@@ -45,15 +45,45 @@ def test_an_export_replaces_nothing_unasked(here: Here) -> None:
 
 def test_a_dry_run_writes_nothing(here: Here) -> None:
     """It tells what would come in, of lines and of a history alike."""
-    before = Path("chat.db").read_bytes()
     here("export -o all.jsonl")
-    lines = here("import all.jsonl --dry-run --json").data
-    history = here("import history.json --dry-run --json").data
+    here("init --db sqlite:///new.db")
+    before = Path("new.db").read_bytes()
+    lines = here("import all.jsonl --dry-run --json --db sqlite:///new.db").data
+    history = here("import history.json --dry-run --json --db sqlite:///new.db").data
 
     assert (lines["messages"], history["messages"]) == (15, 2)
     assert lines["dryRun"]
     assert history["dryRun"]
-    assert Path("chat.db").read_bytes() == before
+    assert Path("new.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("owner", ["", "--owner user-7"])
+def test_a_dry_run_gives_the_numbers_of_the_import(here: Here, owner: str) -> None:
+    """Also where some of it is there already, and whoever shall own it."""
+    here("export -o all.jsonl")
+    here("export chat-42 -o one.jsonl")
+    here("init --db sqlite:///new.db")
+    here(f"import one.jsonl --db sqlite:///new.db {owner}")
+    dry = here(f"import all.jsonl --dry-run --json --db sqlite:///new.db {owner}").data
+    done = here(f"import all.jsonl --json --db sqlite:///new.db {owner}").data
+
+    assert dry["already"] > 0
+    assert dry["messages"] > 0
+    assert {**dry, "dryRun": False} == done
+
+
+@pytest.mark.parametrize("more", ["", "--on-conflict skip"])
+def test_a_dry_run_meets_the_conflicts_of_the_import(here: Here, more: str) -> None:
+    """A session that stands otherwise is refused, or named and left out, before it matters."""
+    here("export chat-42 -o one.jsonl")
+    text = Path("one.jsonl").read_text("utf-8")
+    Path("one.jsonl").write_text(text.replace("And Bergen?", "And Narvik?"), "utf-8")
+    dry = here(f"import one.jsonl --dry-run --json {more}")
+    done = here(f"import one.jsonl --json {more}")
+
+    assert dry.code == done.code == (Exit.DONE if more else Exit.CONFLICT)
+    assert dry.err == done.err
+    assert "chat-42" in dry.err
 
 
 def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:

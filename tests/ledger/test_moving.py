@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -302,7 +303,7 @@ def test_a_killed_import_is_run_again(ledger: Ledger, tmp_path: Path) -> None:
 
 
 def test_what_stands_otherwise_is_a_conflict(ledger: Ledger, other: Ledger) -> None:
-    """Named by its line; nothing of that session changes, and it can be left out."""
+    """Named with its line; nothing of that session changes, and it can be left out."""
     sessions = rich(ledger)
     exported = every(ledger)
     theirs = sessions[0]
@@ -310,8 +311,10 @@ def test_what_stands_otherwise_is_a_conflict(ledger: Ledger, other: Ledger) -> N
     other.append(mine.key, 1, [said("another message")])
     before = every(other, mine)
 
-    with pytest.raises(Conflict, match=r"^line \d+: another message is at 1 of branch 1"):
+    says = rf"^line \d+: session {re.escape(repr(theirs.id))}: another message is at 1 of branch 1"
+    with pytest.raises(Conflict, match=says) as refused:
         other.import_lines(exported)
+    assert "on_conflict skip" in str(refused.value.hint)
     assert before == every(other, mine)
     done = other.import_lines(exported, on_conflict="skip")
 

@@ -63,7 +63,8 @@ class ImportingVerbs(ErasingVerbs):
             try:
                 intake.take(text)
             except (UsageError, Conflict, NotFound) as error:
-                raise _at_line(error, intake.number) from None
+                of = intake.current.line.id if intake.current is not None else None
+                raise _at_line(error, intake.number, of) from None
         if not intake.ended:
             raise UsageError(
                 f"line {intake.number}: the lines stop before their end"
@@ -74,8 +75,14 @@ class ImportingVerbs(ErasingVerbs):
         return intake.done
 
 
-def _at_line(error: ReasoningStoreError, number: int) -> ReasoningStoreError:
-    text = f"line {number}: {error}"
-    if isinstance(error, Conflict):
-        return Conflict(text, stored=error.stored, hint=error.hint)
-    return UsageError(text, hint=error.hint)
+def _at_line(error: ReasoningStoreError, number: int, session: str | None) -> ReasoningStoreError:
+    """Say where it was; of a conflict also which session stands otherwise, and what can be done."""
+    if not isinstance(error, Conflict):
+        return UsageError(f"line {number}: {error}", hint=error.hint)
+    if session is None:
+        return Conflict(f"line {number}: {error}", stored=error.stored, hint=error.hint)
+    return Conflict(
+        f"line {number}: session {session!r}: {error}",
+        stored=error.stored,
+        hint=error.hint or "on_conflict skip leaves such a session out and names it",
+    )
