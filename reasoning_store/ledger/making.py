@@ -1,10 +1,12 @@
 """A file that is made beside its place, and what is left where its maker was killed.
 
-What is not whole yet stands in a hidden folder of its own beside its place, with the files
-that SQLite puts beside it. The folder is locked for as long as its maker works on it. The
-kernel lets go of the lock of whoever dies, however that is, and in whichever container: so a
-folder that can be locked is nobody's, and whoever makes or opens a file of that name removes
-it. Where folders cannot be locked nobody's is told from anybody's, and all of them stay.
+What is not whole yet stands, with the files that SQLite puts beside it, in a folder of its
+maker's, inside a hidden folder that is named after the place: so whether anything was left
+there is told by one name, however many files stand beside it. The maker's folder is locked
+for as long as it works on it. The kernel lets go of the lock of whoever dies, however that
+is, and in whichever container: so a folder that can be locked is nobody's, and whoever makes
+or opens a file of that name removes it. Where folders cannot be locked nobody's is told from
+anybody's, and all of them stay.
 
 A lock on the file itself would not do: closing it drops SQLite's own locks of the process.
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +26,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _ATTEMPTS = 20
-_END = ".new"
+_MAKERS = re.compile("[a-z0-9_]{8}")
+
+
+def around(target: Path) -> Path:
+    """Return the folder that everything is in that is made to become ``target``."""
+    return target.with_name(f".{target.name}.new")
 
 
 @contextmanager
@@ -38,6 +46,7 @@ def beside(target: Path) -> Iterator[Path]:
     finally:
         try:
             shutil.rmtree(folder, ignore_errors=True)
+            _remove_if_empty(folder.parent)
         finally:
             if lock is not None:
                 os.close(lock)
@@ -45,11 +54,20 @@ def beside(target: Path) -> Iterator[Path]:
 
 def clear(target: Path) -> None:
     """Remove what those who were killed left of this file."""
-    named = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(_END)}")
-    with suppress(OSError), os.scandir(target.parent) as entries:
-        left = [Path(one.path) for one in entries if named.fullmatch(one.name)]
+    here = around(target)
+    with suppress(OSError):
+        if not stat.S_ISDIR(here.lstat().st_mode):
+            return
+        with os.scandir(here) as entries:
+            left = [Path(one.path) for one in entries if _MAKERS.fullmatch(one.name)]
         for folder in left:
             _remove_if_left(folder)
+        _remove_if_empty(here)
+
+
+def _remove_if_empty(here: Path) -> None:
+    with suppress(OSError):  # others make the same just now
+        here.rmdir()
 
 
 def _remove_if_left(folder: Path) -> None:
@@ -65,9 +83,15 @@ def _remove_if_left(folder: Path) -> None:
 
 def _folder(target: Path) -> tuple[Path, int | None]:
     """Return a new folder and the lock that is on it; None where there are no such locks."""
-    for _ in range(_ATTEMPTS):
-        made = tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_END, dir=target.parent)
-        folder = Path(made)
+    here = around(target)
+    for attempt in range(_ATTEMPTS):
+        try:
+            here.mkdir(mode=0o700, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix="", dir=here))
+        except FileNotFoundError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue  # somebody came to an end, and removed what was empty by then
         try:
             return folder, _locked(folder)
         except (BlockingIOError, FileNotFoundError):

@@ -7,6 +7,7 @@ import sqlite3 as stdlib
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,11 @@ def test_threads_that_create_files_at_once_do_not_meet(tmp_path: Path, names: li
         assert [*threads.map(create, names)] == [True] * len(names)
 
 
+def making_of(path: Path) -> Iterator[Path]:
+    """The folders of those who are making a file, or were when they were killed."""
+    return path.with_name(f".{path.name}.new").iterdir()
+
+
 def making(path: Path) -> subprocess.Popen[bytes]:
     """Start a process that has all but created a file, and goes on when it is told to."""
     maker = subprocess.Popen(
@@ -175,11 +181,10 @@ def test_what_a_killed_creation_left_goes_with_the_next(tmp_path: Path, there: b
     killed = [making(path), making(path)]
     if there:
         opened(path).close()
-        assert len(list(tmp_path.iterdir())) == 3
     for maker in killed:
         maker.kill()
         maker.communicate()
-    assert len([one for one in tmp_path.iterdir() if one.name.startswith(".chat")]) == 2
+    assert len([*making_of(path)]) == 2
 
     opened(path).close()
 
@@ -190,12 +195,12 @@ def test_what_a_living_process_is_making_stays(tmp_path: Path) -> None:
     """Others create and open the file meanwhile; it works when it comes to its end."""
     path = tmp_path / "chat.db"
     maker = making(path)
-    making_it = [one for one in tmp_path.iterdir() if one.name.startswith(".chat")]
+    making_it = [*making_of(path)]
 
     for _ in range(2):
         with opened(path) as ledger:
             ledger.create_session("u", encoding="o200k_base")
-        assert set(making_it) < set(tmp_path.iterdir())
+        assert [*making_of(path)] == making_it
     maker.communicate(b"go on\n")
 
     assert maker.returncode == 0
@@ -207,20 +212,43 @@ def test_what_a_living_process_is_making_stays(tmp_path: Path) -> None:
 def test_only_what_was_left_of_this_file_is_removed(tmp_path: Path) -> None:
     """Neither another file's, nor what a person has named so, nor what a link leads to."""
     path = tmp_path / "chat.db"
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "kept").write_text("x")
-    others = [".chat.db.12345678.new.txt", ".chat.db.abc.new", ".other.db.12345678.new"]
-    for name in others:
-        (tmp_path / name).mkdir()
-    (tmp_path / ".chat.db.file5678.new").write_text("x")
-    (tmp_path / ".chat.db.link5678.new").symlink_to(tmp_path / "elsewhere")
-    before = {*tmp_path.iterdir(), path}
+    (tmp_path / "elsewhere" / "12345678").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "12345678" / "kept").write_text("x")
+    here = tmp_path / ".chat.db.new"
+    here.mkdir()
+    for name in ["12345678.txt", "abc"]:
+        (here / name).mkdir()
+    (here / "file5678").write_text("x")
+    (here / "link5678").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / ".other.db.new" / "12345678").mkdir(parents=True)
+    (tmp_path / ".linked.db.new").symlink_to(tmp_path / "elsewhere")
+    linked = tmp_path / "linked.db"
+    before = {*tmp_path.rglob("*"), path, linked}
+
+    for _ in range(2):
+        opened(path).close()
+    linked.write_bytes(path.read_bytes())
+    opened(linked).close()
+
+    assert before == set(tmp_path.rglob("*"))
+
+
+def test_what_stands_beside_a_file_is_not_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file for each user, all in one folder: opening one costs the same, however many."""
+    path = tmp_path / "chat.db"
+    opened(path).close()
+    listed: list[str] = []
+    for name in ("listdir", "scandir"):
+        real = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda at=".", *, real=real: (listed.append(str(at)), real(at))[1]
+        )
 
     opened(path).close()
-    opened(path).close()
 
-    assert before == set(tmp_path.iterdir())
-    assert (tmp_path / "elsewhere" / "kept").read_text() == "x"
+    assert str(tmp_path) not in listed
 
 
 def test_what_an_interrupt_kept_from_going_goes_with_the_next(
@@ -247,8 +275,8 @@ def test_where_folders_cannot_be_locked_nothing_is_removed(
 ) -> None:
     """Files are made all the same: nobody knows there whose a folder is."""
     path = tmp_path / "chat.db"
-    left = tmp_path / ".chat.db.12345678.new"
-    left.mkdir()
+    left = tmp_path / ".chat.db.new" / "12345678"
+    left.mkdir(parents=True)
 
     def refused(*_: object) -> None:
         raise OSError(9, "Bad file descriptor")
@@ -256,7 +284,7 @@ def test_where_folders_cannot_be_locked_nothing_is_removed(
     with monkeypatch.context() as patch:
         patch.setattr("fcntl.flock", refused)
         opened(path).close()
-        assert {path, left} == set(tmp_path.iterdir())
+        assert {path, left.parent, left} == set(tmp_path.rglob("*"))
     opened(path).close()
 
     assert [path] == list(tmp_path.iterdir())
