@@ -88,7 +88,7 @@ def _folder(target: Path) -> tuple[Path, int | None]:
         try:
             here.mkdir(mode=0o700, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix="", dir=here))
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):
             if attempt == _ATTEMPTS - 1:
                 raise
             continue  # somebody came to an end, and removed what was empty by then

@@ -7,8 +7,9 @@ import sqlite3 as stdlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from reasoning_store.errors import (
     StoreFull,
     UsageError,
 )
+from reasoning_store.ledger import making as made_beside
 from reasoning_store.ledger import sqlite, sqlite_file
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
@@ -209,6 +211,22 @@ def test_what_a_living_process_is_making_stays(tmp_path: Path) -> None:
     assert [path] == list(tmp_path.iterdir())
 
 
+def test_threads_that_make_one_file_again_and_again_are_in_no_ones_way(tmp_path: Path) -> None:
+    """Whoever comes to its end may take the folder away in which another is about to begin."""
+    path = tmp_path / "chat.db"
+
+    def make(_: int) -> None:
+        for _ in range(50):
+            with made_beside.beside(path) as fresh:
+                fresh.write_text("x")
+            made_beside.clear(path)
+
+    with ThreadPoolExecutor(4) as threads:
+        [*threads.map(make, range(4))]
+
+    assert not [*tmp_path.iterdir()]
+
+
 def test_only_what_was_left_of_this_file_is_removed(tmp_path: Path) -> None:
     """Neither another file's, nor what a person has named so, nor what a link leads to."""
     path = tmp_path / "chat.db"
@@ -240,11 +258,13 @@ def test_what_stands_beside_a_file_is_not_looked_through(
     path = tmp_path / "chat.db"
     opened(path).close()
     listed: list[str] = []
+
+    def noted(list_: Callable[[Any], Any], at: Any) -> Any:
+        listed.append(str(at))
+        return list_(at)
+
     for name in ("listdir", "scandir"):
-        real = getattr(os, name)
-        monkeypatch.setattr(
-            os, name, lambda at=".", *, real=real: (listed.append(str(at)), real(at))[1]
-        )
+        monkeypatch.setattr(os, name, partial(noted, getattr(os, name)))
 
     opened(path).close()
 
