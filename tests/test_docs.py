@@ -182,6 +182,14 @@ def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
     assert ran.returncode == 0, f"run python tools/make_reference.py; it rewrites {ran.stdout}"
 
 
+def test_a_field_has_the_type_that_a_reader_would_write() -> None:
+    """Python's own wrapping of a name that it has not looked up yet is not shown."""
+    text = (CHECKOUT / "docs/reference/python.md").read_text("utf-8")
+
+    assert "- `.tokens: int`" in text
+    assert "ForwardRef" not in text
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_page_says_each_thing_once(page: Path) -> None:
     """No two parts of a page have one heading, which would also be one address."""

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, ForwardRef, Literal, get_args, get_origin
 
 import reasoning_store as rs
 from reasoning_store import errors, testing
@@ -53,6 +53,8 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def type_name(annotation: Any) -> str:
+    if isinstance(annotation, ForwardRef):  # what a NamedTuple makes of a name in quotes
+        annotation = annotation.__forward_arg__
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return text.replace("typing.", "").replace("reasoning_store.", "")
 

@@ -103,7 +103,8 @@ def _explain(page: Page, request: Request) -> None:
         right=("message", "block", "tokens"),
         styles=lambda row: "green" if row[3].startswith("kept") else "dim",
     )
-    page.line(f"{request.tokens.effective} of {request.tokens.raw} tokens would be sent")
+    tokens = f"{request.tokens.effective} of {request.tokens.raw} tokens"
+    page.line(f"{tokens} would be sent to {_whom(request)}")
     page.line()
     page.table(
         ("setting", "value", "from"),
@@ -112,6 +113,14 @@ def _explain(page: Page, request: Request) -> None:
             for key, item in request.settings.resolved().items()
         ],
     )
+
+
+def _whom(request: Request) -> str:
+    """Say for whom a request is: no verdict can be understood without it."""
+    to = request.target
+    host = to.provider or "an unknown host"
+    model = f"{to.model} of " if to.model else ""
+    return f"{model}{host} ({to.contract.api})"
 
 
 def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> None:

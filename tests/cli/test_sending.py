@@ -39,6 +39,22 @@ def test_each_thinking_block_is_explained(here: Here) -> None:
     assert re.search(r"^reasoning.floor +\"provider\" +default$", told, re.M)
 
 
+@pytest.mark.parametrize(
+    ("names", "whom"),
+    [
+        ("", "an unknown host (openai.chat)"),
+        ("--as anthropic.messages", "an unknown host (anthropic.messages)"),
+        ("--model some-model", "some-model of an unknown host (openai.chat)"),
+        ("--provider kimi --model k3", "k3 of moonshot (openai.chat)"),
+    ],
+)
+def test_an_explanation_says_for_whom_the_request_is(here: Here, names: str, whom: str) -> None:
+    """What goes, and why, depends on it, and nobody may have named it."""
+    told = here(f"context chat-42 --explain {names}").out
+
+    assert re.search(rf"^\d+ of \d+ tokens would be sent to {re.escape(whom)}$", told, re.M)
+
+
 def test_another_policy_is_shown_as_what_would_differ(here: Here) -> None:
     """Added lines, removed lines, and the difference in tokens."""
     ran = here("context chat-42 --diff includeInContext=true --diff stripFromContext=allButLast")
