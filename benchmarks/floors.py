@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import count, cycle
@@ -97,10 +97,12 @@ def writers(setting: Setting) -> Iterator[Sample]:
                 bare.write(connection, one, counts, next(clock))
 
         pools = [cycle(turns(_POOL)) for _ in range(WRITERS)]
-        yield ours.together(
-            setting,
-            [lambda pool=pool: work(pool) for pool in pools],  # type: ignore[misc]
-        )
+        works: list[Callable[[], object]] = [
+            lambda pool=pool: work(pool)  # type: ignore[misc]
+            for pool in pools
+        ]
+        with ours.together(setting, works) as sample:
+            yield sample
 
 
 def load(*, thinking: bool) -> Prepare:

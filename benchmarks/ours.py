@@ -10,11 +10,12 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from statistics import median
-from threading import Barrier, Thread
+from threading import Barrier
 from typing import Any
 
 import reasoning_store as rs
@@ -144,36 +145,38 @@ def writers(setting: Setting) -> Iterator[Sample]:
     with rs.Store(url(setting.folder / "chat.db")) as store:
         sessions = [store.session(create=True) for _ in range(WRITERS)]
         pools = [cycle(messages()) for _ in range(WRITERS)]
-        yield together(
-            setting,
-            [
-                lambda session=session, pool=pool: session.append(next(pool))  # type: ignore[misc]
-                for session, pool in zip(sessions, pools, strict=True)
-            ],
-        )
+        works: list[Callable[[], object]] = [
+            lambda session=session, pool=pool: session.append(next(pool))  # type: ignore[misc]
+            for session, pool in zip(sessions, pools, strict=True)
+        ]
+        with together(setting, works) as sample:
+            yield sample
 
 
-def together(setting: Setting, works: list[Callable[[], object]]) -> Sample:
-    """Return a sample of threads that each do their work so many times, at once."""
+@contextmanager
+def together(setting: Setting, works: list[Callable[[], object]]) -> Iterator[Sample]:
+    """Give a sample of threads that each do their work so many times, at once.
 
-    def sample() -> float:
-        ready = Barrier(len(works) + 1)
+    They are the same from sample to sample, as a server's are.
+    """
+    ready = Barrier(len(works) + 1)
 
-        def run(work: Callable[[], object]) -> None:
-            ready.wait()
-            for _ in range(setting.size):
-                work()
-
-        threads = [Thread(target=run, args=(work,)) for work in works]
-        for thread in threads:
-            thread.start()
+    def run(work: Callable[[], object]) -> None:
         ready.wait()
-        start = setting.clock()
-        for thread in threads:
-            thread.join()
-        return (setting.clock() - start) / (setting.size * len(works))
+        for _ in range(setting.size):
+            work()
 
-    return sample
+    with ThreadPoolExecutor(len(works)) as threads:
+
+        def sample() -> float:
+            running = [threads.submit(run, work) for work in works]
+            ready.wait()
+            start = setting.clock()
+            for one in running:
+                one.result()
+            return (setting.clock() - start) / (setting.size * len(works))
+
+        yield sample
 
 
 # Reading
