@@ -56,13 +56,18 @@ def check(given: Any, *, awaited: bool) -> None:
 
 
 def check_first(event: Any) -> None:
-    """Refuse a stream whose first event is a piece of what a socket gives."""
+    """Refuse a stream whose first event is a piece of what a socket gives, or of an answer."""
     if isinstance(event, bytes | bytearray | memoryview) or (
         isinstance(event, str) and (event.startswith(_FRAMING) or _is_line(event))
     ):
         raise UsageError(
             "this stream gives bytes or lines, not events",
             hint="reasoning_store.wire.sse turns them into events: JSONEvents, NDJSONDecoder",
+        )
+    if isinstance(event, str):
+        raise UsageError(
+            "this stream gives pieces of text, not events",
+            hint="record the provider's events, and take the text from the chunks you get",
         )
 
 

@@ -425,6 +425,16 @@ def test_lines_are_refused_where_events_are_due(store: rs.Store, lines: list[Any
     assert session.history() == []
 
 
+def test_pieces_of_an_answer_are_refused_where_events_are_due(store: rs.Store) -> None:
+    """What somebody has taken out of the events already would be stored as nothing at all."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.UsageError, match="pieces of text") as caught:
+        list(session.record(iter(["It is ", "4 C."]), provider="openai"))
+    assert "events" in str(caught.value.hint)
+    assert session.history() == []
+
+
 # Nothing that was shown is lost
 
 
