@@ -231,9 +231,12 @@ def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
         allowed = "one of: " + ", ".join(_word(item) for item in _ALLOWED.get(name, ()))
     value = wrong.get("input")
     near = difflib.get_close_matches(str(value), [_word(v) for v in _ALLOWED.get(name, ())], n=1)
+    quoted = (
+        ", without quotes" if near and near[0] == str(value).lower() in ("true", "false") else ""
+    )
     return SettingError(
         f"{key} cannot be {_shown(value)}; {allowed}"
-        + (f"; did you mean {near[0]}?" if near else ""),
+        + (f"; did you mean {near[0]}{quoted}?" if near else ""),
         key=key,
         hint="the current value stays",
     )
