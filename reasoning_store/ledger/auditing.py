@@ -14,7 +14,7 @@ detail: whose they are is the caller's to say.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, and_, bindparam, case, func, select
@@ -33,14 +33,12 @@ _ARCHIVED = (0, sessions.ARCHIVED, sessions.IMPORTING)
 _MOST = (1 << 40) - 1
 """What one reply can have reported (``columns``)."""
 _ROW = Sql(
-    select(
-        _s.owner_key,
-        _s.next_branch,
-        _s.archived,
-        _s.sum_reasoning,
-        _s.sum_counted,
-        _s.sum_unreported,
-    ).where(_s.session_key == bindparam("key"))
+    select(_s.owner_key, _s.next_branch, _s.archived).where(_s.session_key == bindparam("key"))
+)
+_SPENT = Sql(
+    select(_s.sum_reasoning, _s.sum_counted, _s.sum_unreported).where(
+        _s.session_key == bindparam("key")
+    )
 )
 _PROFILES = Sql(select(_p.session_key, _p.owner, _p.name, _p.settings))
 _PAGE = 500
@@ -66,7 +64,7 @@ def session(
     encodings: Collection[str] | None,
 ) -> Iterator[Found]:
     """Yield what is wrong with a session's row; ``encodings`` None is any."""
-    ((owner_key, next_branch, archived, *spent),) = _ROW.rows(connection, {"key": key})
+    ((owner_key, next_branch, archived),) = _ROW.rows(connection, {"key": key})
     if keys.session_key(found.owner, found.id) != key or keys.owner_key(found.owner) != owner_key:
         yield "session", "its key is not that of its owner and id"
     if set(branches) != set(range(1, next_branch)) or found.current_branch not in branches:
@@ -75,9 +73,15 @@ def session(
         yield "session", f"archived is {archived}, and is one of {_listed(_ARCHIVED)}"
     if encodings is not None and found.encoding not in encodings:
         yield "session", f"its encoding is not known, and is one of {_listed(encodings)}"
+    for name, detail in misspent(connection, key):
+        yield "budget", f"{name} {detail}"
+
+
+def misspent(connection: Connection, key: int) -> Iterator[tuple[str, str]]:
+    """Yield which sums of a session's budget are not what its messages give."""
+    (spent,) = _SPENT.rows(connection, {"key": key})
     ((*used, gone, unthought),) = _USED.rows(connection, {"key": key})
-    for detail in _misspent(spent, [int(one) for one in used], gone, unthought):
-        yield "budget", detail
+    yield from _misspent(spent, [int(one) for one in used], gone, unthought)
 
 
 def profiles(connection: Connection) -> list[Problem]:
@@ -113,7 +117,9 @@ def _listed(values: Collection[Any]) -> str:
     return ", ".join(map(str, values))
 
 
-def _misspent(spent: list[int], used: list[int], gone: int, unthought: int) -> Iterator[str]:
+def _misspent(
+    spent: Sequence[int], used: Sequence[int], gone: int, unthought: int
+) -> Iterator[tuple[str, str]]:
     """Yield which sums are not what the messages give.
 
     ``gone`` replies were erased; of ``unthought`` ones that reported nothing, the reasoning.
@@ -129,7 +135,7 @@ def _misspent(spent: list[int], used: list[int], gone: int, unthought: int) -> I
     for (name, least, most), value in zip(bounds, spent, strict=True):
         if value < least or (most is not None and value > most):
             if most == least:
-                yield f"{name} is {value}, its messages give {least}"
+                yield name, f"is {value}, its messages give {least}"
             else:
                 to = "or more" if most is None else f"to {most}"
-                yield f"{name} is {value}, its messages give {least} {to}"
+                yield name, f"is {value}, its messages give {least} {to}"

@@ -13,17 +13,17 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from reasoning_store import codec
-from reasoning_store.errors import Conflict
-from reasoning_store.ledger import branches, columns, profiles, sessions
-from reasoning_store.ledger.lines import BranchLine, CompactionLine, DraftLine, SessionLine
+from reasoning_store.errors import Conflict, UsageError
+from reasoning_store.ledger import auditing, branches, columns, profiles, sessions
+from reasoning_store.ledger.lines import BranchLine, DraftLine, SessionLine
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import branches as branches_table
-from reasoning_store.ledger.tables import compactions, draft_parts, messages, settings_profiles
+from reasoning_store.ledger.tables import draft_parts, messages, settings_profiles
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import SessionRow
 
-_s, _m, _c, _h = sessions_table.c, messages.c, compactions.c, branches_table.c
+_s, _m, _h = sessions_table.c, messages.c, branches_table.c
 _d, _p = drafts_table.c, settings_profiles.c
 _STATUS = Sql(select(_s.archived).where(_s.session_key == bindparam("key")))
 _THERE = Sql(
@@ -43,35 +43,21 @@ _FINISH = Sql(
     )
     .returning(_s.session_key)
 )
+_SUMS = {"sum_reasoning": "reported", "sum_counted": "counted", "sum_unreported": "unreported"}
+"""What a session has used of its reasoning budget, and how a line calls it."""
 _USED = Sql(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"))
-    .values({name: bindparam(name) for name in ("sum_reasoning", "sum_counted", "sum_unreported")})
+    .values({name: bindparam(name) for name in _SUMS})
 )
-_COUNTED = (
+_NEXT = (
     update(branches_table)
     .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
     .values(next_compaction=bindparam("number"))
 )
-_NEXT_COMPACTION = Sql(_COUNTED)
-_AT_LEAST = Sql(_COUNTED.where(_h.next_compaction < bindparam("number")))
-_SUMMARY = Sql(
-    select(_c.first, _c.last, _c.summary).where(
-        _c.session_key == bindparam("key"),
-        _c.branch == bindparam("of"),
-        _c.number == bindparam("this"),
-    )
-)
-_INSERT_SUMMARY = Sql(insert(compactions))
-_SET_SUMMARY = Sql(
-    update(compactions)
-    .where(
-        _c.session_key == bindparam("key"),
-        _c.branch == bindparam("of"),
-        _c.number == bindparam("this"),
-    )
-    .values(superseded_by=bindparam("by"), undone_at=bindparam("undone"))
-)
+_SET_NEXT = Sql(_NEXT)
+NEXT_COMPACTION = Sql(_NEXT.where(_h.next_compaction < bindparam("number")))
+"""Its number is this at least."""
 _CLAIM = Sql(
     update(branches_table)
     .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"), _h.draft.is_(None))
@@ -131,8 +117,9 @@ def finish(connection: Connection, key: int, line: SessionLine) -> None:
     )
     used = (line.reported, line.counted, line.unreported)
     if done is not None and None not in used:
-        names = ("sum_reasoning", "sum_counted", "sum_unreported")
-        _USED.run(connection, {"key": key, **dict(zip(names, used, strict=True))})
+        _USED.run(connection, {"key": key, **dict(zip(_SUMS, used, strict=True))})
+        for name, what in auditing.misspent(connection, key):
+            raise UsageError(f"{_SUMS[name]}: {what}")
 
 
 def branch(connection: Connection, key: int, line: BranchLine, *, now: int) -> bool:
@@ -143,7 +130,7 @@ def branch(connection: Connection, key: int, line: BranchLine, *, now: int) -> b
             if (found.parent, found.first) != (line.parent, line.first):
                 raise Conflict("another branch of this number is there")
             if is_importing(connection, key):
-                _AT_LEAST.run(connection, {**this, "number": line.next_compaction})
+                NEXT_COMPACTION.run(connection, {**this, "number": line.next_compaction})
             return False
     made = branches.fork(
         connection,
@@ -154,7 +141,7 @@ def branch(connection: Connection, key: int, line: BranchLine, *, now: int) -> b
     )
     if made != line.number:
         raise Conflict(f"the next branch is number {made}")
-    _NEXT_COMPACTION.run(connection, {**this, "number": line.next_compaction})
+    _SET_NEXT.run(connection, {**this, "number": line.next_compaction})
     return True
 
 
@@ -166,46 +153,6 @@ def there(
     return {
         position: (id_, digest, at) for position, id_, digest, at in _THERE.rows(connection, span)
     }
-
-
-def compaction(
-    connection: Connection,
-    key: int,
-    line: CompactionLine,
-    summary: Mapping[str, Any],
-    *,
-    now: int,
-) -> bool:
-    """Write a compaction; False where it is there already, whose standing is then the line's."""
-    found, _ = branches.get(connection, key, line.branch)
-    if not line.first <= line.last < found.next_position:
-        raise Conflict("its range is not on this branch")
-    this = {"key": key, "of": line.branch, "this": line.number}
-    there = _SUMMARY.row(connection, this)
-    if there is not None:
-        if there != (line.first, line.last, summary["summary"]):
-            raise Conflict("another compaction of this number is there")
-        _SET_SUMMARY.run(connection, {**this, "by": line.superseded_by, "undone": line.undone_at})
-        return False
-    _AT_LEAST.run(connection, {"key": key, "of": line.branch, "number": line.number + 1})
-    _INSERT_SUMMARY.run(
-        connection,
-        {
-            "session_key": key,
-            "branch": line.branch,
-            "number": line.number,
-            "first": line.first,
-            "last": line.last,
-            **summary,
-            "effective": line.effective,
-            "supersedes": codec.dumps(line.supersedes),
-            "superseded_by": line.superseded_by,
-            "copied_from": line.copied_from,
-            "created_at": now if line.created_at is None else line.created_at,
-            "undone_at": line.undone_at,
-        },
-    )
-    return True
 
 
 def draft(connection: Connection, key: int, line: DraftLine) -> bool:

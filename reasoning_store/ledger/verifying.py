@@ -29,12 +29,12 @@ from reasoning_store.ledger import (
     drafts,
     interning,
     keys,
+    ranges,
     reading,
     rows,
     sessions,
 )
 from reasoning_store.ledger.sql import Sql, driver
-from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.tables import STATE, bodies, messages, metadata
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
@@ -235,28 +235,11 @@ def _check_compactions(
     connection: Connection, key: int, lineage: BranchRow, problem: Callable[..., None]
 ) -> None:
     every = compactions.all_of(connection, key, lineage.number)
-    numbers = {one.number: one for one in every}
     following = branches.look(connection, key, lineage.number)[2]
-    if following <= max(numbers, default=0):
+    if following <= max([one.number for one in every], default=0):
         problem("compaction", f"number {following}, the next one, is there", lineage.number)
-    last = 0
-    for one in sorted(every, key=lambda one: one.first):
-        if not 1 <= one.first <= one.last < lineage.next_position:
-            problem("compaction", f"number {one.number} has no such range", lineage.number)
-        wider = numbers.get(one.superseded_by) if one.superseded_by is not None else None
-        if one.superseded_by is not None and (
-            wider is None
-            or type(wider) is not type(one)
-            or not wider.first <= one.first <= one.last <= wider.last
-        ):
-            problem("compaction", f"number {one.number} is inside of none", lineage.number)
-        if not isinstance(one, CompactionRow):
-            if one.first != 1:
-                problem("compaction", f"number {one.number} does not begin at 1", lineage.number)
-        elif one.superseded_by is None and one.undone_at is None:
-            if one.first <= last:
-                problem("compaction", f"number {one.number} reaches into another", lineage.number)
-            last = one.last
+    for number, what in ranges.misplaced(map(ranges.placed, every), lineage.next_position):
+        problem("compaction", f"number {number} {what}", lineage.number)
 
 
 def messages_of(

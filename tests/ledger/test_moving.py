@@ -595,6 +595,134 @@ def test_a_line_that_does_not_fit_is_named(
     assert isinstance(caught.value, (UsageError, Conflict))
 
 
+SUMMED = {
+    "type": "compaction",
+    "branch": 1,
+    "number": 1,
+    "first": 1,
+    "last": 2,
+    "message": {"role": "user", "blocks": [{"type": "text", "text": "secret"}]},
+    "counts": {},
+}
+CLEARED = {"type": "compaction", "branch": 1, "number": 1, "first": 1, "last": 2, "clears": True}
+ASKED = {**SAID, "message": SUMMED["message"]}
+REPLIED = {"type": "message", "message": {"role": "assistant", "blocks": []}, "counts": {}}
+LIES: dict[str, tuple[list[Any], int, str]] = {
+    "overlap": ([SUMMED, {**SUMMED, "number": 2, "last": 4}], 2, "reaches into another"),
+    "behind the end": ([{**SUMMED, "last": 9}], 1, "has no such range"),
+    "backwards": ([{**SUMMED, "first": 2, "last": 1}], 1, "has no such range"),
+    "a clearing's beginning": ([{**CLEARED, "first": 2}], 1, "begins at 1"),
+    "within a turn": ([{**SUMMED, "last": 3}], 1, "whole turns"),
+    "from within a turn": ([{**SUMMED, "first": 2, "last": 4}], 1, "whole turns"),
+    "the open turn": ([{**SUMMED, "first": 5, "last": 6}], 1, "whole turns"),
+    "superseding nothing": ([{**SUMMED, "supersedes": [7]}], 1, "supersedes what is not"),
+    "superseding itself": ([{**SUMMED, "supersedes": [1]}], 1, "supersedes what is not"),
+    "superseding a clearing": (
+        [{**CLEARED, "supersededBy": 2}, {**SUMMED, "number": 2, "supersedes": [1]}],
+        2,
+        "supersedes what is not",
+    ),
+    "superseding what is beside": (
+        [
+            {**SUMMED, "supersededBy": 2},
+            {**SUMMED, "number": 2, "first": 3, "last": 4, "supersedes": [1]},
+        ],
+        2,
+        "supersedes what is not",
+    ),
+    "superseded by nobody": ([{**SUMMED, "supersededBy": 7}], 1, "is not superseded by"),
+    "superseded in silence": (
+        [SUMMED, {**SUMMED, "number": 2, "last": 4, "supersedes": [1]}],
+        1,
+        "is not superseded by",
+    ),
+    "twice": ([SUMMED, SUMMED], 2, "is that of another"),
+    "no such branch": ([{**SUMMED, "branch": 2}], 1, "has no line of its own"),
+}
+
+
+@pytest.mark.parametrize("case", LIES)
+def test_a_compaction_that_cannot_stand_so_is_refused_by_its_line(
+    ledger: Ledger, case: str
+) -> None:
+    """Not only what it says: also what it says of the others. The true ones can come again."""
+    made, which, says = LIES[case]
+    whole = {"type": "session_end", "messages": 6}
+    said_ = [ASKED, REPLIED] * 3
+
+    with pytest.raises(UsageError) as caught:
+        ledger.import_lines(lines_with(*said_, *made, whole))
+
+    assert str(caught.value).startswith(f"line {8 + which}: ")
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+    end = {"type": "end", "sessions": 1}
+    wide = {**SUMMED, "number": 2, "last": 4, "supersedes": [1]}
+    true = [{**SUMMED, "supersededBy": 2}, wide, {**CLEARED, "number": 3}]
+    ledger.import_lines(lines_with(*said_, *true, whole, end))
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("name", ["reported", "counted", "unreported"])
+def test_a_session_that_used_something_else_than_its_messages_is_refused(
+    ledger: Ledger, other: Ledger, name: str
+) -> None:
+    """By its own line; the true one can come again."""
+    ledger.append(new_session(ledger).key, 1, [said(), answered()])
+    true = every(ledger)
+    lie = {"reported": 0, "counted": 0, "unreported": 0, **json.loads(true[1])}
+    lie[name] += 1
+
+    with pytest.raises(UsageError, match=f"^line 2: {name}: "):
+        other.import_lines([true[0], json.dumps(lie), *true[2:]])
+
+    assert other.import_lines(true).sessions == 1
+    assert other.verify().ok
+
+
+def test_an_older_export_takes_no_compaction_back(ledger: Ledger, other: Ledger) -> None:
+    """What supersedes what follows from all of them, and what was undone stays so."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
+    ledger.compact(session.key, 1, 1, 2, said("first"))
+    ledger.compact(session.key, 1, 3, 4, said("second"))
+    older = every(ledger)
+    other.import_lines(older)
+    ledger.compact(session.key, 1, 1, 4, said("both"))
+    ledger.undo(session.key, 1, 3)
+    ledger.undo(session.key, 1, 2)
+    ledger.compact(session.key, 1, 1, 6, said("all"))
+    newer = every(ledger)
+
+    ledger.import_lines(older)
+    other.import_lines(newer)
+
+    assert every(ledger) == newer == every(other)
+    assert ledger.verify().ok
+    assert other.verify().ok
+
+
+def test_a_summary_of_what_was_erased_here_is_not_brought_back(
+    ledger: Ledger, other: Ledger
+) -> None:
+    """Nor one that was made of it elsewhere since; other summaries come."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
+    ledger.compact(session.key, 1, 1, 2, said("first"))
+    ledger.fork(session.key, 1, 5)
+    other.import_lines(every(ledger))
+    other.erase_message(session.key, 1, 2)
+    ledger.compact(session.key, 1, 3, 4, said("second"))
+    ledger.compact(session.key, 1, 1, 4, said("both"))
+
+    other.import_lines(every(ledger))
+
+    assert [one.number for one in other.compactions(session.key, 1, every=True)] == [2]
+    assert [one.number for one in other.compactions(session.key, 1)] == [2]
+    assert not other.compactions(session.key, 2, every=True)
+    assert other.verify().ok
+
+
 def test_an_export_goes_on_while_others_write(ledger: Ledger, other: Ledger) -> None:
     """What comes is each session as it was when its turn came, and imports whole."""
     sessions = [new_session(ledger) for _ in range(3)]

@@ -11,13 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.errors import Conflict, CorruptRow, UsageError
-from reasoning_store.ledger import columns, compactions, faults, importing, lines, profiles
-from reasoning_store.ledger.columns import Prepared
+from reasoning_store.ledger import (
+    columns,
+    compactions,
+    faults,
+    importing,
+    importing_compactions,
+    lines,
+    profiles,
+)
+from reasoning_store.ledger.importing_compactions import Given, Misfit
 from reasoning_store.ledger.lines import (
     BranchLine,
     CompactionLine,
@@ -32,45 +41,13 @@ from reasoning_store.ledger.lines import (
     SessionLine,
 )
 from reasoning_store.ledger.values import Entry, Imported, SessionRow
+from reasoning_store.ledger.verbs.arriving import Current, Item
 from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
 
 Mask: TypeAlias = Callable[[Message], Message]
 MaskParts: TypeAlias = Callable[[list[str]], list[str]]
 _MOST = 256
 _CHARACTERS = 4_000_000
-
-
-@dataclass(slots=True)
-class _Item:
-    """A message on its way in."""
-
-    number: int
-    """Of its line."""
-    position: int
-    prepared: Prepared
-    has_id: bool
-
-
-@dataclass(slots=True)
-class _Current:
-    """The session whose lines are being read."""
-
-    line: SessionLine
-    number: int
-    """Of its line."""
-    key: int
-    encoding: str
-    next: dict[int, int] = field(default_factory=lambda: {1: 1})
-    """Of each branch, the position that its next line has."""
-    messages: int = 0
-    recounted: int = 0
-    """How much more its reasoning counts here than where the lines come from."""
-    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Of each branch, how far its last idempotency key reaches, and the line that says so."""
-    branch: int = 1
-    """That of the messages waiting."""
-    waiting: list[_Item] = field(default_factory=list)
-    characters: int = 0
 
 
 @dataclass(slots=True)
@@ -91,7 +68,7 @@ class Intake:
     ended: bool = False
     headed: bool = False
     sessions: int = 0
-    current: _Current | None = None
+    current: Current | None = None
     skipping: bool = False
 
     def take(self, text: str | bytes) -> None:
@@ -135,7 +112,7 @@ class Intake:
     def session(self, line: SessionLine) -> None:
         self._outside()
         row = self._session(line)
-        self.current = _Current(line, self.number, row.key, row.encoding)
+        self.current = Current(line, self.number, row.key, row.encoding)
 
     def _session(self, line: SessionLine) -> SessionRow:
         owner, now = self.owner(line.owner), self.ledger._time(None)
@@ -192,7 +169,7 @@ class Intake:
         current.next[line.branch] += 1
         current.messages += 1
         current.waiting.append(
-            _Item(
+            Item(
                 self.number,
                 position,
                 prepared._replace(columns={**prepared.columns, **more}),
@@ -205,7 +182,7 @@ class Intake:
             self._flush(current)
 
     def _counted(
-        self, given: dict[str, object], line: CountsLine | None, current: _Current
+        self, given: dict[str, object], line: CountsLine | None, current: Current
     ) -> tuple[Message, Counts]:
         """Return a message as it is to be stored, with what it counts then."""
         message = came = codec.validate_message(given)
@@ -220,7 +197,7 @@ class Intake:
             )
         return message, self.count(message, current.encoding)
 
-    def _flush(self, current: _Current) -> None:
+    def _flush(self, current: Current) -> None:
         """Write the messages that wait, less those that are there already."""
         waiting, current.waiting, current.characters = current.waiting, [], 0
         if not waiting:
@@ -233,14 +210,17 @@ class Intake:
             ),
             single=True,
         )
-        new: list[_Item] = []
+        new: list[Item] = []
         for item in waiting:
             found = there.get(item.position)
             if found is None:
                 new.append(item)
                 continue
             id_, digest, erased_at = found
-            same = digest == item.prepared.columns["digest"] or erased_at is not None
+            same = digest == item.prepared.columns["digest"]
+            if not same and erased_at is not None:
+                current.erased.add((branch, item.position))
+                same = True
             if not same or (item.has_id and id_ != item.prepared.columns["id"]):
                 self.number = item.number
                 raise Conflict(f"another message is at {item.position} of branch {branch}")
@@ -254,7 +234,7 @@ class Intake:
             already=self.done.already + len(waiting) - len(new),
         )
 
-    def _append(self, current: _Current, new: list[_Item]) -> None:
+    def _append(self, current: Current, new: list[Item]) -> None:
         ledger, key, branch = self.ledger, current.key, current.branch
         prepared = [item.prepared for item in new]
         now = max(item.columns["created_at"] for item in prepared)
@@ -275,7 +255,6 @@ class Intake:
 
     def compaction(self, line: CompactionLine) -> None:
         current = self._inside()
-        self._flush(current)
         entry = None
         if line.clears:
             if line.message is not None or line.counts is not None or line.first != 1:
@@ -284,11 +263,12 @@ class Intake:
             raise UsageError("message: is missing")
         else:
             entry = Entry(*self._counted(line.message, line.counts, current))
-        summary = compactions.summary_columns(entry)
-        now = self.ledger._time(None)
-        self.ledger._write(
-            lambda connection: importing.compaction(connection, current.key, line, summary, now=now)
-        )
+        if line.branch not in current.next:
+            raise UsageError("branch: has no line of its own before this one")
+        found = current.compactions.setdefault(line.branch, {})
+        if line.number in found:
+            raise UsageError("number: is that of another one on this branch")
+        found[line.number] = (self.number, Given(line, compactions.summary_columns(entry)))
 
     def draft(self, line: DraftLine) -> None:
         current = self._inside()
@@ -314,13 +294,14 @@ class Intake:
             if line.erased:
                 self._forget(current.key)
             else:
+                self._compact(current)
                 self._finish(current)
         if self.skipping:
             self.done = replace(self.done, skipped=(*self.done.skipped, current.line.id))
         self.current, self.skipping = None, False
         self.sessions += 1
 
-    def _check_whole(self, current: _Current, line: SessionEndLine) -> None:
+    def _check_whole(self, current: Current, line: SessionEndLine) -> None:
         """Refuse a session that its own lines do not make, before its last ones are written."""
         if line.messages != current.messages:
             raise UsageError(f"messages: {line.messages} were to come, {current.messages} did")
@@ -332,11 +313,33 @@ class Intake:
                 self.number = number
                 raise UsageError("batch: covers messages that did not come")
 
-    def _finish(self, current: _Current) -> None:
+    def _compact(self, current: Current) -> None:
+        """Write the compactions of a session: what one is depends on the others."""
+        now = self.ledger._time(None)
+        for branch, found in current.compactions.items():
+            given = [one for _, one in found.values()]
+            try:
+                self.ledger._write(
+                    partial(
+                        importing_compactions.take,
+                        key=current.key,
+                        branch=branch,
+                        given=given,
+                        erased=current.erased,
+                        now=now,
+                    )
+                )
+            except Misfit as misfit:
+                self.number = found[misfit.number][0]
+                raise misfit.error from None
+
+    def _finish(self, current: Current) -> None:
         line = current.line
         if line.counted is not None:
             line = replace(line, counted=max(line.counted + current.recounted, 0))
+        here, self.number = self.number, current.number
         self.ledger._write(lambda connection: importing.finish(connection, current.key, line))
+        self.number = here
         self.done = replace(self.done, sessions=self.done.sessions + 1)
 
     def _forget(self, key: int) -> None:
@@ -350,7 +353,7 @@ class Intake:
             raise UsageError(f"sessions: {line.sessions} were to come, {self.sessions} did")
         self.ended = True
 
-    def _inside(self) -> _Current:
+    def _inside(self) -> Current:
         if self.current is None:
             raise UsageError("no session was begun for this line")
         return self.current

@@ -1,0 +1,75 @@
+"""Which compactions of a branch can stand beside one another.
+
+A range is a message or more of its branch; a clearing begins at 1. What a wider one
+supersedes is there, of the same kind and inside of it, and is told so by nobody else as long
+as that one is not undone. Of summaries, those that hold are disjoint.
+
+Pure: knows numbers; knows no SQL, no message and no line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from reasoning_store.ledger.summaries import ClearingRow, CompactionRow
+
+
+class Placed(NamedTuple):
+    """What of a compaction says where it stands."""
+
+    number: int
+    first: int
+    last: int
+    clears: bool
+    supersedes: tuple[int, ...]
+    superseded_by: int | None
+    undone: bool
+
+
+def placed(row: ClearingRow) -> Placed:
+    """Return what of a stored compaction says where it stands."""
+    return Placed(
+        row.number,
+        row.first,
+        row.last,
+        not isinstance(row, CompactionRow),
+        row.supersedes,
+        row.superseded_by,
+        row.undone_at is not None,
+    )
+
+
+def superseders(every: Iterable[Placed]) -> dict[int, int]:
+    """Return, of each one that is superseded, the number of the one that does."""
+    return {inside: one.number for one in every if not one.undone for inside in one.supersedes}
+
+
+def misplaced(every: Iterable[Placed], end: int) -> Iterator[tuple[int, str]]:
+    """Yield which compactions of a branch cannot stand so, and why; ``end`` is behind it."""
+    ranges = sorted(every, key=lambda one: (one.first, one.number))
+    there = {one.number: one for one in ranges}
+    by = superseders(ranges)
+    last = 0
+    for one in ranges:
+        if not 1 <= one.first <= one.last < end:
+            yield one.number, "has no such range"
+        if one.clears and one.first != 1:
+            yield one.number, "does not begin at 1"
+        if not all(_holds(one, there.get(inside)) for inside in one.supersedes):
+            yield one.number, "supersedes what is not inside of it"
+        if one.superseded_by != by.get(one.number):
+            yield one.number, "is not superseded by the one that it names"
+        if not (one.clears or one.undone or one.superseded_by is not None):
+            if one.first <= last:
+                yield one.number, "reaches into another"
+            last = one.last
+
+
+def _holds(wider: Placed, inside: Placed | None) -> bool:
+    return (
+        inside is not None
+        and inside.number != wider.number
+        and inside.clears == wider.clears
+        and wider.first <= inside.first <= inside.last <= wider.last
+    )
