@@ -58,7 +58,7 @@ def status(call: Call) -> None:
         size = "" if path is None else f", {_size(path.stat().st_size)}"
         page.line(f"{data['database']} (revision {data['revision']}{size})")
         more = "more than " if data["moreSessions"] else ""
-        page.line(more + plural(data["sessions"], "session"))
+        page.line(f"{more}{plural(data['sessions'], 'session')} of the nameless owner")
         if latest:
             page.line()
             page.table(
@@ -74,6 +74,7 @@ def status(call: Call) -> None:
     if latest:
         note("what its next request would carry: reasoning-store context SESSION --explain")
     else:
+        note("whose there are: reasoning-store report --by owner")
         note("to take in what you have: reasoning-store import FILE")
 
 

@@ -27,6 +27,17 @@ def test_the_bare_call_says_what_there_is(here: Here) -> None:
     assert ran.err.startswith("what its next request would carry: ")
 
 
+def test_a_database_of_owners_is_not_taken_for_an_empty_one(here: Here) -> None:
+    """What is counted is said, and where the others are found."""
+    with rs.Store("sqlite:///owned.db") as store:
+        store.for_owner("user-7").session("theirs", create=True).append(rs.user("Hello."))
+    ran = here("--db sqlite:///owned.db")
+
+    assert "0 sessions of the nameless owner" in ran.out
+    assert "whose there are: reasoning-store report --by owner" in ran.err
+    assert "user-7" in here("report --by owner --db sqlite:///owned.db").out
+
+
 def test_the_bare_call_without_a_database_says_how_to_make_one(here: Here) -> None:
     """It is an answer and no error: the first thing that anybody sees."""
     ran = here("--db sqlite:///new.db")
