@@ -147,6 +147,34 @@ def test_a_second_writer_ends_the_draft_and_the_recorder_is_told_at_its_end(
     ]
 
 
+def test_the_further_choices_of_a_reply_that_was_ended_stand_beside_it(store: rs.Store) -> None:
+    """Only its recorder knows of these: they are stored when it comes to its end."""
+    session = store.session("s", create=True)
+    session.append(rs.user("A name?"))
+
+    def other(choice: int, text: str) -> dict[str, Any]:
+        return {"choices": [{"index": choice, "delta": {"content": text}}]}
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Ada")
+        yield other(1, "Bo")
+        store.session("s").append(rs.user("Never mind."))
+        yield other(2, "Cy")
+        yield other(1, "b")
+
+    with pytest.raises(rs.Conflict), session.record(stream(), model="m") as reply:
+        list(reply)
+
+    assert [s.message.text for s in session.history()] == ["A name?", "Ada", "Never mind."]
+    assert session.history()[1].siblings == (2, 3)
+    beside = [session.branch(number).history() for number in (2, 3)]
+    assert [[s.message.text for s in one] for one in beside] == [
+        ["A name?", "Bob"],
+        ["A name?", "Cy"],
+    ]
+    assert store.verify().ok
+
+
 def test_a_second_recording_on_the_branch_ends_the_first(store: rs.Store) -> None:
     """A branch has one live draft."""
     session = store.session("s", create=True)

@@ -128,7 +128,8 @@ class DraftVerbs(WritingVerbs):
         ``beside`` is another answer to the same: in the same step it becomes the message of
         a fork that begins where the draft's does.
         Repeated with the same messages it returns the same rows. Where somebody else has
-        ended it this is a Conflict that carries the rows which that made of it, if any.
+        ended it this is a Conflict that carries the rows which that made of it, if any; the
+        other answers stand beside these all the same.
         """
         if not entries:
             raise UsageError("finish_draft: no message was given; see drop_draft")
@@ -149,7 +150,16 @@ class DraftVerbs(WritingVerbs):
         )
         if position is not None:
             return new_rows(draft.branch, position, prepared)
-        return self._read(lambda connection: _what_became(connection, draft, prepared))
+        try:
+            return self._read(lambda connection: _what_became(connection, draft, prepared))
+        except Conflict as conflict:
+            became = conflict.stored[0] if conflict.stored else None
+            if others and became is not None and became.id == draft.id:
+                # Whoever ended it knew of the first one only.
+                self._beside(
+                    draft.session_key, draft.branch, became.position, others, now=self._clock()
+                )
+            raise
 
     def drop_draft(self, draft: DraftRow) -> bool:
         """Remove a draft of which nothing has arrived; False where it has ended."""

@@ -259,10 +259,7 @@ class WritingVerbs(Opened):
             )
             if first is not None:
                 for other in beside:
-                    fork = forked(connection, session_key, branch, first, created_at=now)
-                    appending.append(
-                        connection, session_key, fork, [other], after=None, ending=None, now=now
-                    )
+                    _append_beside(connection, session_key, branch, first, other, now=now)
             return first
 
         try:
@@ -275,6 +272,23 @@ class WritingVerbs(Opened):
             )
         except faults.Taken:
             return None
+
+    def _beside(
+        self,
+        session_key: int,
+        branch: int,
+        at: int,
+        prepared: Sequence[Prepared],
+        *,
+        now: int,
+    ) -> None:
+        """Append each to a fork of its own, which begins at ``at``; all or none of them."""
+
+        def work(connection: Connection) -> None:
+            for one in prepared:
+                _append_beside(connection, session_key, branch, at, one, now=now)
+
+        self._with_origins(session_key, prepared, work)
 
     def _with_origins(
         self,
@@ -307,6 +321,13 @@ class WritingVerbs(Opened):
         if len(self._interned) > _REMEMBERED:
             self._interned.clear()
         self._interned.update(dict.fromkeys((session_key, number) for number, _ in wanted))
+
+
+def _append_beside(
+    connection: Connection, key: int, branch: int, at: int, other: Prepared, *, now: int
+) -> None:
+    fork = forked(connection, key, branch, at, created_at=now)
+    appending.append(connection, key, fork, [other], after=None, ending=None, now=now)
 
 
 def _refuse_erased(entries: Sequence[Entry]) -> None:
