@@ -128,8 +128,11 @@ def _server(url: URL, busy_timeout: float, connections: int) -> Database:
     database = server(url, busy_timeout, connections)
     try:
         if database.read(migrate.age) is not migrate.Age.CURRENT:
+            is_new = database.read(migrate.current) is None
             raise SchemaError(
-                "the schema of this database is older than this version of reasoning-store",
+                "this database has no schema of reasoning-store yet"
+                if is_new
+                else "the schema of this database is older than this version of reasoning-store",
                 hint="run: reasoning-store upgrade",
             )
     except BaseException:

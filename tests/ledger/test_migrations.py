@@ -153,7 +153,7 @@ def test_an_older_server_is_upgraded_by_command_only(
     """Opening it says so and changes nothing."""
     request.getfixturevalue("two_revisions")
 
-    with pytest.raises(SchemaError) as caught:
+    with pytest.raises(SchemaError, match="is older than this version") as caught:
         Ledger.open(postgres_url)
 
     assert caught.value.hint == "run: reasoning-store upgrade"

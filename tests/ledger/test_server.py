@@ -23,7 +23,7 @@ def test_a_database_without_our_schema_is_refused(create_database: Callable[...,
     url = create_database()
 
     for _ in range(2):
-        with pytest.raises(SchemaError) as caught:
+        with pytest.raises(SchemaError, match="has no schema of reasoning-store yet") as caught:
             Ledger.open(url)
         assert caught.value.hint == "run: reasoning-store upgrade"
     engine.upgrade(url)
