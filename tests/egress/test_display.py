@@ -44,6 +44,22 @@ def test_settings_may_be_a_mapping() -> None:
         rs.visible_parts(REPLY, {"reasoning.includeInRespons": False})
 
 
+@pytest.mark.parametrize("layer", ["session", "profile"])
+def test_br_003_a_sessions_own_settings_hide_its_thinking(layer: str) -> None:
+    """BR-003: what holds for the session is given as the session tells it."""
+    with rs.Store("sqlite://") as store:
+        session = store.session(create=True)
+        item = session.append(REPLY)
+        if layer == "session":
+            session.settings.set("reasoning.includeInResponse", False)
+        else:
+            store.settings.profiles.set("quiet", {"reasoning.includeInResponse": False})
+            session.settings.use("quiet")
+        shown = rs.visible_parts(item, session.settings.resolved())
+
+    assert [block.type for block in shown] == ["text", "tool_call"]
+
+
 def test_what_a_history_gives_is_taken_as_it_is() -> None:
     """A stored message is its message."""
     with rs.Store("sqlite://") as store:
