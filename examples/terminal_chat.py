@@ -10,6 +10,7 @@ Ctrl-C ends a reply; what had arrived of it is kept. ``/help`` says what else th
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,10 @@ import reasoning_store as rs
 DIM, PLAIN = ("\033[2m", "\033[0m") if sys.stdout.isatty() else ("", "")
 
 
-def show(chunk: rs.Chunk) -> None:
+def show(chunk: rs.Chunk, *, thinking: bool) -> None:
     match chunk:
+        case rs.ReasoningChunk() if not thinking:
+            pass
         case rs.ReasoningChunk(phase="start"):
             print(end=f"{DIM}[")
         case rs.ReasoningChunk(phase="delta", text=text):
@@ -52,13 +55,14 @@ class Chat:
         """Store what the user said, stream the reply, and store that."""
         self.session.append(rs.user(text))
         request = self.session.build_request(**self.to, extra={"stream": True})
+        thinking = request.settings.include_in_response
         for warning in request.warnings:
             print(f"({warning.text})", file=sys.stderr)
         try:
             stream = self.client.chat.completions.create(**request.kwargs)
             with self.session.record(stream, request=request) as reply:
                 for chunk in reply:
-                    show(chunk)
+                    show(chunk, thinking=thinking)
             print()
         except KeyboardInterrupt:
             print(f"{PLAIN}\n(Stopped. What had arrived is kept.)")
@@ -79,10 +83,13 @@ class Chat:
         """/what-if: what every other policy would send"""
         print(self.session.what_if(**self.to))
 
-    def set(self, key: str, value: str) -> None:
+    def set(self, key: str, value: Any) -> None:
         """/set KEY VALUE: a setting, from the next request on"""
-        words = {"true": True, "false": False}
-        self.session.settings.set(f"reasoning.{key}", words.get(value, value))
+        try:
+            value = json.loads(value)  # true, false, a number
+        except ValueError:
+            pass  # a word
+        self.session.settings.set(f"reasoning.{key}", value)
 
     def back(self) -> None:
         """/back: take the last turn back"""

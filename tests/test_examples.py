@@ -80,6 +80,28 @@ def test_the_terminal_shows_an_answer_without_its_delimiters(
     assert provider.refused == []
 
 
+def test_the_terminal_shows_no_thought_where_the_settings_say_so(
+    provider: Provider, tmp_path: Path
+) -> None:
+    """BR-003: from the next reply on, and it is stored all the same."""
+    provider.script = lambda asked: Answer(message=tagged(ANSWER), pieces=9, seed=5)
+
+    ran = program(
+        "terminal_chat.py",
+        *("--model", "qwen3", "--provider", "vllm"),
+        provider=provider,
+        folder=tmp_path,
+        said="/set includeInResponse false\n/set budgetTokens 2000\nHow is the weather?\n",
+    )
+
+    assert ran.returncode == 0
+    assert "whole number" not in ran.stderr
+    assert ran.stdout.strip() == ANSWER
+    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
+        kept = store.session("terminal").history()[-1].message
+    assert [block.thought for block in kept.thinking] == ["4 C: cold."]
+
+
 def test_the_terminal_keeps_what_arrived_of_a_reply_whose_connection_died(
     provider: Provider, tmp_path: Path
 ) -> None:
