@@ -170,6 +170,7 @@ def _stretch(rows: PlainRows) -> Stretch:
         kinds=rows.kinds,
         named=named,
         thoughts=rows.thoughts,
+        seals=rows.seals,
     )
 
 

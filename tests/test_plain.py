@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import json
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -15,15 +18,18 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 import reasoning_store as rs
+from reasoning_store.blocks import Role
+from reasoning_store.egress.order import Order
 from reasoning_store.egress.select import target as select_target
 from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.egress.what_if import Alternative
 from reasoning_store.ledger import plain
-from reasoning_store.ledger.tables import messages
+from reasoning_store.ledger.tables import messages, thinking_blocks
 from reasoning_store.viewing import Views
+from reasoning_store.wire import contracts
 from tests.egress.alternatives import selected
-from tests.egress.targets import TARGETS, Target
+from tests.egress.targets import TARGETS, Target, sealed
 from tests.test_sending import POLICIES, STEPS, step
 
 HOST: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
@@ -104,7 +110,7 @@ def parts(request: rs.Request) -> tuple[Any, ...]:
         request.verdicts,
         request.warnings,
         request.cache_break,
-        list(map(list, request.body["messages"])) if "messages" in request.body else None,
+        json.dumps(request.body),  # with its names in their order
     )
 
 
@@ -142,29 +148,144 @@ SAID = {
     "an interrupted reply": rs.assistant("c", status="interrupted"),
     "a system message": rs.system("c"),
     "a text of a tool": rs.Message(role="tool", blocks=(rs.TextBlock(text="c"),)),
+    "a user's block of tomorrow": rs.user(rs.RawBlock(data={"type": "dream"}, kind="dream")),
 }
+
+SO = rs.TextBlock(text="So.")
+Made = tuple[rs.Block, ...]
+THOUGHTS: dict[str, Callable[[rs.ThinkingBlock, str], Made]] = {
+    "words": lambda thought, seal: (thought, SO),
+    "words behind": lambda thought, seal: (SO, thought),
+    "signed": lambda thought, seal: (replace(thought, signature=seal), SO),
+    "signed behind": lambda thought, seal: (SO, replace(thought, signature=seal)),
+    "signed alone": lambda thought, seal: (replace(thought, signature=seal),),
+    "signed before a blank": lambda thought, seal: (
+        replace(thought, signature=seal),
+        rs.TextBlock(text=" "),
+    ),
+    "signed before two texts": lambda thought, seal: (replace(thought, signature=seal), SO, SO),
+    "signed twice": lambda thought, seal: (
+        replace(thought, signature=seal),
+        replace(thought, signature=seal + "2"),
+        SO,
+    ),
+    "signed and words": lambda thought, seal: (replace(thought, signature=seal), thought, SO),
+    "signed and encrypted": lambda thought, seal: (
+        replace(thought, signature=seal, encrypted=seal + "2"),
+        SO,
+    ),
+    "encrypted": lambda thought, seal: (replace(thought, encrypted=seal), SO),
+    "redacted": lambda thought, seal: (
+        replace(thought, thought="", encrypted=seal, redacted=True, is_hidden=True),
+        SO,
+    ),
+    "signed and redacted": lambda thought, seal: (
+        replace(thought, signature=seal, redacted=True),
+        SO,
+    ),
+    "signed nothing": lambda thought, seal: (
+        replace(thought, thought="", signature=seal, is_hidden=True),
+        SO,
+    ),
+    "signed spaces": lambda thought, seal: (replace(thought, thought=" \n", signature=seal), SO),
+    "signed odd letters": lambda thought, seal: (
+        replace(thought, thought="\ud83d\0", signature=seal),
+        SO,
+    ),
+    "signed in another's field": lambda thought, seal: (
+        replace(thought, source_field="elsewhere", signature=seal),
+        SO,
+    ),
+    "signed in no field": lambda thought, seal: (
+        replace(thought, source_field=None, signature=seal),
+        SO,
+    ),
+    "signed and hidden": lambda thought, seal: (
+        replace(thought, signature=seal, is_hidden=True),
+        SO,
+    ),
+    "signed and broken off": lambda thought, seal: (
+        replace(thought, signature=seal, interrupted=True),
+        SO,
+    ),
+    "signed with metadata": lambda thought, seal: (
+        replace(thought, signature=seal, provider_metadata={"a": 1}),
+        SO,
+    ),
+    "an empty signature": lambda thought, seal: (replace(thought, signature=""), SO),
+    "a signature of quotes": lambda thought, seal: (replace(thought, signature=f'"{seal}"'), SO),
+    "a signature like JSON": lambda thought, seal: (
+        replace(thought, signature=f'{seal}","encrypted":"{seal}'),
+        SO,
+    ),
+    "a signature of slashes": lambda thought, seal: (replace(thought, signature=seal + "\\"), SO),
+    "a signature of odd letters": lambda thought, seal: (
+        replace(thought, signature="\u2603" + seal),
+        SO,
+    ),
+    "a signature with a NUL": lambda thought, seal: (replace(thought, signature=seal + "\0"), SO),
+    "half a signature": lambda thought, seal: (replace(thought, signature=seal + "\ud83d"), SO),
+    "halves in a signature": lambda thought, seal: (
+        replace(thought, signature="\ud83d\ude00"),
+        SO,
+    ),
+}
+"""What a reply may have thought, and with what on it."""
+
+
+def origins(target: Target) -> Sequence[rs.Origin | None]:
+    """Return where replies were made, who else may have made them, and that nobody knows."""
+    own = rs.Origin(**target.to)
+    return (own, own, own, replace(own, base_url="https://proxy.example/v1"), None)
+
+
+def turn_of(kind: str, at: int, target: Target, name: str) -> list[rs.Message]:
+    """Return a turn in which a model of the target's thought so."""
+    thoughts = target.think(f"Thought {name}.", name) or (rs.ThinkingBlock(thought="Hm."),)
+    thought = replace(thoughts[0], signature=None, encrypted=None, provider_metadata=None)
+    made_by = origins(target)
+    origin = made_by[at % len(made_by)]
+    return [
+        rs.user(f"And {name}?"),
+        rs.assistant(*THOUGHTS[kind](thought, sealed(name)), origin=origin),
+    ]
+
+
+def both_ways(history: Sequence[rs.Message], **asked: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return the request of a history by column, and by value."""
+    with rs.Store("sqlite://") as store:
+        session = store.session("chat", create=True)
+        session.append(list(history))
+        return tuple(parts(read_anew(session, few, **asked)) for few in (1, BY_VALUE))
 
 
 def told_one(session: rs.Session, kind: str, at: int, target: Target, name: str) -> rs.Session:
     if kind in SAID:
         session.append(SAID[kind])
         return session
+    if kind in THOUGHTS:
+        session.append(turn_of(kind, at, target, name))
+        return session
     return step(session, kind, at, target, name)
 
 
-TOLD = [*STEPS, *["user", "reply"] * 5, *SAID]
+TOLD = [*STEPS, *["user", "reply"] * 5, *SAID, *["signed"] * 15, *THOUGHTS]
+Told = Sequence[tuple[str, int, Target | None]]
 
 
-def told_all(
-    session: rs.Session, told: Sequence[tuple[str, int, Target]], name: str = "s"
-) -> rs.Session:
+def told_all(session: rs.Session, told: Told, asked: Target, name: str = "s") -> rs.Session:
     for number, (kind, at, target) in enumerate(told):
-        session = told_one(session, kind, at, target, f"{name}{number}")
+        session = told_one(session, kind, at, target or asked, f"{name}{number}")
     return session
 
 
+# None is who is asked: what it signed goes back to it, as nobody else's does.
 TELLING = st.lists(
-    st.tuples(st.sampled_from(TOLD), st.integers(0, 30), st.sampled_from(TARGETS)),
+    st.tuples(
+        st.sampled_from(TOLD),
+        st.integers(0, 30),
+        st.sampled_from([None] * len(TARGETS) + [*TARGETS]),
+    ),
     max_size=16,
 )
 
@@ -177,11 +298,11 @@ TELLING = st.lists(
     asked=st.sampled_from(TARGETS),
 )
 def test_a_request_by_column_is_the_request_by_value(
-    told: Sequence[tuple[str, int, Target]], more: str, policy: dict[str, Any], asked: Target
+    told: Told, more: str, policy: dict[str, Any], asked: Target
 ) -> None:
     """Over every history, policy and target; so is the one that goes on from it."""
     with rs.Store("sqlite://") as store:
-        session = told_all(store.session("chat", create=True), told)
+        session = told_all(store.session("chat", create=True), told, asked)
         given = {"settings": policy, **asked.to}
 
         by_value = read_anew(session, BY_VALUE, **given)
@@ -197,16 +318,16 @@ def test_a_request_by_column_is_the_request_by_value(
 @hypothesis_settings(max_examples=150)
 @given(told=TELLING, more=TELLING, policy=st.sampled_from(POLICIES), asked=st.sampled_from(TARGETS))
 def test_what_if_by_column_is_what_selections_say(
-    told: Sequence[tuple[str, int, Target]],
-    more: Sequence[tuple[str, int, Target]],
+    told: Told,
+    more: Told,
     policy: dict[str, Any],
     asked: Target,
 ) -> None:
     """Over every history, policy and target; so it is of a view that goes on from runs."""
     with rs.Store("sqlite://") as store:
-        session = told_all(store.session("chat", create=True), told)
+        session = told_all(store.session("chat", create=True), told, asked)
         for after in ((), more[:3]):
-            session = told_all(session, after, "more")
+            session = told_all(session, after, asked, "more")
             with runs_of(1):
                 found = session.what_if(settings=policy, **asked.to)
             assert found.rows == by_selection(session, policy, asked)
@@ -257,8 +378,8 @@ def test_a_thought_that_is_more_than_words_parts_a_run(
 ) -> None:
     """What stands before it and behind it is sent by column all the same."""
     talk(session, 40)
-    sealed = rs.ThinkingBlock(thought="Hm.", signature="c2ln")
-    session.append([rs.user("Well?"), rs.assistant(sealed, "So.")])
+    hidden = rs.ThinkingBlock(thought="Hm.", is_hidden=True)
+    session.append([rs.user("Well?"), rs.assistant(hidden, "So.")])
     talk(session, 40)
     session.append(rs.user("And now?"))
     asked = {"settings": KEPT, **HOST}
@@ -278,6 +399,9 @@ KEPT_BY_FORM = [
     ("ollama", "qwen3", "ollama.chat"),
     ("google", "gemini-3-pro", "gemini.generate_content"),
     ("vercel-ai-sdk", "any-model", "thinking_events"),
+    # Thoughts of earlier turns have to be asked to stay.
+    ("zai", "glm-5.3", "openai.chat"),
+    ("moonshot", "kimi-k2.6", "openai.chat"),
 ]
 
 
@@ -298,6 +422,71 @@ def test_thoughts_that_are_kept_go_by_the_form_that_a_protocol_has_for_them(
     assert made == []
     assert parts(request) == by_value
     assert str(request.body).count("Thought 7.") == 1
+
+
+OF_SEALS = [
+    target
+    for target in TARGETS
+    if [block.signature is None for block in target.think("Hm.", "a")] == [False]
+]
+
+
+def signed_talk(session: rs.Session, turns: int, target: Target) -> None:
+    for number in range(turns):
+        session.append(turn_of("signed", 0, target, f"t{number}"))
+
+
+@pytest.mark.parametrize("target", OF_SEALS, ids=str)
+def test_signed_thoughts_that_are_kept_go_by_form(
+    session: rs.Session, made: list[int], target: Target
+) -> None:
+    """Each with its own signature, wherever a protocol has a place for both."""
+    signed_talk(session, 30, target)
+    session.append(rs.user("And now?"))
+    asked = {"settings": KEPT, **target.to}
+    by_value = parts(read_anew(session, BY_VALUE, **asked))
+    made.clear()
+
+    request = read_anew(session, plain.FEW, **asked)
+
+    assert len(made) < 10, "one of a kind, where there may be something to say, and a search"
+    assert parts(request) == by_value
+    written = json.dumps(request.body)
+    seals = [block.signature for item in session.history() for block in item.message.thinking]
+    assert len({*seals}) == 30
+    assert [written.count(str(seal)) for seal in seals] == [1] * 30
+
+
+@pytest.mark.parametrize("kind", THOUGHTS)
+@pytest.mark.parametrize("target", OF_SEALS[::2], ids=str)
+def test_a_thought_goes_with_all_that_is_on_it(target: Target, kind: str) -> None:
+    """By column where that is a signature alone, and else as it would by value."""
+    said = [turn_of(each, 0, target, each) for each in ("signed", kind, "signed")]
+    history = [*chain.from_iterable(said), rs.user("And now?")]
+
+    by_column, by_value = both_ways(history, settings=KEPT, **target.to)
+    assert by_column == by_value
+
+
+@pytest.mark.parametrize("target", OF_SEALS, ids=str)
+def test_a_request_of_signed_thoughts_is_its_takers(session: rs.Session, target: Target) -> None:
+    """Whatever is done to its last leaf, the next one is what it would have been."""
+    signed_talk(session, 30, target)
+    session.append(rs.user("And now?"))
+    asked = {"settings": KEPT, **target.to}
+    before = parts(read_anew(session, plain.FEW, **asked))
+
+    empty(session.build_request(**asked).body)
+
+    assert parts(session.build_request(**asked)) == before
+
+
+def empty(value: Any) -> None:
+    """Take everything out of a value, and out of all that is in it."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            empty(item)
+        value.clear()
 
 
 @pytest.mark.parametrize("settings", [KEPT, STRIPPED, ROLLING], ids=["kept", "strip", "rolling"])
@@ -352,6 +541,59 @@ def test_a_run_is_in_order_with_what_stands_around_it(
 
     asked = {"settings": settings, **host}
     assert parts(read_anew(session, 1, **asked)) == parts(read_anew(session, BY_VALUE, **asked))
+
+
+@pytest.mark.parametrize("target", OF_SEALS, ids=str)
+@pytest.mark.parametrize("asked_for", [{}, {"reasoning.effort": "low"}], ids=["", "effort"])
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+def test_a_run_of_signed_thoughts_is_in_order_with_what_stands_around_it(
+    session: rs.Session, around: list[rs.Message], asked_for: dict[str, Any], target: Target
+) -> None:
+    """A turn goes on as it began, and what may be asked is known of the turns before it."""
+    more = rs.assistant(rs.ThinkingBlock(thought="Hm.", signature="c2ln"), "And so on.")
+    origin = rs.Origin(**target.to)
+    session.append(around)
+    for last in ((), [replace(more, origin=origin)], around):
+        signed_talk(session, 2, target)
+        session.append([*around, *last])
+    asked = {"settings": {**KEPT, **asked_for}, **target.to}
+    for end in (rs.user("And now?"), replace(more, origin=origin)):
+        session.append(end)
+        assert parts(read_anew(session, 1, **asked)) == parts(read_anew(session, BY_VALUE, **asked))
+
+
+@pytest.mark.parametrize("target", OF_SEALS, ids=str)
+@pytest.mark.parametrize("last", ["signed", "words", "nothing"])
+@pytest.mark.parametrize("begun", ["thinking", "calling"])
+@pytest.mark.parametrize("asked_for", [{}, {"reasoning.effort": "low"}], ids=["", "effort"])
+def test_a_turn_that_begins_unseen_goes_on_with_the_last_of_a_run(
+    asked_for: dict[str, Any], begun: str, last: str, target: Target
+) -> None:
+    """What the user said in it cannot be sent: to the provider it is one turn with that."""
+    origin = rs.Origin(**target.to)
+    reply = turn_of("signed", 0, target, "more")[-1]
+    history = [reply] if begun == "thinking" else [rs.user("Look."), ASKING, ANSWERED]
+    history += turn_of("signed", 0, target, "first")
+    if last == "nothing":
+        history += [rs.user("Well?"), rs.assistant("So.", origin=origin)]
+    else:
+        history += turn_of(last, 0, target, "last")
+    history.append(SAID["a user's block of tomorrow"])
+
+    for more in ([], [reply]):
+        asked = {"settings": {**KEPT, **asked_for}, **target.to}
+        by_column, by_value = both_ways([*history, *more], **asked)
+        assert by_column == by_value
+
+
+def test_a_turn_that_may_go_on_with_a_thought_is_not_let_pass() -> None:
+    """Where thinking is refused in a turn that began without."""
+    order = Order(contracts.resolve("anthropic", "claude-haiku-4-5"))
+    once: list[Role] = ["user", "assistant"]
+
+    assert order.lets_pass([*once, *once], thinking=True)
+    assert not order.lets_pass([*once, "assistant"], thinking=True)
+    assert order.lets_pass([*once, "assistant"], thinking=False)
 
 
 # --- and it is by column
@@ -484,6 +726,31 @@ def test_a_row_that_makes_no_sense_is_refused_by_its_position(session: rs.Sessio
 
     with pytest.raises(rs.errors.CorruptRow, match="message 8"):
         session.build_request(settings=STRIPPED, **HOST)
+
+
+def without_its_signature(session: rs.Session) -> None:
+    gone = update(thinking_blocks).where(thinking_blocks.c.position == 8).values(data=None)
+    session._workings.ledger._write(lambda connection: connection.execute(gone))
+
+
+def called_unsigned(session: rs.Session) -> None:
+    change(session, 8, shape='[[0,3,32,"thinking"]]')
+
+
+@pytest.mark.parametrize("damage", [without_its_signature, called_unsigned])
+def test_what_stands_beside_a_thought_tells_whether_it_is_signed(
+    session: rs.Session, damage: Callable[[rs.Session], None]
+) -> None:
+    """Where its kind tells otherwise it goes as it would by value."""
+    target = OF_SEALS[0]
+    signed_talk(session, 30, target)
+    session.append(rs.user("And now?"))
+    damage(session)
+    asked = {"settings": KEPT, **target.to}
+
+    by_column = read_anew(session, 1, **asked)
+
+    assert by_column.body == read_anew(session, BY_VALUE, **asked).body
 
 
 @pytest.mark.parametrize("shape", ["", "[]", "[[0,", "[[0,1,2]]"])

@@ -119,7 +119,7 @@ class Made:
         if plain is None or not self.page.add_plain(plain):
             return False
         self.selecting.pass_over(part, place, rulings)
-        self.repairs.pass_over(part)
+        self.repairs.pass_over(plain)
         self.raw += sum(part.visible) + sum(part.thinking)
         self.exactness.update(part.exactness)
         self.length = end

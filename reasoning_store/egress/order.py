@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from operator import eq
 from typing import Final
 
 from reasoning_store.blocks import (
@@ -24,7 +25,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking
-from reasoning_store.wire.base import Outgoing
+from reasoning_store.wire.base import Outgoing, Plain
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.neutral import NO_ANSWER
 from reasoning_store.wire.turns import OPENING
@@ -62,17 +63,23 @@ class Order:
         """Whether plain messages, of a user and a model, are in order as they are."""
         if not self.wants:
             return True
-        answered = self._answered and roles[0] != "assistant"
-        return not answered and not (thinking and _is_refused_either_way(self._contract))
+        if self._answered and roles[0] != "assistant":
+            return False
+        if not thinking or not _is_refused_either_way(self._contract):
+            return True
+        # Where the model speaks once in each turn, none of them goes on otherwise than it began.
+        goes_on = self._bare and roles[0] == "assistant"
+        return not goes_on and not any(map(eq, roles, roles[1:]))
 
-    def pass_over(self, roles: Sequence[Role]) -> None:
+    def pass_over(self, messages: Plain) -> None:
         """Go on behind plain messages that were let pass."""
         self._spoken = True
         self._answered = False
-        if "user" in roles:
+        if "user" in messages.roles:
             self._bare = None
-        if self._bare is None and roles[-1] == "assistant":
-            self._bare = True
+        if self._bare is None and messages.roles[-1] == "assistant":
+            first = next(asking.said(messages.last().message), None)
+            self._bare = not isinstance(first, ThinkingBlock)
 
     def put(self, item: Outgoing, note: Callable[[str], None]) -> Iterator[Outgoing]:
         """Yield a message, and before it what the provider wants there."""

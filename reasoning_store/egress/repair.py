@@ -143,15 +143,18 @@ class Repairs:
             name: PlainThought(
                 None if self._origins.is_foreign(kind.origin) else kind.block.source_field,
                 kind.place,
+                kind.block.signature is not None,
             )
             for name, kind in goes.items()
         }
-        return Plain(stretch.roles, stretch.texts, stretch.thoughts, stretch.kinds, thoughts)
+        return Plain(
+            stretch.roles, stretch.texts, stretch.thoughts, stretch.seals, stretch.kinds, thoughts
+        )
 
-    def pass_over(self, stretch: Stretch) -> None:
+    def pass_over(self, messages: Plain) -> None:
         """Go on behind plain messages."""
-        self._matching.pass_over(stretch.roles)
-        self._order.pass_over(stretch.roles)
+        self._matching.pass_over(messages.roles)
+        self._order.pass_over(messages)
 
     def _put(self, item: Outgoing, out: list[Outgoing]) -> None:
         if self._order.wants:

@@ -1,12 +1,13 @@
 """Plain messages as columns: a text each, and perhaps one thought before it.
 
 Theory. Nearly all of a long conversation is plain: what a user wrote, what a model thought
-and then answered, whole and with nothing of a provider's on it. All that a request needs of
-such messages stands in a few columns, and whatever is decided of one is decided of all
-that are alike in kind. So a stretch of them is selected, mended, counted and written column
-by column, for less than the values would cost to make. Whoever wants the messages one by
-one gets them as values, made when they are asked for and kept by nobody here: a stretch is
-a part of a view like any other, and a request is the same either way.
+and then answered, whole and with nothing of a provider's on it but what signs the thought.
+All that a request needs of such messages stands in a few columns, and whatever is decided
+of one is decided of all that are alike in kind. So a stretch of them is selected, mended,
+counted and written column by column, for less than the values would cost to make. Whoever
+wants the messages one by one gets them as values, made when they are asked for and kept by
+nobody here: a stretch is a part of a view like any other, and a request is the same either
+way.
 
 It knows values and their columns. It must not know SQL, policy or a protocol.
 """
@@ -66,6 +67,8 @@ class Stretch(Sequence[Viewed]):
     named: Mapping[Hashable, ThoughtKind]
     thoughts: Sequence[str | None] | None
     """Each message's thought. None, all of it, where they were not read."""
+    seals: Sequence[str | None] | None = None
+    """The signature of each thought. None, all of it, where none has one, or none was read."""
     asked: Sequence[str | None] | None = None
     """What ``Viewed.asked_with`` is of each. None, all of it, where nothing is known."""
 
@@ -90,6 +93,7 @@ class Stretch(Sequence[Viewed]):
                 self.kinds[at],
                 self.named,
                 None if self.thoughts is None else self.thoughts[at],
+                None if self.seals is None else self.seals[at],
                 None if self.asked is None else self.asked[at],
             )
         return self._value(range(len(self))[at])
@@ -122,7 +126,10 @@ class Stretch(Sequence[Viewed]):
             thought = None if self.thoughts is None else self.thoughts[at]
             block = kind.block
             if thought is not None:
-                block = ThinkingBlock(thought=thought, source_field=block.source_field)
+                seal = None if self.seals is None else self.seals[at]
+                block = ThinkingBlock(
+                    thought=thought, source_field=block.source_field, signature=seal
+                )
             blocks.insert(kind.place, block)
             thinking = (self.thinking[at],)
         return Viewed(

@@ -2,8 +2,10 @@
 
 What is whole, has one text of its own column and nothing beside it needs no value made of
 it to be sent again. Long runs of such messages come back as columns, in two reads, or in
-three where what was thought is wanted; what stands between them is read as ``reading``
-reads everything. Nothing is decided here, and nothing is left out.
+three where what was thought is wanted. A thought is plain that is words, or words and the
+signature that seals them, as one provider signs all of its own. What stands between the
+runs is read as ``reading`` reads everything. Nothing is decided here, and nothing is left
+out.
 """
 
 from __future__ import annotations
@@ -78,6 +80,11 @@ _THOUGHTS = Sql(
     .where(*reading.in_range(_t))
     .order_by(_t.position, _t.ordinal)
 )
+_SIGNED = Sql(
+    select(_t.thought, _t.data).where(*reading.in_range(_t)).order_by(_t.position, _t.ordinal)
+)
+_SIGNATURE = '{"signature":"'
+"""How the JSON begins of what stands beside a thought, where that is a signature alone."""
 
 
 def of_segment(
@@ -187,21 +194,45 @@ def _part(rows: PlainRows, first: int, last: int) -> PlainRows:
         kinds=kinds,
         shapes={kind: rows.shapes[kind] for kind in {*kinds} if kind is not None},
         thoughts=None if rows.thoughts is None else rows.thoughts[first:last],
+        seals=None if rows.seals is None else rows.seals[first:last],
     )
 
 
 def _with_thoughts(
     connection: Connection, key: int, branch: int, rows: PlainRows
 ) -> Iterator[PlainRows]:
-    """Yield a run with what was thought, in parts where that is more than words."""
+    """Yield a run with what was thought, in parts where that is more than words and a seal."""
     part = Segment(branch, rows.position, rows.position + len(rows.texts) - 1)
-    found = [thought for (thought,) in _THOUGHTS.rows(connection, reading.params(key, part))]
+    signed = {kind for kind, shape in rows.shapes.items() if shape is not None and shape.signed}
+    found = (_SIGNED if signed else _THOUGHTS).rows(connection, reading.params(key, part))
     if len(found) != len(rows.kinds) - rows.kinds.count(None):
         return
-    following = iter(found)
-    thoughts = [None if kind is None else next(following) for kind in rows.kinds]
+    due = iter(found)
+    seals: list[str | None] | None = None
+    if signed:
+        both = [
+            _NO_THOUGHT if kind is None else _in_plain(kind in signed, *next(due))
+            for kind in rows.kinds
+        ]
+        thoughts, seals = map(list, zip(*both, strict=True))
+    else:
+        thoughts = [None if kind is None else next(due)[0] for kind in rows.kinds]
     odd: list[int] = []
-    if None in found or "" in found:
+    if "" in thoughts or thoughts.count(None) > rows.kinds.count(None):
         pairs = zip(rows.kinds, thoughts, strict=True)
         odd = [at for at, (kind, thought) in enumerate(pairs) if kind is not None and not thought]
-    yield from _between(replace(rows, thoughts=thoughts), odd)
+    yield from _between(replace(rows, thoughts=thoughts, seals=seals), odd)
+
+
+_NO_THOUGHT = (None, None)
+
+
+def _in_plain(signed: bool, thought: str | None, data: str | None) -> tuple[str | None, str | None]:
+    """Return a thought and its signature; no thought where there is more to it."""
+    if data is None:
+        return (None if signed else thought), None
+    if signed and data.startswith(_SIGNATURE) and data.endswith('"}'):
+        seal = data[len(_SIGNATURE) : -2]
+        if seal and '"' not in seal and "\\" not in seal:  # nothing in it is JSON's
+            return thought, seal
+    return _NO_THOUGHT

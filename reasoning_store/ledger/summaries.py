@@ -117,6 +117,8 @@ class PlainRows:
     """What each kind is; of plain messages there is always one."""
     thoughts: Sequence[str | None] | None
     """What was thought; None, all of it, where that was not to be read."""
+    seals: Sequence[str | None] | None = None
+    """The signature of each thought; None, all of it, where none of them has one."""
 
 
 ViewRow: TypeAlias = StoredRow | CompactionRow | PlainRows

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock
 from reasoning_store.wire import reasoning_parameters
-from reasoning_store.wire.base import Asked, Outgoing
+from reasoning_store.wire.base import Asked, Outgoing, Plain
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.reasoning_parameters import put
 
@@ -63,6 +63,16 @@ class OpenTurn:
                     self._begins = thought
                 self.thinks |= thought
                 self.calls |= isinstance(block, ToolCallBlock)
+
+    def note_plain(self, messages: Plain) -> None:
+        """Note the next messages, which are plain."""
+        roles, goes = messages.roles, messages.goes
+        last = len(roles) - 1
+        turn = next((at for at in range(last, -1, -1) if roles[at] == "user"), 0)
+        # Of what stands before the last turn in them it is told whether anything was thought.
+        self.thinks |= not goes.keys().isdisjoint(messages.kinds[:turn])
+        for at in range(turn, last + 1):
+            self.note(messages.value(at))
 
 
 def ask(asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn) -> tuple[str, ...]:

@@ -74,12 +74,13 @@ class Outgoing(NamedTuple):
 
 
 class PlainThought(NamedTuple):
-    """A thought that is nothing but words, without them."""
+    """A thought that is nothing but words, or words and their signature, without them."""
 
     source: str | None
     """The field that it came in."""
     place: int
     """Which block of its message it is."""
+    signed: bool = False
 
 
 class Plain(NamedTuple):
@@ -93,6 +94,8 @@ class Plain(NamedTuple):
     texts: Sequence[str]
     thoughts: Sequence[str | None] | None
     """None, all of it, where none goes."""
+    seals: Sequence[str | None] | None
+    """The signatures of thoughts, which are signed by their kind or are not; so is None."""
     kinds: Sequence[Hashable | None]
     """Of what kind each thought is, by a name that no role has."""
     goes: Mapping[Hashable | None, PlainThought]
@@ -100,19 +103,25 @@ class Plain(NamedTuple):
 
     def but_last(self) -> Plain:
         """Return all of them but the last."""
-        roles, texts, thoughts, kinds, goes = self
-        others = None if thoughts is None else thoughts[:-1]
-        return Plain(roles[:-1], texts[:-1], others, kinds[:-1], goes)
+        roles, texts, thoughts, seals, kinds, goes = self
+        thoughts = None if thoughts is None else thoughts[:-1]
+        seals = None if seals is None else seals[:-1]
+        return Plain(roles[:-1], texts[:-1], thoughts, seals, kinds[:-1], goes)
+
+    def value(self, at: int) -> Outgoing:
+        """Return one of them as a value."""
+        blocks: list[Block] = [TextBlock(text=self.texts[at])]
+        like = self.goes.get(self.kinds[at])
+        thought = None if self.thoughts is None else self.thoughts[at]
+        if like is not None and thought is not None:
+            seal = None if self.seals is None else self.seals[at]
+            said = ThinkingBlock(thought=thought, source_field=like.source, signature=seal)
+            blocks.insert(like.place, said)
+        return Outgoing(Message(role=self.roles[at], blocks=tuple(blocks)))
 
     def last(self) -> Outgoing:
         """Return the last one as a value."""
-        blocks: list[Block] = [TextBlock(text=self.texts[-1])]
-        like = self.goes.get(self.kinds[-1])
-        thought = None if self.thoughts is None else self.thoughts[-1]
-        if like is not None and thought is not None:
-            said = ThinkingBlock(thought=thought, source_field=like.source)
-            blocks.insert(like.place, said)
-        return Outgoing(Message(role=self.roles[-1], blocks=tuple(blocks)))
+        return self.value(len(self.texts) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,18 +64,17 @@ class ChatPage(Page):
         for outgoing in messages:
             self._message(outgoing)
 
-    def add_plain(self, messages: Plain) -> bool:
+    def write_plain(self, messages: Plain) -> bool:
         # The form is known here, and most plain thoughts have a place in it, too.
-        roles, texts, thoughts, kinds, goes = messages
+        roles, texts, thoughts, _, kinds, goes = messages
         places = {
             kind: place
             for kind, thought in goes.items()
-            if (place := plain_place(thought.source, self.contract)) is not None
+            if not thought.signed
+            and (place := plain_place(thought.source, self.contract)) is not None
         }
         if len(places) < len(goes):
-            return super().add_plain(messages)
-        if places and self.turn.matters:
-            return False
+            return super().write_plain(messages)
         written: list[dict[str, Any]]
         if thoughts is None or not places:
             written = [

@@ -22,7 +22,7 @@ from reasoning_store.wire.asking import OpenTurn
 from reasoning_store.wire.base import Asked, Outgoing, Plain, PlainThought, Written
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.copying import Copier, Shapes
-from reasoning_store.wire.forms import MARK, THOUGHT, Form, learnt
+from reasoning_store.wire.forms import MARK, SEAL, THOUGHT, Form, learnt
 
 Part: TypeAlias = dict[str, Any]
 _ALL = 1 << 62
@@ -46,10 +46,12 @@ _FORKS: Mapping[type, Callable[[Any], Any]] = {
 def _marked(role: Role, thought: PlainThought | None) -> Outgoing:
     """Return a message of marks in the place of words."""
     goes: dict[Hashable | None, PlainThought] = {} if thought is None else {_ANY: thought}
-    return Plain((role,), (MARK,), (THOUGHT,), (_ANY,), goes).last()
+    seal = SEAL if thought is not None and thought.signed else None
+    return Plain((role,), (MARK,), (THOUGHT,), (seal,), (_ANY,), goes).last()
 
 
 _ANY = "any"
+_MARKS = (MARK, THOUGHT, SEAL)
 
 
 class Page(ABC):
@@ -83,12 +85,19 @@ class Page(ABC):
     def add_plain(self, messages: Plain) -> bool:
         """Write the next messages by column; say whether they can be.
 
-        Nothing is written where not. A page does it by the forms that a text, and a thought
-        and a text, have there. They are of closed turns: the open one begins behind them,
-        and what it depends on is not changed by texts.
+        Nothing is written where not.
         """
-        if messages.goes and self.turn.matters:
+        if not self.write_plain(messages):
             return False
+        if self.turn.matters:
+            self.turn.note_plain(messages)
+        return True
+
+    def write_plain(self, messages: Plain) -> bool:
+        """The same of messages that are noted behind it.
+
+        A page does it by the forms that a text, and a thought and a text, have there.
+        """
         if any(map(str.isspace, messages.texts)) or not self.may_follow(messages.roles):
             return False
         if None in self._forms_of(messages).values():
@@ -103,24 +112,17 @@ class Page(ABC):
     def put_plain(self, messages: Plain) -> None:
         """Write plain messages for good, each by the form that it has here."""
         self._look()
-        roles, texts, thoughts, kinds, goes = messages
+        roles, texts, thoughts, seals, kinds, goes = messages
         forms = {name: form for name, form in self._forms_of(messages).items() if form is not None}
-        copiers = {
-            name: self._shapes.copier(form(MARK, THOUGHT) if name in goes else form(MARK))
-            for name, form in forms.items()
-        }
+        copiers = {name: self._shapes.copier(form(_MARKS)) for name, form in forms.items()}
         names: Sequence[Hashable | None] = roles
-        if not goes or thoughts is None:
-            written = [forms[role](text) for role, text in zip(roles, texts, strict=True)]
-        else:
+        if goes:
             names = [
                 kind if kind in goes else role for role, kind in zip(roles, kinds, strict=True)
             ]
-            written = [
-                forms[name](text, thought) if name in goes else forms[name](text)
-                for name, text, thought in zip(names, texts, thoughts, strict=True)
-            ]
-        self.rendered.join(written)
+        nothing = [None] * len(texts)
+        words = zip(texts, thoughts or nothing, seals or nothing, strict=True)
+        self.rendered.join([forms[name](each) for name, each in zip(names, words, strict=True)])
         self._copiers.join([copiers[name] for name in names])
 
     def _forms_of(self, messages: Plain) -> Mapping[Hashable | None, Form | None]:
@@ -136,7 +138,7 @@ class Page(ABC):
         """Return the form that a text of this role has here, or such a thought and a text."""
         like = (role, thought)
         if like not in self._forms:
-            marks = (MARK,) if thought is None else (MARK, THOUGHT)
+            marks = _MARKS[: 1 if thought is None else 2 + thought.signed]
             self._forms[like] = learnt(self.example(_marked(*like)), *marks)
         return self._forms[like]
 

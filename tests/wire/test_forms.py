@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.wire.forms import MARK, THOUGHT, learnt
+from reasoning_store.wire.forms import MARK, SEAL, THOUGHT, learnt
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_a_form_puts_any_text_where_the_mark_was(part: dict[str, Any]) -> None:
     """And nothing of one part is in another."""
     form = learnt([part], MARK)
     assert form is not None
-    one, other = form("one"), form("other")
+    one, other = form(("one",)), form(("other",))
 
     assert str(one) == str(part).replace(MARK, "one")
     one[next(iter(one.keys() - {"role"}))] = None
@@ -28,19 +28,28 @@ def test_a_form_puts_any_text_where_the_mark_was(part: dict[str, Any]) -> None:
 
 
 def test_a_form_of_a_thought_and_a_text_takes_both() -> None:
-    """Each goes where its own mark was."""
-    part = {"parts": [{"text": THOUGHT, "thought": True}, {"text": MARK}]}
-    form = learnt([part], MARK, THOUGHT)
+    """Each goes where its own mark was, and so does what signs the thought."""
+    part = {"parts": [{"thinking": {"text": THOUGHT, "seal": SEAL}, "on": True}, {"text": MARK}]}
+    form = learnt([part], MARK, THOUGHT, SEAL)
 
     assert form is not None
-    assert form("said", "thought") == {
-        "parts": [{"text": "thought", "thought": True}, {"text": "said"}]
+    assert form(("said", "thought", "sealed")) == {
+        "parts": [{"thinking": {"text": "thought", "seal": "sealed"}, "on": True}, {"text": "said"}]
     }
+
+
+def test_a_form_passes_over_the_words_that_have_no_mark() -> None:
+    """So all that is written by column is given alike."""
+    form = learnt([{"text": MARK}], MARK)
+
+    assert form is not None
+    assert form(("said", "thought", None)) == {"text": "said"}
 
 
 def test_a_thought_that_has_no_place_has_no_form() -> None:
     """Though the text has one."""
     assert learnt([{"text": MARK}], MARK, THOUGHT) is None
+    assert learnt([{"text": MARK, "thought": THOUGHT}], MARK, THOUGHT, SEAL) is None
 
 
 @pytest.mark.parametrize(
