@@ -229,9 +229,9 @@ def assistant(
     )
 
 
-def tool(*content: Block | str, metadata: Metadata | None = None) -> Message:
-    """What tools answered: one or more ``ToolResponseBlock``."""
-    return Message(role="tool", blocks=_blocks(content), metadata=metadata)
+def tool(*content: Block, metadata: Metadata | None = None) -> Message:
+    """What tools answered: one or more ``ToolResponseBlock``, each of which names its call."""
+    return Message(role="tool", blocks=content, metadata=metadata)
 
 
 def system(*content: Block | str, metadata: Metadata | None = None) -> Message:

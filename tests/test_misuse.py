@@ -241,6 +241,14 @@ def test_what_is_no_message_is_not_stored(store: rs.Store, message: Any) -> None
     assert "rs.user" in error.hint
 
 
+def test_a_tools_answer_without_its_call_is_not_stored(store: rs.Store) -> None:
+    """A bare text belongs to no call: it would go to the model as if the user had said it."""
+    error = refused(store, lambda _, chat: chat.append(rs.tool("97")))  # type: ignore[arg-type]
+
+    assert "blocks.0: a block, not str" in str(error)
+    assert "rs.tool(block)" in str(error.hint)
+
+
 @pytest.mark.parametrize("only", ["thinking", "reasoning ", True, 1, ""], ids=repr)
 @pytest.mark.parametrize("what", ["message", "session", "owner"])
 def test_what_might_have_spared_something_erases_nothing(

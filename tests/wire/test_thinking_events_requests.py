@@ -83,7 +83,7 @@ def test_a_call_and_its_answer_are_parts() -> None:
         rs.ToolResponseBlock(call_id="call_2", tool_name="f", result={"y": 1}),
         rs.ToolResponseBlock(call_id="call_3", tool_name="f", result="boom", is_error=True),
     ]
-    found = sent(rs.assistant(CALL), rs.tool(*answers, "Go on."))
+    found = sent(rs.assistant(CALL), rs.tool(*answers, rs.TextBlock(text="Go on.")))
 
     assert [message["role"] for message in found] == ["assistant", "tool", "user"]
     assert found[0]["content"] == [
