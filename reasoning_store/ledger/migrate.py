@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect
 
 from reasoning_store.errors import SchemaError
+from reasoning_store.forks import ProcessLock
 from reasoning_store.ledger.sqlite import SqliteDatabase
 from reasoning_store.ledger.sqlite_file import APPLICATION_ID
 
@@ -31,7 +31,7 @@ REVISIONS = ("0001",)
 """Every released schema, oldest first. A script more is a name more here."""
 _VERSION_TABLE = "alembic_version"
 _UPGRADE_LOCK = 0x52535431
-_ALEMBIC = Lock()
+_ALEMBIC = ProcessLock()
 """Alembic keeps the connection of the command that runs in a variable of the process."""
 
 

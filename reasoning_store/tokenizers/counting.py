@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sized
-from threading import Lock
 from typing import Protocol
 
 from reasoning_store.errors import SettingError
+from reasoning_store.forks import ProcessLock
 from reasoning_store.tokenizers import vocabularies
 from reasoning_store.tokenizers.base import Count, Counter
 from reasoning_store.tokenizers.blanks import counted_apart
@@ -31,6 +31,7 @@ ENCODINGS = tuple(sorted(vocabularies.VOCABULARIES))
 # that bound. This is four times as much, and next to nothing beside 64 Ki characters.
 HARD_CUT_TOKENS = 8
 
+_LOADING = ProcessLock()
 _PROBE = "I'LL say <|endoftext|>: 91 = 7 * 13\n\n \u4f60\u597d \U0001f600"
 
 
@@ -58,12 +59,11 @@ def counter(encoding: str = DEFAULT_ENCODING) -> Counter:
 class TiktokenCounter:
     """Counts with tiktoken; from a failure to load on, by estimate."""
 
-    __slots__ = ("_encoding", "_failure", "_length", "_load", "_lock", "_warned")
+    __slots__ = ("_encoding", "_failure", "_length", "_load", "_warned")
 
     def __init__(self, encoding: str, load: Callable[[], Encoding]) -> None:
         self._encoding = encoding
         self._load = load
-        self._lock = Lock()
         self._length: Callable[[str], int] | None = None
         self._failure = ""
         self._warned = False
@@ -96,7 +96,7 @@ class TiktokenCounter:
 
     def _loaded(self) -> Callable[[str], int] | None:
         """What counts, loaded once in a process; None when loading failed, once as well."""
-        with self._lock:
+        with _LOADING:
             if self._length is None and not self._failure:
                 try:
                     self._length = counted_apart(_length_in(self._load()))
@@ -108,7 +108,7 @@ class TiktokenCounter:
 
     def _estimated(self, text: str, reason: str) -> Count:
         """ERR-002: a number on the high side, and one warning in a process."""
-        with self._lock:
+        with _LOADING:
             first, self._warned = not self._warned, True
         if first:
             warnings.warn(
