@@ -572,7 +572,9 @@ def test_a_turn_that_begins_unseen_goes_on_with_the_last_of_a_run(
     """What the user said in it cannot be sent: to the provider it is one turn with that."""
     origin = rs.Origin(**target.to)
     reply = turn_of("signed", 0, target, "more")[-1]
-    history = [reply] if begun == "thinking" else [rs.user("Look."), ASKING, ANSWERED]
+    history = turn_of("signed and hidden", 0, target, "hidden")
+    if begun == "calling":
+        history = [rs.user("Look."), ASKING, ANSWERED, SAID["metadata"]]
     history += turn_of("signed", 0, target, "first")
     if last == "nothing":
         history += [rs.user("Well?"), rs.assistant("So.", origin=origin)]
