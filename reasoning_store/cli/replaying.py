@@ -18,6 +18,7 @@ from reasoning_store.cli.output import Page, answer, note, plural
 from reasoning_store.cli.printable import printable
 from reasoning_store.cli.show import lines_of
 from reasoning_store.cli.tree import Leaf
+from reasoning_store.errors import UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.blocks import Message
@@ -153,7 +154,12 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
     call.if_interrupted = "nothing was stored"
     found = captures.events(capture.read(), capture.name)
     target["api"] = target["api"] or _guessed(target, found)
-    chunks, _ = _read(found, target)
+    chunks, message = _read(found, target)
+    if not chunks and "unknownChunks" in (message.metadata or ()):
+        raise UsageError(
+            f"{capture.name} holds no event of a protocol that is known",
+            hint="--api names another one; reasoning-store replay shows the events",
+        )
     renderer = ReasoningRenderer()
     settings = ReasoningSettings(include_in_response=not hide)
     texts = [rendered(chunk, renderer, settings) for chunk in chunks]
@@ -164,4 +170,6 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
     else:
         # Exactly the renderer's text: no line end is added.
         sys.stdout.write(printable(text))
+    if not text:
+        note("nothing to show; reasoning-store replay tells what else it says")
     _say_unread(found)

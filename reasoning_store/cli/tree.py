@@ -72,6 +72,14 @@ class Leaf(click.Command):
             database_option(),
         ]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            # Of an option's missing value click does not say whose option it is.
+            error.ctx = error.ctx or ctx
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         call_of(ctx).command = " ".join(ctx.command_path.split()[1:])
         return super().invoke(ctx)

@@ -228,3 +228,25 @@ def test_a_rendered_stream_is_exactly_the_renderers(here: Here) -> None:
     assert shown.startswith("\n\n---\nIs 91 prime?")
     assert shown.endswith("\n---\n\nNo. 91 = 7 x 13, so it is not prime.")
     assert hidden == "No. 91 = 7 x 13, so it is not prime."
+
+
+@pytest.mark.parametrize("line", ["render notes.jsonl", "render notes.jsonl --hide --json"])
+def test_what_is_no_stream_of_a_known_protocol_is_not_rendered_to_nothing(
+    here: Here, line: str
+) -> None:
+    """Lines of JSON that are something else, as an export or a log is."""
+    Path("notes.jsonl").write_text('{"note": "secret"}\n{"note": "more"}\n', "utf-8")
+    ran = here(line)
+
+    assert ran.code is Exit.USAGE
+    assert "notes.jsonl holds no event of a protocol that is known" in ran.err
+    assert "secret" not in ran.err + ran.out
+
+
+def test_a_stream_without_a_text_is_said_to_have_none(here: Here) -> None:
+    """It may hold calls only, or an error."""
+    Path("error.jsonl").write_text('{"error": {"message": "busy", "code": 429}}\n', "utf-8")
+    ran = here("render error.jsonl")
+
+    assert (ran.code, ran.out) == (Exit.DONE, "")
+    assert ran.err.startswith("nothing to show")

@@ -146,3 +146,14 @@ def test_every_error_has_an_exit_code() -> None:
 def test_every_exit_code_is_explained() -> None:
     """And none is explained that there is not."""
     assert set(exits.MEANING) == set(Exit)
+
+
+@pytest.mark.parametrize(
+    "line", ["usage chat-42 --limit", "usage --json=3 chat-42", "usage --frob", "usage a b c"]
+)
+def test_a_wrong_word_names_the_help_of_its_command(here: Here, line: str) -> None:
+    """Whatever is wrong with it: also an option without its value."""
+    ran = here(line)
+
+    assert ran.code is Exit.USAGE
+    assert ran.err.endswith("(reasoning-store usage --help)\n")
