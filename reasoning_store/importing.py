@@ -168,7 +168,7 @@ def _obstacle(session: Session | None, head: int, after: int) -> str | None:
 
 
 def _write(owner: Owner, one: Conversation, known: int) -> None:
-    session = owner.session(one.id, create=True, title=one.title)
+    session = _session(owner, one.id) or _begun(owner, one)
     if not known and one.first == 1:
         owner.import_lines(_lines(session, one))
         return
@@ -176,6 +176,19 @@ def _write(owner: Owner, one: Conversation, known: int) -> None:
         session.append(
             item.message, idempotency_key=item.key, after=place - 1, created_at=item.created_at
         )
+
+
+def _begun(owner: Owner, one: Conversation) -> Session:
+    """Make the session, as old as the conversation is: a list of sessions goes by its times."""
+    workings = owner._workings
+    row = workings.ledger.create_session(
+        owner._owner,
+        one.id,
+        encoding=workings.encoding,
+        title=one.title,
+        created_at=None if one.created_at is None else microseconds(one.created_at),
+    )
+    return Session(workings, row, row.current_branch)
 
 
 def _lines(session: Session, one: Conversation) -> Iterator[str]:

@@ -234,6 +234,28 @@ def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
     assert session.history()[0].created_at == datetime.fromisoformat(at)
 
 
+def test_a_list_of_sessions_is_in_the_order_of_what_was_said(store: rs.Store) -> None:
+    """The latest first, by the times of the source, and not by those of the import."""
+    last = ["2025-03-01T00:00:00+00:00", "2025-01-01T00:00:00+00:00", "2025-02-01T00:00:00+00:00"]
+    histories = [
+        {
+            "id": name,
+            "messages": [
+                {"role": "user", "content": "a", "timestamp": "2024-12-01T00:00:00+00:00"},
+                {"role": "assistant", "content": "b", "timestamp": at},
+            ],
+        }
+        for name, at in zip("abc", last, strict=True)
+    ]
+    import_conversations(store, openai.conversations(dirty.lines(histories)))
+
+    assert [(one.id, one.updated_at) for one in store.sessions().items] == [
+        (name, datetime.fromisoformat(at))
+        for name, at in zip("acb", sorted(last)[::-1], strict=True)
+    ]
+    assert store.verify().ok
+
+
 def test_an_import_belongs_to_its_owner_and_is_masked() -> None:
     """It goes the way of every write."""
     masker = rs.SecretMasker(values=["correct-horse-battery"])
