@@ -36,6 +36,7 @@ _THINKING = (
 )
 _ROLES = f"SELECT position, role FROM messages {_RANGE}"
 _THOUGHTS = f"SELECT position, source_field, thought FROM thinking_blocks {_RANGE}, ordinal"
+_SIGNED = f"SELECT position, thought, data FROM thinking_blocks {_RANGE}, ordinal"
 
 Row = tuple[Any, str | None, Any, Sequence[Any]]
 """The columns of a message, its text, its decoded JSON, the rows of its thinking."""
@@ -108,6 +109,20 @@ def rendered(
     if thinking:
         for position, field, thought in list(execute(_THOUGHTS, span)):
             messages[position - first][field] = thought
+    return messages
+
+
+def rendered_signed(execute: Execute, first: int, last: int) -> list[dict[str, Any]]:
+    """Return the messages of a range as a Messages request has them, thoughts and signatures."""
+    messages = rendered(execute, first, last, thinking=False)
+    thoughts = list(execute(_SIGNED, (KEY, first, last)))
+    seals = json.loads(f"[{','.join([data for _, _, data in thoughts])}]")
+    for (position, thought, _), seal in zip(thoughts, seals, strict=True):
+        said = messages[position - first]
+        said["content"] = [
+            {"type": "thinking", "thinking": thought, "signature": seal["signature"]},
+            {"type": "text", "text": said["content"]},
+        ]
     return messages
 
 

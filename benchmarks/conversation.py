@@ -10,6 +10,8 @@ It must not know who stores them.
 from __future__ import annotations
 
 import random
+from base64 import b64encode
+from dataclasses import replace
 from functools import cache
 from itertools import cycle, islice
 from typing import NamedTuple
@@ -20,6 +22,9 @@ SESSION = "chat-42"
 WRITERS = 8
 """So many conversations are written at once, where writers meet."""
 API, MODEL = "openai.chat", "thinker-1"
+SIGNER = {"provider": "anthropic", "api": "anthropic.messages", "model": "claude-opus-5"}
+_SIGNATURE = 900
+"""The bytes that sign a thought of this length."""
 USAGE = {"input": 412, "output": 806, "reasoning": 598}
 _WORDS = """the of and to in is that for it as was with be by on not this are or from at which
 but have an had they you were their one all we can her has there been if more when will would
@@ -81,6 +86,33 @@ def messages() -> tuple[tuple[rs.Message, rs.Message], ...]:
             ),
         )
         for turn in _pool()
+    )
+
+
+@cache
+def signed() -> tuple[tuple[rs.Message, rs.Message], ...]:
+    """Return the same as another model's messages, who signs each thought."""
+    chance = random.Random(7)
+    origin = rs.Origin(**SIGNER)
+    return tuple(
+        (
+            asked,
+            replace(
+                said,
+                blocks=tuple(
+                    replace(
+                        block,
+                        source_field="thinking",
+                        signature=b64encode(chance.randbytes(_SIGNATURE)).decode(),
+                    )
+                    if isinstance(block, rs.ThinkingBlock)
+                    else block
+                    for block in said.blocks
+                ),
+                origin=origin,
+            ),
+        )
+        for asked, said in messages()
     )
 
 

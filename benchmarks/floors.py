@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import count, cycle
 from statistics import median
 from threading import Lock
@@ -14,7 +15,7 @@ from typing import Any
 
 import reasoning_store as rs
 from benchmarks import bare, ours
-from benchmarks.conversation import SESSION, WRITERS, Turn, prose, turns
+from benchmarks.conversation import SESSION, WRITERS, Turn, messages, prose, signed, turns
 from benchmarks.workload import (
     Prepare,
     Sample,
@@ -138,17 +139,23 @@ def recount(setting: Setting) -> Iterator[Sample]:
 
 def request_cold(*, thinking: bool) -> Prepare:
     """A connection that was just opened, as ours is."""
+    return _first_request(partial(bare.rendered, thinking=thinking), messages)
 
+
+def request_signed() -> Prepare:
+    """The same of signed thoughts that are kept."""
+    return _first_request(bare.rendered_signed, signed)
+
+
+def _first_request(rendered: Callable[..., object], said: ours.Said) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
-        path = ours.filled(setting)
+        path = ours.filled(setting, said)
 
         def sample() -> float:
             with closing(bare.connect(path)) as connection:
                 execute = connection.execute
-                return timed_clean(
-                    setting, lambda: bare.rendered(execute, 1, setting.size, thinking=thinking)
-                )()
+                return timed_clean(setting, lambda: rendered(execute, 1, setting.size))()
 
         yield sample
 

@@ -16,10 +16,10 @@ from itertools import cycle
 from pathlib import Path
 from statistics import median
 from threading import Barrier
-from typing import Any
+from typing import Any, TypeAlias
 
 import reasoning_store as rs
-from benchmarks.conversation import SESSION, WRITERS, messages, prose
+from benchmarks.conversation import SESSION, SIGNER, WRITERS, messages, prose, signed
 from benchmarks.workload import (
     Prepare,
     Sample,
@@ -47,6 +47,9 @@ POLICIES: tuple[dict[str, Any], ...] = tuple(
     for target in ({}, {"provider": "moonshot", "model": "kimi-k2-thinking"})
 )
 KEPT = {"reasoning.includeInContext": True}
+SIGNED: dict[str, Any] = {"settings": KEPT, **SIGNER}
+Said: TypeAlias = Callable[[], tuple[tuple[rs.Message, rs.Message], ...]]
+"""Returns turns of a conversation."""
 _BATCH = 500
 
 
@@ -54,22 +57,22 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def fill(at: str, size: int) -> None:
+def fill(at: str, size: int, said: Said = messages) -> None:
     """Make a conversation of so many messages."""
     with rs.Store(at) as store:
         session = store.session(SESSION, create=True)
-        pool = cycle(messages())
+        pool = cycle(said())
         for start in range(0, size, _BATCH):
             few = min(_BATCH, size - start)
             batch = [message for _ in range((few + 1) // 2) for message in next(pool)]
             session.append(batch[:few])
 
 
-def filled(setting: Setting) -> Path:
+def filled(setting: Setting, said: Said = messages) -> Path:
     """Return a new file with a conversation of the setting's size."""
-    template = setting.templates / f"{setting.size}.db"
+    template = setting.templates / f"{said.__name__}-{setting.size}.db"
     if not template.exists():
-        fill(url(template), setting.size)
+        fill(url(template), setting.size, said)
     path = setting.folder / "chat.db"
     shutil.copy(template, path)
     return path
@@ -222,11 +225,18 @@ def _request_settings(*, thinking: bool) -> dict[str, Any]:
 
 def request_cold(*, thinking: bool, dump: bool = False) -> Prepare:
     """The first request of a store that was just opened; with ``dump`` written as JSON."""
-    asked = _request_settings(thinking=thinking)
+    return _first_request(_request_settings(thinking=thinking), messages, dump=dump)
 
+
+def request_signed(*, dump: bool = False) -> Prepare:
+    """The same of signed thoughts that are kept."""
+    return _first_request(SIGNED, signed, dump=dump)
+
+
+def _first_request(asked: dict[str, Any], said: Said, *, dump: bool) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
-        path = filled(setting)
+        path = filled(setting, said)
 
         def sample() -> float:
             with rs.Store(url(path)) as store:

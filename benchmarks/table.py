@@ -122,6 +122,23 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
     return cold, following
 
 
+_REQUEST_SIGNED = Workload(
+    name="request-signed",
+    title="the first request after opening, signed thinking kept",
+    of="messages",
+    design="request of 10 000 messages, cold",
+    sizes=_LENGTHS,
+    judged=_JUDGED,
+    growth="linear",
+    bounds=(Bound(1.5, FLOOR),),
+    contenders=(
+        _ours(ours.request_signed()),
+        _floor(floors.request_signed()),
+        _other("ours, written as JSON", ours.request_signed(dump=True), _JUDGED),
+    ),
+)
+
+
 WORKLOADS: tuple[Workload, ...] = (
     Workload(
         name="tags-4",
@@ -281,6 +298,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     *_request("stripped", "thinking stripped", thinking=False),
     *_request("kept", "thinking kept", thinking=True),
+    _REQUEST_SIGNED,
     Workload(
         name="import",
         title="an import, a megabyte of lines",

@@ -31,7 +31,7 @@ from benchmarks import (
     report,
     results,
 )
-from benchmarks.conversation import SESSION, messages, turns
+from benchmarks.conversation import SESSION, messages, signed, turns
 from benchmarks.figures import Spread
 from benchmarks.running import Storage, run
 from benchmarks.table import WORKLOADS
@@ -453,6 +453,19 @@ def test_the_floor_of_a_request_makes_the_messages_of_the_request(
         made = bare.rendered(connection.execute, 1, 12, thinking=thinking)
 
     assert made == body["messages"]
+
+
+def test_the_floor_of_a_signed_request_makes_the_messages_of_the_request(tmp_path: Path) -> None:
+    """Each thought with its own signature, in the form that goes back to who signed it."""
+    path = tmp_path / "chat.db"
+    ours.fill(f"sqlite:///{path}", 12, signed)
+    with rs.Store(f"sqlite:///{path}") as store:
+        body = store.session(SESSION).build_request(**ours.SIGNED).body
+    with closing(bare.connect(path)) as connection:
+        made = bare.rendered_signed(connection.execute, 1, 12)
+
+    assert made == body["messages"]
+    assert len({said["content"][0]["signature"] for said in made[1::2]}) == 6
 
 
 def rows_of(connect: Any) -> dict[str, int]:
