@@ -1,9 +1,9 @@
 """The promised asynchronous face: the same names, awaited.
 
 There is one logic. Each verb of ``Store`` and ``Session`` runs whole in one hop to a thread
-of the store's own (``hops``): one thread for the writes of an SQLite file, a few for its
-reads, as many as there are connections on PostgreSQL. So nothing here touches the database,
-the event loop never waits for a disk, and both faces stand in the same lane.
+of the store's own (``hops``): a few write an SQLite file, each session in one of them, and a
+few read it; on PostgreSQL there are as many as connections. So nothing here touches the
+database, the event loop never waits for a disk, and both faces stand in the same lane.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from reasoning_store.store import Owner, Store
 from reasoning_store.tokenizers import DEFAULT_ENCODING
 
 _READERS = 4
+_LANES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,11 @@ class AsyncStore(AsyncOwner):
             opening.close()
         (store,) = opened
         writers = store.writers
-        self._opened = Hops(writers=writers, readers=_READERS if writers == 1 else 0), store
+        if writers == 1:
+            hops = Hops(lanes=_LANES, writers=1, readers=_READERS)
+        else:
+            hops = Hops(writers=writers, readers=0)
+        self._opened = hops, store
         return self
 
     async def __aexit__(
@@ -182,7 +187,7 @@ class AsyncStore(AsyncOwner):
         if self._opened is not None:
             (hops, store), self._opened = self._opened, None
             try:
-                await hops.must(store.close)
+                await hops.last(store.close)
             finally:
                 hops.close()
 

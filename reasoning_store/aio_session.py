@@ -35,7 +35,7 @@ class AsyncSession:
     """One conversation. Made by ``AsyncStore.session``; the verbs are those of ``Session``."""
 
     def __init__(self, hops: Hops, sync: Session) -> None:
-        self._hops = hops
+        self._hops = hops.lane_of((sync.owner, sync.id))
         self._sync = sync
 
     @property

@@ -3,14 +3,19 @@
 A verb that has begun is waited for, also when its task is cancelled; then the cancellation
 goes on. One that has not begun yet never does. It knows threads and tasks, and nothing of
 what is done in them.
+
+What is written in one lane is written in the order in which it was asked for. A session has
+one lane. Where several wait for the disk at once, the ledger lets them wait together: so
+there are some, though only one can write at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from copy import copy
 from functools import partial
 from itertools import islice
 from typing import ParamSpec, Self, TypeVar
@@ -24,26 +29,29 @@ _ASIDE = 2
 _BATCH = 256
 
 
-class Hops:
-    """Threads for one store: writes in order, reads beside one another."""
+class _Threads:
+    """The threads of one store."""
 
-    def __init__(self, *, writers: int, readers: int) -> None:
-        self._writers, self._readers = writers, readers
+    def __init__(self, *, lanes: int, writers: int, readers: int) -> None:
+        self._lanes, self._writers, self._readers = lanes, writers, readers
         self._closed = False
         self._begin()
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._writes = ThreadPoolExecutor(self._writers, thread_name_prefix="reasoning-store-write")
-        self._reads = (
+        self.writes = [
+            ThreadPoolExecutor(self._writers, thread_name_prefix="reasoning-store-write")
+            for _ in range(self._lanes)
+        ]
+        self.reads = (
             ThreadPoolExecutor(self._readers, thread_name_prefix="reasoning-store-read")
             if self._readers
-            else self._writes
+            else self.writes[0]
         )
         # What takes long stands in nobody's way; its own steps queue like any other's.
-        self._aside = ThreadPoolExecutor(_ASIDE, thread_name_prefix="reasoning-store-aside")
+        self.aside = ThreadPoolExecutor(_ASIDE, thread_name_prefix="reasoning-store-aside")
 
-    def _here(self) -> Self:
+    def here(self) -> Self:
         if self._closed:
             raise UsageError("the store is closed", hint="async with rs.AsyncStore(url) as store")
         if os.getpid() != self._process:
@@ -52,21 +60,56 @@ class Hops:
             self._begin()
         return self
 
+    def close(self) -> None:
+        self._closed = True
+        for threads in (*self.writes, self.reads, self.aside):
+            threads.shutdown(wait=False)
+
+
+class Hops:
+    """The threads of one store, seen from one of the lanes in which it writes.
+
+    There are ``lanes`` for writes, of ``writers`` threads each.
+    """
+
+    def __init__(self, *, lanes: int = 1, writers: int, readers: int) -> None:
+        self._threads = _Threads(lanes=lanes, writers=writers, readers=readers)
+        self._lane = 0
+
+    def lane_of(self, what: Hashable) -> Hops:
+        """Return the same threads, with the lane in which all of one thing is written."""
+        other = copy(self)
+        other._lane = hash(what)
+        return other
+
+    @property
+    def _writes(self) -> ThreadPoolExecutor:
+        lanes = self._threads.here().writes
+        return lanes[self._lane % len(lanes)]
+
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _hop(self._here()._writes, partial(work, *args, **kwargs))
+        return await _hop(self._writes, partial(work, *args, **kwargs))
 
     async def must(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Write also when the task is cancelled before the write has begun."""
-        return await _hop(
-            self._here()._writes, partial(work, *args, **kwargs), may_be_dropped=False
-        )
+        return await _hop(self._writes, partial(work, *args, **kwargs), may_be_dropped=False)
+
+    async def last(self, work: Callable[[], T]) -> T:
+        """The same, when all that was to be written before is."""
+        before = [threads.submit(_nothing) for threads in self._threads.here().writes]
+
+        def behind() -> T:
+            wait(before)
+            return work()
+
+        return await _hop(self._writes, behind, may_be_dropped=False)
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _hop(self._here()._reads, partial(work, *args, **kwargs))
+        return await _hop(self._threads.here().reads, partial(work, *args, **kwargs))
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what goes through much of the store, in many short steps."""
-        return await _hop(self._here()._aside, partial(work, *args, **kwargs))
+        return await _hop(self._threads.here().aside, partial(work, *args, **kwargs))
 
     async def each(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator gives, which is read in a thread, a batch ahead at most."""
@@ -76,10 +119,11 @@ class Hops:
                 yield item
 
     def close(self) -> None:
-        self._closed = True
-        self._writes.shutdown(wait=False)
-        self._reads.shutdown(wait=False)
-        self._aside.shutdown(wait=False)
+        self._threads.close()
+
+
+def _nothing() -> None:
+    """What stands in a lane to be waited for."""
 
 
 async def _hop(

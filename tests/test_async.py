@@ -13,6 +13,9 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store import aio, aio_recorder, aio_session, layers, recorder, session, store
+from reasoning_store.ledger.lending import Lent
+
+from .ledger.test_together import commits, lane_of
 
 PAIRS = [
     (store.Owner, aio.AsyncOwner),
@@ -188,6 +191,70 @@ def test_in_a_file_nobody_waits_longer_than_everybodys_one_turn(sqlite_path: Pat
         assert [sorted(one) for one in rounds] == [
             sorted(f"{name}:{n}" for name in range(64)) for n in range(5)
         ]
+
+    run(work, f"sqlite:///{sqlite_path}")
+
+
+def test_in_a_file_one_session_is_written_in_the_order_of_asking(sqlite_path: Path) -> None:
+    """Also where nothing is awaited before the next is asked for."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        chats = [await opened.session(f"{n}", create=True) for n in range(20)]
+        await asyncio.gather(
+            *(chat.append(rs.user(f"{n}" * 5000 * (n % 3 + 1))) for n in range(9) for chat in chats)
+        )
+        for chat in chats:
+            texts = [item.message.text[0] for item in await chat.history()]
+            assert texts == [f"{n}" for n in range(9)]
+
+    run(work, f"sqlite:///{sqlite_path}")
+
+
+def test_what_was_asked_for_before_closing_is_written(sqlite_path: Path) -> None:
+    """In every lane, though nobody waited for it."""
+
+    async def main() -> None:
+        async with rs.AsyncStore(f"sqlite:///{sqlite_path}") as opened:
+            chats = [await opened.session(f"{n}", create=True) for n in range(30)]
+            asked = [asyncio.create_task(chat.append(rs.user("now"))) for chat in chats]
+            await asyncio.sleep(0)
+        await asyncio.gather(*asked)
+
+    asyncio.run(main())
+
+    with rs.Store(f"sqlite:///{sqlite_path}") as opened:
+        assert all(opened.session(f"{n}").history() for n in range(30))
+
+
+def test_in_a_file_tasks_that_write_at_once_share_commits(sqlite_path: Path) -> None:
+    """Sixteen sessions wait for the disk fewer times than that."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        chats = [await opened.session(f"{n}", create=True) for n in range(16)]
+        lane = lane_of(opened._sync._workings.ledger)
+        begun, goes_on = threading.Event(), threading.Event()
+
+        def hold(lent: Lent[Any]) -> None:
+            lent.fit = lent.one is not None
+            begun.set()
+            goes_on.wait()
+
+        holding = threading.Thread(target=lane.lend, args=(hold,))
+        holding.start()
+        await asyncio.to_thread(begun.wait)
+        before = commits(sqlite_path)
+        asked = [asyncio.create_task(chat.append(rs.user("now"))) for chat in chats]
+        lanes = len({chat._hops._lane % aio._LANES for chat in chats})
+
+        def until_all_wait() -> None:
+            while len(lane._waiting) < lanes:
+                pass
+
+        await asyncio.to_thread(until_all_wait)
+        goes_on.set()
+        await asyncio.gather(*asked)
+        holding.join()
+        assert commits(sqlite_path) - before <= 16 - lanes + 1
 
     run(work, f"sqlite:///{sqlite_path}")
 

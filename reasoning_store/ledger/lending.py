@@ -13,21 +13,28 @@ any two steps of its own, finds it in the one list or in the other. The list of 
 borrows is there before anything is in it, and is emptied at the end whatever happened, twice:
 what an interrupt kept the first time from doing the second time does.
 
+A *job* may be done by somebody else. Who gets the one thing there is takes along the jobs
+that stand next in the queue, and does them with its own: their threads need not be woken
+one after the other for it. A job that came to nothing that way stands first in the queue
+again, and is then done alone.
+
 Knows threads; knows no database.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from reasoning_store.errors import StoreBusy
 
 T = TypeVar("T")
 R = TypeVar("R")
+_TOGETHER = 32
+"""Jobs that are taken along at the most: nobody behind them waits for long."""
 _LAST = (-1,)
 """``a.extend(map(b.pop, _LAST))`` moves the last of ``b`` behind ``a``, or nothing at all."""
 
@@ -57,15 +64,36 @@ class Lent(Generic[T]):
             drop(one)
 
 
+class Job(Protocol):
+    """Work that may be done together with others'."""
+
+    alone: bool
+    """It has to be done by itself."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it is done; to be said by whoever does it."""
+        ...
+
+
+J = TypeVar("J", bound=Job)
+
+
 class _Turn(Generic[T]):
     """A turn in the queue: where what is waited for is put, and what wakes whoever waits."""
 
-    __slots__ = ("held", "served")
+    __slots__ = ("gone", "held", "job", "served")
 
-    def __init__(self, held: list[Lent[T]]) -> None:
+    def __init__(self, held: list[Lent[T]], job: Job | None) -> None:
         self.held = held
+        self.job = job
+        self.gone = False
+        """Nobody waits for it any more."""
         self.served = Lock()
         self.served.acquire()
+
+    def may_be_taken_along(self) -> bool:
+        return self.job is not None and not self.job.alone
 
 
 class Lending(Generic[T]):
@@ -93,10 +121,34 @@ class Lending(Generic[T]):
         held: list[Lent[T]] = []
         try:
             try:
-                return work(self._taken(held))
+                self._take(held, None)
+                return work(held[0])
             finally:
                 self._back(held)
         finally:
+            self._back(held)
+
+    def do(self, job: J, work: Callable[[Lent[T], Sequence[J]], None]) -> None:
+        """Have ``job`` done: by ``work``, or by whoever has the one thing before.
+
+        ``work`` is given the jobs that are waited for behind this one, in their order. It
+        may do them, too, all or none: those that are not done are waited for again.
+        """
+        held: list[Lent[T]] = []
+        along: list[_Turn[T]] = []
+        try:
+            try:
+                self._take(held, job)
+                if held:
+                    if not job.alone:
+                        self._take_along(along)
+                    jobs: list[Any] = [turn.job for turn in along]
+                    work(held[0], jobs)
+            finally:
+                self._settle(along)
+                self._back(held)
+        finally:
+            self._settle(along)
             self._back(held)
 
     def close(self) -> None:
@@ -119,23 +171,62 @@ class Lending(Generic[T]):
                 with self._guard:
                     self._serve(self._idle)
 
-    def _taken(self, held: list[Lent[T]]) -> Lent[T]:
+    def _take(self, held: list[Lent[T]], job: Job | None) -> None:
+        """Put one into ``held``, which stays empty where somebody else did the job."""
         try:
             held.extend(map(self._idle.pop, _LAST))
         except IndexError:
-            self._wait(held)
-        (lent,) = held
-        lent.fit = False
-        return lent
+            self._wait(held, job)
+        for lent in held:
+            lent.fit = False
 
-    def _wait(self, held: list[Lent[T]]) -> None:
-        turn = _Turn(held)
+    def _wait(self, held: list[Lent[T]], job: Job | None) -> None:
+        turn = _Turn(held, job)
+        try:
+            with self._guard:
+                self._waiting.append(turn)
+                self._serve(self._idle)
+            while not turn.served.acquire(timeout=self._timeout):
+                with self._guard:
+                    # A job that is being done is not given up: who could say what became of it?
+                    if turn in self._waiting:
+                        self._waiting.remove(turn)
+                        raise StoreBusy(self._busy)
+        except BaseException:
+            with self._guard:
+                turn.gone = True
+                if turn in self._waiting:
+                    self._waiting.remove(turn)
+            raise
+
+    def _take_along(self, along: list[_Turn[T]]) -> None:
+        """Take the next jobs out of the queue."""
+        if not self._waiting:
+            return
         with self._guard:
-            self._waiting.append(turn)
-            self._serve(self._idle)
-        turn.served.acquire(timeout=self._timeout)
-        if not held:
-            raise StoreBusy(self._busy)
+            while self._waiting and len(along) < _TOGETHER:
+                if not self._waiting[0].may_be_taken_along():
+                    return
+                along.extend(map(deque.popleft, (self._waiting,)))
+
+    def _settle(self, along: list[_Turn[T]]) -> None:
+        """Wake those whose job is done; the others stand first in the queue again.
+
+        Its steps may be done again: the turn goes last.
+        """
+        if not along:
+            return
+        with self._guard:
+            while along:
+                turn = along[-1]
+                job = turn.job
+                if job is None or job.done:
+                    if turn.served.locked():
+                        turn.served.release()
+                elif not (turn.gone or turn in self._waiting):
+                    job.alone = True
+                    self._waiting.appendleft(turn)
+                along.pop()
 
     def _back(self, held: list[Lent[T]]) -> None:
         """Take back what is held, and the turn of whoever has not been served."""

@@ -17,7 +17,7 @@ Knows SQLite; knows no table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -28,10 +28,18 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from reasoning_store.errors import ReasoningStoreError, SchemaError, UsageError
+from reasoning_store.errors import ReasoningStoreError, UsageError
 from reasoning_store.ledger import copies
 from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.sqlite_transactions import (
+    Write,
+    snapshot,
+    transaction,
+    without_strays,
+    written,
+    written_together,
+)
 
 T = TypeVar("T")
 
@@ -47,7 +55,7 @@ _PRAGMAS = (
 )
 _OLDEST = (3, 37, 0)
 _CHECKPOINT_PAGES = 1000
-_PAGES_A_COMMIT = 12
+_PAGES_A_WRITE = 12
 _SCRUB_MS = 5000
 """How long an erasure waits for readers in other processes: they hold the lane up."""
 
@@ -169,21 +177,28 @@ class SqliteDatabase:
         single: bool = False,
         again_when_lost: bool = False,
     ) -> T:
-        """Run ``work`` in one transaction that holds the write lock from its start."""
+        """Run ``work`` in one transaction that holds the write lock from its start.
 
-        def written(lent: Lent[Connection]) -> T:
+        Short ones that wait for the lane at the same time share a transaction, and the wait
+        for the disk at its end; ``single`` says that it is short. Where a shared one came to
+        nothing, ``work`` is run again in one of its own.
+        """
+        job = Write(work, alone=not single)
+
+        def done(lent: Lent[Connection], others: Sequence[Write[Any]]) -> None:
             connection = lent.one
             try:
-                result = _written(connection, work)
+                if not (others and written_together(connection, [job, *others])):
+                    job.value = written(connection, work)
                 if self._guards_checkpoints:
-                    self._checkpoint_when_due(connection)
+                    self._checkpoint_when_due(connection, 1 + len(others))
             except Exception:
                 lent.fit = True  # what was begun is taken back
                 raise
             lent.fit = True
-            return result
 
-        return self._lane.lend(written)
+        self._lane.do(job, done)
+        return job.value
 
     def change_schema(self, work: Callable[[Connection], T]) -> T:
         """Run ``work``, which may rebuild tables, in one transaction.
@@ -196,7 +211,7 @@ class SqliteDatabase:
             raw = driver(lent.one)
             raw.execute("PRAGMA foreign_keys=OFF")
             try:
-                result = _transaction(lent.one, lambda it: _without_strays(it, work))
+                result = transaction(lent.one, lambda it: without_strays(it, work))
             finally:
                 raw.execute("PRAGMA foreign_keys=ON")
             lent.fit = True
@@ -207,14 +222,14 @@ class SqliteDatabase:
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot; ``single`` says that it is one statement."""
         if self._readers is None:
-            return self._lane.lend(_kept(lambda connection: _transaction(connection, work)))
+            return self._lane.lend(_kept(lambda connection: transaction(connection, work)))
 
         def read(lent: Lent[Connection]) -> T:
             # Until it is known to be at rest it is not lent again. An interrupted one is not:
             # as long as anybody keeps the traceback, a statement in the middle keeps its
             # snapshot.
             try:
-                result = work(lent.one) if single else _snapshot(lent.one, work)
+                result = work(lent.one) if single else snapshot(lent.one, work)
             except ReasoningStoreError:  # an answer, too
                 lent.fit = True
                 raise
@@ -223,9 +238,9 @@ class SqliteDatabase:
 
         return self._readers.lend(read)
 
-    def _checkpoint_when_due(self, connection: Connection) -> None:
-        # Pages are not known without asking; a commit of ours writes about a dozen.
-        self._pages += _PAGES_A_COMMIT
+    def _checkpoint_when_due(self, connection: Connection, writes: int) -> None:
+        # Pages are not known without asking; a write of ours is of about a dozen.
+        self._pages += _PAGES_A_WRITE * writes
         if self._pages >= _CHECKPOINT_PAGES:
             self._pages = 0
             try:
@@ -326,55 +341,3 @@ def _kept(work: Callable[[Connection], T]) -> Callable[[Lent[Connection]], T]:
         return result
 
     return run
-
-
-def _written(connection: Connection, work: Callable[[Connection], T]) -> T:
-    # Past SQLAlchemy, as every statement of a write is (see sql).
-    raw = driver(connection)
-    try:
-        raw.execute("BEGIN IMMEDIATE")
-        result = work(connection)
-        raw.execute("COMMIT")
-    except BaseException:
-        if raw.in_transaction:
-            raw.rollback()
-        raise
-    return result
-
-
-def _snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
-    # Past SQLAlchemy, as every statement of a read is (see sql).
-    raw = driver(connection)
-    try:
-        raw.execute("BEGIN")
-        return work(connection)
-    finally:
-        raw.commit()  # nothing was written
-
-
-def _transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
-    transaction = connection.begin()
-    try:
-        result = work(connection)
-        transaction.commit()
-    except BaseException:
-        transaction.rollback()
-        # After a commit that failed SQLAlchemy thinks that there is nothing to roll back.
-        raw = driver(connection)
-        if raw.in_transaction:
-            raw.rollback()
-        raise
-    return result
-
-
-def _without_strays(connection: Connection, work: Callable[[Connection], T]) -> T:
-    """Do what foreign keys would: refuse to leave rows that refer to nothing."""
-
-    def strays() -> int:
-        return len(driver(connection).execute("PRAGMA foreign_key_check").fetchall())
-
-    before = strays()
-    result = work(connection)
-    if strays() > before:
-        raise SchemaError("the change of the schema would leave rows that belong to nothing")
-    return result

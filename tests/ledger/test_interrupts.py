@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import sqlite, sqlite_transactions
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 
@@ -54,7 +54,7 @@ def test_a_read_may_be_interrupted_as_soon_as_it_has_begun(
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite, "driver", lambda connection: Begun(driver(connection)))
+            patch.setattr(sqlite_transactions, "driver", lambda it: Begun(driver(it)))
             with pytest.raises(KeyboardInterrupt):
                 ledger.history(session.key, 1)
 

@@ -1,0 +1,414 @@
+"""Writers that wait at the same time share one transaction, and none of them can tell."""
+
+from __future__ import annotations
+
+import signal
+import struct
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_store.errors import Conflict, NotFound, StoreBusy, StoreFull
+from reasoning_store.ledger import lending as room
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.lending import Lending, Lent
+from reasoning_store.ledger.sql import driver
+
+from .histories import new_session, said
+from .test_lending import everywhere
+
+TRANSACTIONS = "reasoning_store.ledger.sqlite_transactions"
+
+
+class Task:
+    """A job that is done by being noted."""
+
+    def __init__(self, name: int, *, alone: bool = False) -> None:
+        self.name = name
+        self.alone = alone
+        self.by: list[int] = []
+
+    @property
+    def done(self) -> bool:
+        return bool(self.by)
+
+
+def one(timeout: float = 30.0) -> Lending[int]:
+    return Lending(count(1).__next__, lambda _: None, most=1, timeout=timeout, busy="busy")
+
+
+def all_at_once(task: Task) -> Callable[[Lent[int], Sequence[Task]], None]:
+    """Return what does a task, and every other that it is given."""
+
+    def work(lent: Lent[int], others: Sequence[Task]) -> None:
+        lent.fit = True
+        for other in (task, *others):
+            other.by.append(task.name)
+
+    return work
+
+
+def aside(
+    lane: Lending[Any], threads: list[threading.Thread], works: Sequence[Callable[[], object]]
+) -> list[Any]:
+    """Have threads wait for the lane, and return their turns, which are out of the queue.
+
+    So whoever puts them back can be first.
+    """
+
+    def hold(lent: Lent[Any]) -> list[Any]:
+        assert lent.one
+        lent.fit = True
+        for number, work in enumerate(works):
+            threads.append(threading.Thread(target=work))
+            threads[-1].start()
+            while len(lane._waiting) <= number:
+                pass
+        turns = [*lane._waiting]
+        lane._waiting.clear()
+        return turns
+
+    return lane.lend(hold)
+
+
+def ask(lane: Lending[int], tasks: Sequence[Task], pool: ThreadPoolExecutor) -> list[Future[None]]:
+    """Have tasks wait for the lane, one behind the other; of whoever holds it."""
+    asked = []
+    for task in tasks:
+        before = len(lane._waiting)
+        asked.append(pool.submit(lane.do, task, all_at_once(task)))
+        while len(lane._waiting) == before:
+            pass
+    return asked
+
+
+def held(lane: Lending[int], tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks when they are done, all having waited for one who held the lane."""
+    with ThreadPoolExecutor(len(tasks)) as pool:
+
+        def hold(lent: Lent[int]) -> list[Future[None]]:
+            lent.fit = True
+            return ask(lane, tasks, pool)
+
+        for each in lane.lend(hold):
+            each.result(30)
+    assert not lane._waiting
+    return [*tasks]
+
+
+def test_jobs_that_wait_are_done_by_the_first_of_them() -> None:
+    """The others return when it has done theirs."""
+    tasks = held(one(), [Task(n) for n in range(5)])
+
+    assert [task.by for task in tasks] == [[0]] * 5
+
+
+def test_a_job_that_is_to_be_done_alone_is() -> None:
+    """It takes none along, and those before it do not take it."""
+    tasks = held(one(), [Task(0), Task(1), Task(2, alone=True), Task(3), Task(4)])
+
+    assert [task.by for task in tasks] == [[0], [0], [2], [3], [3]]
+
+
+def test_a_job_that_came_to_nothing_with_others_is_done_alone() -> None:
+    """In the order of asking, before all that stood behind."""
+    lane = one()
+    tasks = [Task(n) for n in range(4)]
+    order: list[int] = []
+
+    def only_own(task: Task) -> Callable[[Lent[int], Sequence[Task]], None]:
+        def work(lent: Lent[int], others: Sequence[Task]) -> None:
+            lent.fit = True
+            assert task.name == 0 or not others
+            task.by.append(task.name)
+            order.append(task.name)
+
+        return work
+
+    with ThreadPoolExecutor(4) as pool:
+
+        def hold(lent: Lent[int]) -> None:
+            for number, task in enumerate(tasks):
+                pool.submit(lane.do, task, only_own(task))
+                while len(lane._waiting) <= number:
+                    pass
+
+        lane.lend(hold)
+
+    assert order == [0, 1, 2, 3]
+
+
+def test_a_job_that_is_being_done_is_waited_for() -> None:
+    """However long: nobody could say what became of it."""
+    lane = one(timeout=0.05)
+    first, second = Task(1), Task(2)
+    slow = threading.Event()
+
+    def slowly(lent: Lent[int], others: Sequence[Task]) -> None:
+        assert [*others] == [second]
+        assert not slow.wait(0.3)
+        all_at_once(first)(lent, others)
+
+    with ThreadPoolExecutor(2) as pool:
+
+        def hold(lent: Lent[int]) -> list[Future[None]]:
+            asked = [pool.submit(lane.do, first, slowly)]
+            while not lane._waiting:
+                pass
+            return asked + ask(lane, [second], pool)
+
+        for each in lane.lend(hold):
+            each.result(30)
+
+    assert first.by == second.by == [1]
+
+
+def test_a_job_that_nobody_has_begun_is_given_up_in_time() -> None:
+    """And is done by nobody afterwards."""
+    lane = one(timeout=0.01)
+    task = Task(1)
+
+    def hold(_: Lent[int]) -> None:
+        with pytest.raises(StoreBusy, match="busy"):
+            lane.do(task, all_at_once(task))
+
+    lane.lend(hold)
+
+    assert not task.done
+    assert not lane._waiting
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_an_interrupt_of_who_does_them_leaves_no_job_undone(together: bool) -> None:
+    """By it or by itself, each is done once, and nobody waits for ever."""
+    lane = one()
+    threads: list[threading.Thread] = []
+    tasks: list[Task] = []
+
+    def prepare() -> Callable[[], None]:
+        mine = Task(0)
+        tasks[:] = [Task(n) for n in range(1, 4)]
+
+        def work(lent: Lent[int], others: Sequence[Task]) -> None:
+            lent.fit = True
+            for task in (mine, *others) if together else (mine,):
+                task.by += [0]
+
+        works = [partial(lane.do, task, all_at_once(task)) for task in tasks]
+        waiting = aside(lane, threads, works)
+
+        def run() -> None:
+            lane._waiting.extend(waiting)
+            lane.do(mine, work)
+
+        return run
+
+    def check() -> None:
+        lane.lend(lambda lent: setattr(lent, "fit", True))
+        while threads:
+            thread = threads.pop()
+            thread.join(20)
+            assert not thread.is_alive()
+        assert not lane._waiting
+        assert all(len(task.by) == 1 for task in tasks)
+
+    assert everywhere(room.__file__, prepare, check) > 20
+
+
+def test_who_was_interrupted_is_not_served_any_more() -> None:
+    """Its job was taken along and came to nothing; nobody is there to do it alone."""
+    lane = one(timeout=20)
+    first, mine = Task(1), Task(2)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupt(lent: Lent[int], others: Sequence[Task]) -> None:
+        lent.fit = True
+        first.by.append(1)
+        assert [*others] == [mine]
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        assert gone.wait(20)
+
+    gone = threading.Event()
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            begun = threading.Event()
+
+            def hold(lent: Lent[int]) -> None:
+                lent.fit = True
+                begun.set()
+                while len(lane._waiting) < 2:
+                    pass
+
+            pool.submit(lane.lend, hold)
+            begun.wait()
+            done = pool.submit(lane.do, first, interrupt)
+            while not lane._waiting:
+                pass
+            with pytest.raises(KeyboardInterrupt):
+                lane.do(mine, all_at_once(mine))
+            gone.set()
+            done.result(20)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+    assert not mine.done
+    assert not lane._waiting
+    lane.do(mine, all_at_once(mine))
+    assert mine.by == [2]
+
+
+def lane_of(ledger: Ledger) -> Lending[Any]:
+    database: Any = ledger._database
+    lane: Lending[Any] = database._lane
+    return lane
+
+
+def commits(path: Path) -> int:
+    """Return how many transactions stand in the write-ahead log of a database."""
+    log = Path(f"{path}-wal").read_bytes()
+    (page,) = struct.unpack(">I", log[8:12])
+    salt = log[16:24]
+    frames = range(32, len(log) - 24 - page + 1, 24 + page)
+    return sum(log[at + 8 : at + 16] == salt and log[at + 4 : at + 8] != bytes(4) for at in frames)
+
+
+def at_once(ledger: Ledger, works: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
+    """Do something in as many threads, all of which wait for the lane before any has it."""
+    lane = lane_of(ledger)
+    with ThreadPoolExecutor(len(works)) as pool:
+
+        def hold(lent: Lent[Any]) -> list[Future[Any]]:
+            assert lent.one
+            lent.fit = True
+            asked = []
+            for number, work in enumerate(works):
+                asked.append(pool.submit(work))
+                while len(lane._waiting) <= number:
+                    pass
+            return asked
+
+        return lane.lend(hold)
+
+
+def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
+    """Twenty messages in three conversations wait for the disk once."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        sessions = [new_session(ledger) for _ in range(3)]
+        before = commits(sqlite_path)
+        works = [partial(ledger.append, sessions[n % 3].key, 1, [said(f"{n}")]) for n in range(20)]
+        stored = [each.result(30) for each in at_once(ledger, works)]
+
+        assert commits(sqlite_path) == before + 1
+        for turn, session in enumerate(sessions):
+            texts = [row.message.text for row in ledger.history(session.key, 1)]
+            assert texts == [f"{n}" for n in range(turn, 20, 3)]
+        assert [row.position for (row,) in stored] == [n // 3 + 1 for n in range(20)]
+        assert ledger.verify().ok
+
+
+def test_one_that_fails_takes_nobody_along(sqlite_path: Path) -> None:
+    """Each is told what it would have been told alone, and the others are stored."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        key = new_session(ledger).key
+        ledger.append(key, 1, [said("taken")], idempotency_key="k")
+        works: list[Callable[[], object]] = [
+            lambda: ledger.append(key, 1, [said("one")]),
+            lambda: ledger.append(key, 1, [said("other")], idempotency_key="k"),
+            lambda: ledger.append(key, 1, [said("taken")], idempotency_key="k"),
+            lambda: ledger.append(key + 1, 1, [said("nowhere")]),
+            lambda: ledger.append(key, 1, [said("late")], after=0),
+            lambda: ledger.append(key, 1, [said("two")]),
+        ]
+        told = [each.exception(30) for each in at_once(ledger, works)]
+
+        assert [type(error) for error in told] == [
+            type(None),
+            Conflict,
+            type(None),
+            NotFound,
+            Conflict,
+            type(None),
+        ]
+        texts = [row.message.text for row in ledger.history(key, 1)]
+        assert sorted(texts) == ["one", "taken", "two"]
+        assert ledger.verify().ok
+
+
+def test_one_key_at_once_is_one_message(sqlite_path: Path) -> None:
+    """Though all who give it stand in one transaction."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        key = new_session(ledger).key
+        works = [lambda: ledger.append(key, 1, [said("once")], idempotency_key="k")] * 10
+        stored = [each.result(30) for each in at_once(ledger, works)]
+
+        assert len({row.id for (row,) in stored}) == 1
+        assert [row.message.text for row in ledger.history(key, 1)] == ["once"]
+
+
+def test_a_disk_that_is_full_is_told_to_each_who_had_no_room(sqlite_path: Path) -> None:
+    """Who is not told of it is stored."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        key = new_session(ledger).key
+        ledger._write(
+            lambda connection: (
+                driver(connection)
+                .execute(f"PRAGMA max_page_count={len(sqlite_path.read_bytes()) // 4096 + 12}")
+                .fetchall()
+            )
+        )
+        works = [lambda n=n: ledger.append(key, 1, [said(f"{n}" * 9000)]) for n in range(8)]
+        told = [each.exception(30) for each in at_once(ledger, works)]
+
+        assert {type(error) for error in told} == {type(None), StoreFull}
+        stored = {row.message.text[0] for row in ledger.history(key, 1)}
+        assert stored == {f"{n}" for n, error in enumerate(told) if error is None}
+        assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("module", [TRANSACTIONS, room.__name__])
+def test_an_interrupt_of_who_writes_for_others_writes_each_once(
+    sqlite_path: Path, module: str
+) -> None:
+    """Wherever it comes: before the commit each does its own, after it none does."""
+    file = str(sys.modules[module].__file__)
+    names = count()
+    with Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger:
+        key = new_session(ledger).key
+        lane = lane_of(ledger)
+        threads: list[threading.Thread] = []
+        kept: list[str] = []
+
+        def write(name: str) -> None:
+            ledger.append(key, 1, [said(name)])
+            kept.append(name)
+
+        def prepare() -> Callable[[], None]:
+            others = [f"{next(names)}" for _ in range(3)]
+
+            waiting = aside(lane, threads, [partial(write, name) for name in others])
+
+            def run() -> None:
+                lane._waiting.extend(waiting)
+                write(f"{next(names)}")
+
+            return run
+
+        def check() -> None:
+            lane.lend(lambda lent: setattr(lent, "fit", True))
+            while threads:
+                thread = threads.pop()
+                thread.join(30)
+                assert not thread.is_alive()
+            texts = [row.message.text for row in ledger.history(key, 1)]
+            assert len(texts) == len({*texts})
+            assert {*kept} <= {*texts}
+
+        assert everywhere(file, prepare, check) > 8
+        assert ledger.verify().ok
