@@ -9,6 +9,7 @@ import random
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -102,6 +103,26 @@ def append_turns(tell: Pipe, url: str, session_id: str, first: int, stop_at: int
             stored = session.append(turn(number), idempotency_key=key(number))
             appending = False
             tell.send(("stored", number, [item.position for item in stored]))
+
+
+def append_in_threads(tell: Pipe, url: str, writers: int) -> None:
+    """Append turns for ever, each of several threads to a session of its own.
+
+    It tells of each that is ``stored``: whose it is, and its number.
+    """
+    telling = threading.Lock()
+
+    def write(session: rs.Session) -> None:
+        for number in range(len(session.history()) // 2 + 1, 1_000_000):
+            session.append(turn(number), idempotency_key=key(number))
+            with telling:
+                tell.send(("stored", session.id, number))
+
+    with rs.Store(url) as store:
+        for name in range(writers):
+            session = store.session(f"s{name}", create=True)
+            threading.Thread(target=write, args=(session,)).start()
+        stay()
 
 
 def record_replies(tell: Pipe, url: str, session_id: str, seed: int) -> None:

@@ -132,6 +132,43 @@ def test_a_writer_killed_between_begin_and_commit_leaves_nothing_of_the_turn(
     assert tally.fell == {"inside": 6}
 
 
+def kill_eight_at_once(url: str, kills: int) -> int:
+    """Kill eight threads that share commits again and again; return the turns they stored."""
+    chance, told = random.Random(20_261_119), dict.fromkeys(range(8), 0)
+    for _ in range(kills):
+        with running(programs.append_in_threads, url, 8) as child:
+            child.hear_until("stored", chance.randint(20, 60))
+            time.sleep(chance.uniform(0, 0.004))
+            child.kill()
+        for _, name, number in child.heard:
+            told[int(name[1:])] = number
+        check_whole(url)
+        with rs.Store(url) as store:
+            for name, last in told.items():
+                there = [item.message for item in store.session(f"s{name}", create=True).history()]
+                turns = len(there) // 2
+                assert there == [
+                    message for n in range(1, turns + 1) for message in programs.turn(n)
+                ]
+                # What was acknowledged, and at the most the one that was under way.
+                assert turns - last in (0, 1)
+                told[name] = turns
+    return sum(told.values())
+
+
+def test_killed_writers_that_share_commits_lose_nothing_that_was_acknowledged(
+    sqlite_path: Path,
+) -> None:
+    """Eight threads in one process: of each all that it was told of is there, in order."""
+    assert kill_eight_at_once(f"sqlite:///{sqlite_path}", 4) > 80
+
+
+@pytest.mark.long
+def test_forty_kills_of_writers_that_share_commits_lose_nothing(sqlite_path: Path) -> None:
+    """At random moments."""
+    print(kill_eight_at_once(f"sqlite:///{sqlite_path}", 40))
+
+
 def test_a_statement_of_a_killed_client_ends_whole_or_not_at_all(postgres_url: str) -> None:
     """The client dies while its one statement waits on the server, inside its transaction."""
     tally = Tally()
