@@ -111,12 +111,21 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def check_name(path: str) -> None:
+    """Refuse what no file can be named."""
+    try:
+        if b"\0" not in os.fsencode(path):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise UsageError("a path holds a character that no path can hold")
+
+
 def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
     """Refuse a place where a copy cannot be, before any work is done."""
     if database is not None and target in [Path(f"{database}{end}") for end in _BESIDE]:
         raise UsageError(f"{target.name} is the database itself", hint="name another file")
-    if "\0" in str(target):
-        raise UsageError("a path holds a NUL character")
+    check_name(str(target))
     try:
         if not target.parent.is_dir():
             raise UsageError(

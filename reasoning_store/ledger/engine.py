@@ -9,6 +9,7 @@ Knows URLs, files and the schema's age; knows no table.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from reasoning_store.errors import SchemaError, UsageError
-from reasoning_store.ledger import faults, making, migrate, sqlite, sqlite_file
+from reasoning_store.ledger import copies, faults, making, migrate, sqlite, sqlite_file
 from reasoning_store.ledger.postgres import DRIVER, PostgresDatabase
 from reasoning_store.ledger.sqlite import SqliteDatabase
 
@@ -30,7 +31,8 @@ _SQLITE = ("sqlite", "sqlite+pysqlite")
 class Database(Protocol):
     """Two kinds of transaction and no others; neither ever waits for a caller's code.
 
-    ``single`` says that ``work`` is one statement, which needs no transaction around it.
+    ``single`` says that ``work`` is short: one statement on PostgreSQL, which needs no
+    transaction around it; on SQLite several of them may share one.
     ``again_when_lost`` says that it may run a second time if nobody knows whether it ran.
     """
 
@@ -67,7 +69,8 @@ def parse(url: str | URL) -> URL:
         # Without the text: there may be a password in it.
         raise UsageError("this is not a database URL", hint="sqlite:///chat.db") from None
     if made.drivername in _SQLITE:
-        if made.host or made.query:
+        # What is behind a question mark and is no setting is dropped without a word.
+        if made.host or made.query or "?" in str(url):
             raise UsageError(
                 "an SQLite URL is sqlite:/// and a path, and nothing else",
                 hint="sqlite:///chat.db, or sqlite:////var/lib/chat.db",
@@ -82,13 +85,13 @@ def parse(url: str | URL) -> URL:
 
 
 def file_of(url: URL) -> Path | None:
-    """Return the file of an SQLite URL; None is in memory."""
+    """Return the file of an SQLite URL, wherever links lead; None is in memory."""
     name = url.database
     if not name or name == ":memory:":
         return None
-    if "\0" in name:
-        raise UsageError("a path holds a NUL character")
-    return Path(name).absolute()
+    copies.check_name(name)
+    # Else SQLite would make what a link leads to, and not we; and a link may be changed.
+    return Path(os.path.realpath(name))
 
 
 def connect(

@@ -354,6 +354,24 @@ def test_a_file_that_is_not_ours_is_refused_and_not_touched(
     assert before == contents(tmp_path)
 
 
+def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
+    """Also to one that is not there yet: it is made whole, for its owner only, and no copy."""
+    (tmp_path / "data").mkdir()
+    link = tmp_path / "chat.db"
+    link.symlink_to(tmp_path / "data" / "kept.db")
+
+    with opened(link) as ledger:
+        new_session(ledger)
+        (tmp_path / "data" / "other.db").write_bytes(b"")
+        link.unlink()
+        link.symlink_to(tmp_path / "data" / "other.db")
+        assert len(ledger.sessions("u").items) == 1
+
+    kept = tmp_path / "data" / "kept.db"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert {*tmp_path.rglob("*")} == {kept.parent, kept, kept.with_name("other.db"), link}
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -361,6 +379,8 @@ def test_a_file_that_is_not_ours_is_refused_and_not_touched(
         "sqlite:///{tmp}",
         "sqlite:///{tmp}/a%00b\0.db",
         "sqlite:///{tmp}/chat.db?mode=ro",
+        "sqlite:///{tmp}/why?.db",
+        "sqlite:///{tmp}/\ud800.db",
         "sqlite://host/chat.db",
         "mysql://secret-user:secret-word@host/chat",
         "oracle+cx://host",
