@@ -184,7 +184,7 @@ def _viewed(row: StoredRow | CompactionRow) -> Viewed:
 def _with_stubs(message: Message, marks: Iterable[tuple[int, int, int, str | None]]) -> Message:
     blocks: list[Block] = list(message.blocks)
     for place, _, flags, source_field in marks:
-        blocks.insert(place, _stub(Shape.of(0, 0, flags, source_field)))
+        blocks.insert(place, _marked(flags, source_field))
     return Message(
         role=message.role,
         blocks=tuple(blocks),
@@ -197,6 +197,11 @@ def _with_stubs(message: Message, marks: Iterable[tuple[int, int, int, str | Non
 
 
 # There are few kinds, and nothing tells one block that was not read from another.
+@lru_cache(maxsize=1024)
+def _marked(flags: int, source_field: str | None) -> ThinkingBlock:
+    return _stub(Shape.of(0, 0, flags, source_field))
+
+
 @lru_cache(maxsize=1024)
 def _stub(shape: Shape) -> ThinkingBlock:
     return ThinkingBlock(

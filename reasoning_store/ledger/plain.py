@@ -119,10 +119,14 @@ def _columns(connection: Connection, key: int, part: Segment) -> PlainRows | Non
     """Return a range by column, whatever stands in it; None where a part of it is no good."""
     span = reading.params(key, part)
     heads = _HEADS.rows(connection, span)
+    if not heads:
+        return None
+    roles, made, visible, tokens, exactness, marks = zip(*heads, strict=True)
+    if not _has_runs(roles):
+        return None  # as where tools are called in every turn: nothing else need be read
     texts = [text for (text,) in _TEXTS.rows(connection, span)]
     if not len(heads) == len(texts) == part.last - part.first + 1:
         return None
-    roles, made, visible, tokens, exactness, marks = zip(*heads, strict=True)
     makers = interning.all_of(connection, key)
     if not makers.keys() >= {*made} - {None} or not _EXACTNESSES.issuperset(exactness):
         return None
@@ -144,6 +148,18 @@ def _columns(connection: Connection, key: int, part: Segment) -> PlainRows | Non
         shapes={kind: _shape(kind) for kind in {*kinds} if kind is not None},
         thoughts=None,
     )
+
+
+def _has_runs(roles: Sequence[object]) -> bool:
+    """Whether enough messages stand behind one another that may be plain."""
+    end = -1
+    try:
+        while True:
+            start, end = end + 1, roles.index(None, end + 1)
+            if end - start >= FEW:
+                return True
+    except ValueError:
+        return len(roles) - (end + 1) >= FEW
 
 
 def _shape(kind: Key) -> Shape | None:
