@@ -12,9 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from reasoning_store import layers
 from reasoning_store.blocks import Origin
@@ -39,6 +39,24 @@ from reasoning_store.viewing import View
 if TYPE_CHECKING:
     from reasoning_store.store import Workings
 
+P = ParamSpec("P")
+S = TypeVar("S", bound="Sending")
+T = TypeVar("T")
+
+
+def on_its_branch(verb: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Return the same on the branch where the handle stands at its beginning.
+
+    Another thread may move the handle meanwhile, and a verb that reads several times would
+    read of two branches.
+    """
+
+    @wraps(verb)
+    def here(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return verb(type(self)(self._workings, self._row, self._branch), *args, **kwargs)
+
+    return here
+
 
 class Sending:
     """One conversation, on one of its branches, as models get to see it."""
@@ -49,6 +67,7 @@ class Sending:
         self._branch = branch
 
     @uncollected
+    @on_its_branch
     def build_request(
         self,
         *,
@@ -135,6 +154,7 @@ class Sending:
         )
 
     @uncollected
+    @on_its_branch
     def what_if(
         self,
         *,

@@ -20,6 +20,7 @@ from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.values import DraftRow, Erased
 from reasoning_store.ledger.verbs.erasing import Only
 from reasoning_store.recorder import Recording, Reply
+from reasoning_store.sending import on_its_branch
 from reasoning_store.shortening import Shortening
 from reasoning_store.stored import (
     Branch,
@@ -137,11 +138,12 @@ class Session(Shortening):
     ) -> list[Stored]:
         # Masking, counting and JSON are done before the ledger's lane is asked for.
         entries = [self._workings.entry(item, self._row.encoding, sent) for item in batch]
-        self._workings.keeper.keep_on(self._row.key, self._branch)
+        here = self._branch
+        self._workings.keeper.keep_on(self._row.key, here)
         try:
             rows = self._workings.ledger.append(
                 self._row.key,
-                self._branch,
+                here,
                 entries,
                 after=after,
                 idempotency_key=idempotency_key,
@@ -235,6 +237,7 @@ class Session(Shortening):
     # Reading
 
     @uncollected
+    @on_its_branch
     def history(
         self,
         *,
@@ -271,6 +274,7 @@ class Session(Shortening):
             found.append(arriving)
         return found
 
+    @on_its_branch
     def get(self, position: int) -> Stored:
         """Return one message; of a reply that is being recorded, what has arrived so far."""
         ledger = self._workings.ledger
@@ -308,12 +312,13 @@ class Session(Shortening):
 
         It stands on a new branch, now the current one, that ends before that reply.
         """
-        if self.get(position).message.role != "assistant":
+        here = self._branch
+        if Session(self._workings, self._row, here).get(position).message.role != "assistant":
             raise UsageError(
                 f"the message at {position} is not a model's reply",
                 hint="edit(position, message) says something else in a user's place",
             )
-        self._go_back(position)
+        self._go_back(here, position)
         return self
 
     def pop_turn(self) -> Session:
@@ -321,16 +326,16 @@ class Session(Shortening):
 
         It stands on a new branch, now the current one; nothing is deleted.
         """
-        start = self._workings.ledger.head(self._row.key, self._branch).turn_start
+        here = self._branch
+        start = self._workings.ledger.head(self._row.key, here).turn_start
         if start is None:
             raise UsageError("there is no turn to take back: no user has said anything yet")
-        self._go_back(start)
+        self._go_back(here, start)
         return self
 
-    def _go_back(self, at: int) -> None:
-        """Stand on a new branch that ends before ``at``, and is the current one."""
-        ledger = self._workings.ledger
-        self._branch = ledger.fork(self._row.key, self._branch, at, current=True)
+    def _go_back(self, branch: int, at: int) -> None:
+        """Stand on a new fork of a branch that ends before ``at``, and is the current one."""
+        self._branch = self._workings.ledger.fork(self._row.key, branch, at, current=True)
 
     def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""

@@ -33,7 +33,7 @@ from reasoning_store.ledger.summaries import (
 )
 from reasoning_store.ledger.summaries import InForce as InForceRows
 from reasoning_store.ledger.values import State
-from reasoning_store.sending import Sending, makers
+from reasoning_store.sending import Sending, makers, on_its_branch
 from reasoning_store.settings import Policy, ReasoningSettings, Strip
 from reasoning_store.stored import Compaction, compaction
 
@@ -55,6 +55,7 @@ class Plan(CompressionPlan):
 class Shortening(Sending):
     """One conversation, on one of its branches, as it gets shorter."""
 
+    @on_its_branch
     def compression(
         self,
         *,
@@ -136,6 +137,7 @@ class Shortening(Sending):
         decided = {field.name: getattr(plan, field.name) for field in fields(plan)}
         return Plan(**decided, branch=self._branch, basis=basis, clearing=clearing)
 
+    @on_its_branch
     def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
         """Do what a plan says: strip by a setting, clear tool results, let a summary stand in.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -122,3 +122,35 @@ def test_a_session_can_be_renamed_and_archived(session: Any, url: str) -> None:
         assert [item.id for item in store.sessions(archived=True).items] == ["s"]
         mine.archive(archived=False)
         assert [item.id for item in store.sessions().items] == ["s"]
+
+
+READS: dict[str, tuple[Callable[[rs.Session], Any], str]] = {
+    "history": (lambda chat: texts(chat), "draft"),
+    "siblings": (lambda chat: texts(chat), "branches"),
+    "get": (lambda chat: chat.get(1).message.text, "draft"),
+    "build_request": (lambda chat: chat.build_request().body["messages"], "outlook"),
+    "what_if": (lambda chat: str(chat.what_if()), "last_sent"),
+    "compression": (lambda chat: chat.compression(limit=1000), "states"),
+}
+
+
+@pytest.mark.parametrize("verb", READS)
+def test_a_verb_reads_of_one_branch_wherever_its_handle_is_moved_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, session: rs.Session, verb: str
+) -> None:
+    """Another thread edits, and the handle that both have goes on with the new branch."""
+    read, step = READS[verb]
+    expected = read(session.branch(1))
+    ledger = session._workings.ledger
+    asked = getattr(ledger, step)
+
+    def moved(*args: Any, **kwargs: Any) -> Any:
+        found = asked(*args, **kwargs)
+        monkeypatch.setattr(ledger, step, asked)
+        session.edit(1, rs.user("Another conversation, which is longer than this one was."))
+        return found
+
+    monkeypatch.setattr(ledger, step, moved)
+
+    assert read(session) == expected
+    assert session.branch_id == 2
