@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -109,9 +110,15 @@ class AsyncOwner(ABC):
         *,
         on_conflict: OnConflict = "refuse",
     ) -> Imported:
-        """Take in the lines of an export, one by one. See ``Store.import_lines``."""
-        given = _pulled(lines) if isinstance(lines, AsyncIterable) else lines
-        return await self._hops.aside(self._sync.import_lines, given, on_conflict=on_conflict)
+        """Take in the lines of an export, one by one. See ``Store.import_lines``.
+
+        Cancelled, it stops where the next of asynchronous lines would come.
+        """
+        if not isinstance(lines, AsyncIterable):
+            return await self._hops.aside(self._sync.import_lines, lines, on_conflict=on_conflict)
+        pulled = _Pulled(lines)
+        work = partial(self._sync.import_lines, pulled, on_conflict=on_conflict)
+        return await self._hops.fed(work, stop=pulled.stop)
 
 
 class _OneOwner(AsyncOwner):
@@ -247,19 +254,32 @@ class AsyncProfiles:
         await self._hops.write(self._sync.drop, name)
 
 
-def _pulled(lines: AsyncIterable[str | bytes]) -> Iterator[str | bytes]:
-    """Return asynchronous lines for a thread that pulls them, one by one, from this loop."""
-    loop = asyncio.get_running_loop()
-    iterator = aiter(lines)
+class _Pulled:
+    """Asynchronous lines for a thread that pulls them, one by one, from this loop."""
 
-    async def following() -> str | bytes | None:
-        return await anext(iterator, None)
+    def __init__(self, lines: AsyncIterable[str | bytes]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines = aiter(lines)
+        self._asked: Future[str | bytes | None] | None = None
+        self._stopped = False
 
-    def pull() -> Iterator[str | bytes]:
-        while True:
-            line = asyncio.run_coroutine_threadsafe(following(), loop).result()
-            if line is None:
-                return
-            yield line
+    def __iter__(self) -> Iterator[str | bytes]:
+        return self
 
-    return pull()
+    def __next__(self) -> str | bytes:
+        asked = self._asked = asyncio.run_coroutine_threadsafe(self._following(), self._loop)
+        if self._stopped:
+            asked.cancel()
+        line = asked.result()
+        if line is None:
+            raise StopIteration
+        return line
+
+    async def _following(self) -> str | bytes | None:
+        return await anext(self._lines, None)
+
+    def stop(self) -> None:
+        """Wait for no line any more; whoever asks for one hears that it was cancelled."""
+        self._stopped = True
+        if self._asked is not None:
+            self._asked.cancel()

@@ -111,6 +111,10 @@ class Hops:
         """Run what goes through much of the store, in many short steps."""
         return await _hop(self._threads.here().aside, partial(work, *args, **kwargs))
 
+    async def fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
+        """Run aside what waits for this loop; ``stop`` ends its waiting where it is cancelled."""
+        return await _hop(self._threads.here().aside, work, stop=stop)
+
     async def each(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator gives, which is read in a thread, a batch ahead at most."""
         items = await self.aside(make)
@@ -127,7 +131,11 @@ def _nothing() -> None:
 
 
 async def _hop(
-    executor: ThreadPoolExecutor, work: Callable[[], T], *, may_be_dropped: bool = True
+    executor: ThreadPoolExecutor,
+    work: Callable[[], T],
+    *,
+    may_be_dropped: bool = True,
+    stop: Callable[[], None] | None = None,
 ) -> T:
     begun = executor.submit(work)
     waiting = asyncio.wrap_future(begun)
@@ -136,6 +144,8 @@ async def _hop(
     except asyncio.CancelledError:
         if may_be_dropped and begun.cancel():
             raise  # it was still in the queue, and has done nothing
+        if stop is not None:
+            stop()
         while not waiting.done():
             try:
                 await asyncio.wait([waiting])

@@ -431,3 +431,34 @@ def test_the_asynchronous_face_keeps_and_moves_too(tmp_path: Path) -> None:
             assert (await mine.erase()).sessions == 1
 
     asyncio.run(work())
+
+
+def test_a_cancelled_import_waits_for_no_further_line(url: str) -> None:
+    """Its source may never end; what was taken in is there when it is called again."""
+
+    async def work() -> None:
+        async with rs.AsyncStore(url) as opened:
+            chat = await opened.for_owner("a").session("chat", create=True)
+            await chat.append(rs.user("Is 91 prime?"))
+            lines = [line async for line in opened.export_lines()]
+            asked = asyncio.Event()
+
+            async def endless() -> AsyncIterator[str]:
+                for line in lines[:3]:
+                    yield line
+                asked.set()
+                await asyncio.Event().wait()
+
+            importing = asyncio.create_task(opened.for_owner("b").import_lines(endless()))
+            await asked.wait()
+            importing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(importing, 30)
+
+            async def whole() -> AsyncIterator[str]:
+                for line in lines:
+                    yield line
+
+            assert (await opened.for_owner("b").import_lines(whole())).sessions == 1
+
+    asyncio.run(work())
