@@ -128,12 +128,12 @@ class AsyncSession:
         api: str | None = None,
         base_url: str | None = None,
         idempotency_key: str | None = None,
+        starts_inside: bool | None = None,
     ) -> AsyncRecording:
         """Return a recording of one reply, to iterate with ``async for``. Not awaited."""
         streams.check(stream, awaited=True)
-        make = partial(
-            self._sync._reply, request, (provider, model, api, base_url), idempotency_key
-        )
+        names = (provider, model, api, base_url)
+        make = partial(self._sync._reply, request, names, idempotency_key, starts_inside)
         return AsyncRecording(self._hops, make, stream)
 
     async def history(

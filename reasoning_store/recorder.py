@@ -54,6 +54,7 @@ class Reply:
         *,
         to: Target,
         tags: Literal["auto", "always", "never"],
+        starts_inside: bool | None,
         request: Request | None,
         idempotency_key: str | None,
     ) -> None:
@@ -65,7 +66,12 @@ class Reply:
         self._sent = _sent(self._origin, request)
         self._key = idempotency_key
         self._normalizer = StreamNormalizer(
-            to.provider, to.model, to.contract.api, base_url=to.base_url, tags=tags
+            to.provider,
+            to.model,
+            to.contract.api,
+            base_url=to.base_url,
+            tags=tags,
+            starts_inside=starts_inside,
         )
         self._pieces = Draft(self._workings.masker)
         self._draft: DraftRow | None = None

@@ -16,6 +16,7 @@ from reasoning_store.blocks import Message, Origin
 from reasoning_store.egress.request import Request
 from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.layers import SessionSettings
+from reasoning_store.ledger import arguments
 from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.values import DraftRow, Erased
 from reasoning_store.ledger.verbs.erasing import Only
@@ -164,21 +165,24 @@ class Session(Shortening):
         api: str | None = None,
         base_url: str | None = None,
         idempotency_key: str | None = None,
+        starts_inside: bool | None = None,
     ) -> Recording:
         """Return a recording of one reply: iterate it for clean chunks, and it is stored.
 
         What the stream is follows from the ``request`` it answers, or from ``provider``,
-        ``model`` and ``api``. A whole response is recorded as well.
+        ``model`` and ``api``. A whole response is recorded as well. ``starts_inside`` is for
+        models whose template opens a thought in the prompt: only its end is in the text.
         """
         streams.check(stream, awaited=False)
-        reply = self._reply(request, (provider, model, api, base_url), idempotency_key)
-        return Recording(reply, stream)
+        names = (provider, model, api, base_url)
+        return Recording(self._reply(request, names, idempotency_key, starts_inside), stream)
 
     def _reply(
         self,
         request: Request | None,
         names: tuple[str | None, str | None, str | None, str | None],
         idempotency_key: str | None,
+        starts_inside: bool | None,
     ) -> Reply:
         """Return a reply to ``request``, or one of whoever is named, ready to be fed."""
         if request is not None:
@@ -190,7 +194,16 @@ class Session(Shortening):
             to, tags = request.target, request.settings.tags
         else:
             to, tags = self._target(*names), self._policy(None).settings.tags
-        return Reply(self, to=to, tags=tags, request=request, idempotency_key=idempotency_key)
+        if starts_inside is not None:
+            arguments.truth(starts_inside, "starts_inside")
+        return Reply(
+            self,
+            to=to,
+            tags=tags,
+            starts_inside=starts_inside,
+            request=request,
+            idempotency_key=idempotency_key,
+        )
 
     def _begin_draft(
         self, origin: Origin, sent: Mapping[str, Any], idempotency_key: str | None

@@ -70,6 +70,21 @@ async def events(*texts: str, delay: float = 0) -> AsyncIterator[dict[str, Any]]
         yield {"choices": [{"index": 0, "delta": {"content": text}}]}
 
 
+def test_a_thought_that_the_prompt_opened_is_recorded_as_one_awaited(url: str) -> None:
+    """The asynchronous face says so in the same words."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        session = await opened.session("s", create=True)
+        async with session.record(events("So.</thi", "nk>No."), starts_inside=True) as reply:
+            async for _ in reply:
+                pass
+        assert reply.message is not None
+        assert reply.message.text == "No."
+        assert [block.thought for block in reply.message.thinking] == ["So."]
+
+    run(work, url)
+
+
 def test_the_true_path_awaited(url: str) -> None:
     """In, stored, and out as the next request."""
 

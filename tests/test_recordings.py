@@ -463,6 +463,28 @@ def test_pieces_of_an_answer_are_refused_where_events_are_due(store: rs.Store) -
     assert session.history() == []
 
 
+@pytest.mark.parametrize("pieces", [["So 7 x 13.</think>No."], [*"So 7 x 13.</think>No."]])
+def test_a_thought_that_the_prompt_opened_is_recorded_as_one(
+    store: rs.Store, pieces: list[str]
+) -> None:
+    """Of such a model's tags only the closing one is in the text."""
+    session = store.session("s", create=True)
+    recording = session.record(map(event, pieces), model="QwQ-32B", starts_inside=True)
+    said = [chunk for chunk in recording if isinstance(chunk, rs.TextChunk)]
+    (stored,) = session.history()
+
+    assert "".join(chunk.text for chunk in said) == stored.message.text == "No."
+    assert [block.thought for block in stored.message.thinking] == ["So 7 x 13."]
+
+
+def test_whether_a_thought_was_opened_is_true_or_false(store: rs.Store) -> None:
+    """A word is refused before anything is written."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.UsageError, match="starts_inside: True or False, not"):
+        session.record([], starts_inside="no")  # type: ignore[arg-type]
+
+
 # Nothing that was shown is lost
 
 
