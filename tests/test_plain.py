@@ -19,6 +19,7 @@ from sqlalchemy import update
 
 import reasoning_store as rs
 from reasoning_store.blocks import Role
+from reasoning_store.egress import building
 from reasoning_store.egress.order import Order
 from reasoning_store.egress.select import target as select_target
 from reasoning_store.egress.stretch import Stretch
@@ -44,6 +45,7 @@ def runs_of(few: int) -> Iterator[None]:
     """Read runs of so many plain messages by column."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(plain, "FEW", few)
+        patched.setattr(building, "FEW", few)
         yield
 
 
@@ -468,6 +470,28 @@ def test_a_thought_goes_with_all_that_is_on_it(target: Target, kind: str) -> Non
     assert by_column == by_value
 
 
+IN_THE_WAY = {"a user who says more": "Wait.", "a user's spaces": "\n "}
+
+
+@pytest.mark.parametrize("target", OF_SEALS, ids=str)
+@pytest.mark.parametrize("settings", [KEPT, STRIPPED], ids=["kept", "stripped"])
+@pytest.mark.parametrize("said", IN_THE_WAY.values(), ids=IN_THE_WAY)
+def test_what_is_in_the_way_parts_a_run(
+    session: rs.Session, made: list[int], said: str, settings: dict[str, Any], target: Target
+) -> None:
+    """A few about it are made one by one, and the rest of a long run are not."""
+    signed_talk(session, 100, target)
+    session.append(rs.user(said))
+    signed_talk(session, 100, target)
+    session.append(rs.user("And now?"))
+    asked = {"settings": settings, **target.to}
+    by_value = parts(read_anew(session, BY_VALUE, **asked))
+    made.clear()
+
+    assert parts(read_anew(session, plain.FEW, **asked)) == by_value
+    assert len(made) < 2 * building.FEW
+
+
 @pytest.mark.parametrize("target", OF_SEALS, ids=str)
 def test_a_request_of_signed_thoughts_is_its_takers(session: rs.Session, target: Target) -> None:
     """Whatever is done to its last leaf, the next one is what it would have been."""
@@ -520,6 +544,8 @@ HOSTS = {
     "vllm": {"provider": "vllm", "model": "qwen3"},
     "anthropic": {"provider": "anthropic", "model": "claude-haiku-4-5"},
     "openai": {"provider": "openai", "model": "gpt-5.6", "api": "openai.responses"},
+    # A thought and a text are two items there, which is no form.
+    "items": {"provider": "vllm", "model": "gpt-oss-120b", "api": "openai.responses"},
 }
 
 

@@ -26,7 +26,7 @@ from reasoning_store.egress.course import Course
 from reasoning_store.egress.policy import Place
 from reasoning_store.egress.repair import Repairs
 from reasoning_store.egress.select import Selecting
-from reasoning_store.egress.stretch import Stretch
+from reasoning_store.egress.stretch import Rulings, Stretch
 from reasoning_store.egress.verdicts import Target, Viewed
 from reasoning_store.rope import Rope, pieces, rope
 from reasoning_store.settings import ReasoningSettings
@@ -50,6 +50,11 @@ class Key:
         policy = (settings.include_in_context, settings.strip_from_context, settings.floor)
         bound = to.contract.bound is not None
         return cls(to, policy, asked_with if bound else "", settings)
+
+
+FEW = 32
+"""So many plain messages are made one by one where one of them cannot go by column: a second
+question in a row, where a user and a model take turns."""
 
 
 class Made:
@@ -95,6 +100,9 @@ class Made:
             if self._add_plain(part, course):
                 return True
             part = list(part)
+        return self._add_each(part, course)
+
+    def _add_each(self, part: Sequence[Viewed], course: Course) -> bool:
         places = course.places(part, self.length)
         outgoing, holds = self.repairs.next(*self.selecting.next(part, places))
         self.page.add(outgoing)
@@ -115,15 +123,26 @@ class Made:
             return False
         if part.thoughts is None and any([kept for kept, _ in rulings.values()]):
             return False
-        plain = self.repairs.plain(part, rulings)
-        if plain is None or not self.page.add_plain(plain):
+        if not self.page.has_forms(self.repairs.plain(part, rulings)):
             return False
-        self.selecting.pass_over(part, place, rulings)
-        self.repairs.pass_over(plain)
-        self.raw += sum(part.visible) + sum(part.thinking)
-        self.exactness.update(part.exactness)
-        self.length = end
+        self._put_plain(part, course, place, rulings)
         return True
+
+    def _put_plain(self, part: Stretch, course: Course, place: Place, rulings: Rulings) -> None:
+        """Make plain messages by column, but for the few that stand about what is in the way."""
+        plain = self.repairs.plain(part, rulings)
+        if self.repairs.lets_pass(plain) and self.page.add_plain(plain):
+            self.selecting.pass_over(part, place, rulings)
+            self.repairs.pass_over(plain)
+            self.raw += sum(part.visible) + sum(part.thinking)
+            self.exactness.update(part.exactness)
+            self.length += len(part)
+        elif len(part) <= FEW:
+            self._add_each(list(part), course)
+        else:
+            half = len(part) // 2
+            for some in (part[:half], part[half:]):
+                self._put_plain(some, course, place, rulings)
 
 
 def _parts(view: Sequence[Viewed]) -> list[Sequence[Viewed]]:

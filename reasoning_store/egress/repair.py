@@ -133,11 +133,9 @@ class Repairs:
                     self._put(Outgoing(Message(role="tool", blocks=late)), out)
         return out, all(number >= start for number, _ in answers.of)
 
-    def plain(self, stretch: Stretch, rulings: Rulings) -> Plain | None:
-        """Return what is sent of plain messages; None where each has to be looked at."""
+    def plain(self, stretch: Stretch, rulings: Rulings) -> Plain:
+        """Return what is sent of plain messages."""
         goes = {name: stretch.named[name] for name, (kept, _) in rulings.items() if kept}
-        if not self._order.lets_pass(stretch.roles, thinking=bool(goes)):
-            return None
         thoughts = {
             # Its words are anybody's; the field they came in was another provider's.
             name: PlainThought(
@@ -150,6 +148,10 @@ class Repairs:
         return Plain(
             stretch.roles, stretch.texts, stretch.thoughts, stretch.seals, stretch.kinds, thoughts
         )
+
+    def lets_pass(self, messages: Plain) -> bool:
+        """Whether plain messages are in order as they are; else each has to be looked at."""
+        return self._order.lets_pass(messages.roles, thinking=bool(messages.goes))
 
     def pass_over(self, messages: Plain) -> None:
         """Go on behind plain messages."""

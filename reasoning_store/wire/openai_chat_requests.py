@@ -12,7 +12,7 @@ tokens or SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -64,17 +64,15 @@ class ChatPage(Page):
         for outgoing in messages:
             self._message(outgoing)
 
+    def has_forms(self, messages: Plain) -> bool:
+        return self._fields(messages) is not None or super().has_forms(messages)
+
     def write_plain(self, messages: Plain) -> bool:
         # The form is known here, and most plain thoughts have a place in it, too.
-        roles, texts, thoughts, _, kinds, goes = messages
-        places = {
-            kind: place
-            for kind, thought in goes.items()
-            if not thought.signed
-            and (place := plain_place(thought.source, self.contract)) is not None
-        }
-        if len(places) < len(goes):
+        places = self._fields(messages)
+        if places is None:
             return super().write_plain(messages)
+        roles, texts, thoughts, _, kinds, _ = messages
         written: list[dict[str, Any]]
         if thoughts is None or not places:
             written = [
@@ -89,6 +87,16 @@ class ChatPage(Page):
             ]
         self.put_flat(written)
         return True
+
+    def _fields(self, messages: Plain) -> Mapping[Hashable | None, str] | None:
+        """Return the field of each kind of thoughts that go; None where one has none."""
+        fields = {}
+        for kind, thought in messages.goes.items():
+            field = None if thought.signed else plain_place(thought.source, self.contract)
+            if field is None:
+                return None
+            fields[kind] = field
+        return fields
 
     def finish(
         self,

@@ -83,7 +83,7 @@ class Page(ABC):
         """Write messages that were noted."""
 
     def add_plain(self, messages: Plain) -> bool:
-        """Write the next messages by column; say whether they can be.
+        """Write the next messages, which have forms, by column; say whether they can be.
 
         Nothing is written where not.
         """
@@ -93,14 +93,14 @@ class Page(ABC):
             self.turn.note_plain(messages)
         return True
 
-    def write_plain(self, messages: Plain) -> bool:
-        """The same of messages that are noted behind it.
+    def has_forms(self, messages: Plain) -> bool:
+        """Whether all of such messages can be written by column, by the forms that a text,
+        and a thought and a text, have here; some may stand where they cannot."""
+        return None not in self._forms_of(messages).values()
 
-        A page does it by the forms that a text, and a thought and a text, have there.
-        """
+    def write_plain(self, messages: Plain) -> bool:
+        """The same of messages that are noted behind it."""
         if any(map(str.isspace, messages.texts)) or not self.may_follow(messages.roles):
-            return False
-        if None in self._forms_of(messages).values():
             return False
         self.put_plain(messages)
         return True
