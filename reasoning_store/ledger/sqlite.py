@@ -29,7 +29,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from reasoning_store.errors import ReasoningStoreError, UsageError
-from reasoning_store.ledger import copies
+from reasoning_store.ledger import copies, sqlite_file
 from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.sqlite_transactions import (
@@ -145,11 +145,14 @@ class SqliteDatabase:
 
     def _connect(self) -> Any:
         # Connections pass from thread to thread, one at a time; the library is serialized.
+        # A file that is gone meanwhile is not made anew.
+        name = ":memory:" if self.path is None else sqlite_file.uri(Path(self.path), "mode=rw")
         raw = self.module.connect(
-            ":memory:" if self.path is None else self.path,
+            name,
             timeout=self._busy_ms / 1000,
             isolation_level=None,
             check_same_thread=False,
+            uri=self.path is not None,
         )
         try:
             self._configure(raw)

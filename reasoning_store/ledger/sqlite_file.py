@@ -46,9 +46,8 @@ def look(path: Path, module: Any) -> bool:
             f"{path.name} is empty: that is no database of ours",
             hint="if nothing was ever stored in it, delete it; else restore a copy",
         )
-    uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
     try:
-        with closing(module.connect(uri, uri=True)) as raw:
+        with closing(module.connect(uri(path, "mode=ro&immutable=1"), uri=True)) as raw:
             # Somebody may be making the file longer just now: let the length not matter.
             raw.execute("PRAGMA writable_schema=ON")
             found = raw.execute("PRAGMA application_id").fetchone()[0]
@@ -62,6 +61,11 @@ def look(path: Path, module: Any) -> bool:
             hint="name another file; this one was not touched",
         )
     return True
+
+
+def uri(path: Path, how: str) -> str:
+    """Return the name by which SQLite opens a file ``how`` its settings say."""
+    return f"file:{quote(os.fsencode(path))}?{how}"
 
 
 def create(path: Path, build: Callable[[Path], None]) -> None:

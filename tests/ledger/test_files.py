@@ -25,8 +25,8 @@ from reasoning_store.errors import (
     StoreFull,
     UsageError,
 )
+from reasoning_store.ledger import engine, sqlite, sqlite_file
 from reasoning_store.ledger import making as made_beside
-from reasoning_store.ledger import sqlite, sqlite_file
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 
@@ -352,6 +352,28 @@ def test_a_file_that_is_not_ours_is_refused_and_not_touched(
 
     assert caught.value.hint
     assert before == contents(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a?b#c%20&d=.db", "\udcff \u00e9.db", " .db", "file:x.db"])
+def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """What means something in a URL, and what is no text, too."""
+    path = tmp_path / name
+    for _ in range(2):
+        database = engine._embedded(path, 5.0, 2, None)
+        database.close()
+
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
+    """A connection that is opened later says so, and leaves no empty file of everybody's."""
+    with opened(sqlite_path) as ledger:
+        for each in sqlite_path.parent.iterdir():
+            each.unlink()
+        with pytest.raises(UsageError, match="cannot be opened"):
+            ledger._read(lambda _: ledger.get_session("u", "absent"))
+
+        assert not [*sqlite_path.parent.iterdir()]
 
 
 def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
