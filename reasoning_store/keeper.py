@@ -68,6 +68,11 @@ class Keeper:
             if reply.place == (session_key, branch):
                 reply.keep()
 
+    def keep_all(self) -> None:
+        """Write now what has arrived of every reply: nothing can be written after this."""
+        for reply in self._all():
+            reply.keep()
+
     def rest(self, draft: str, written: int) -> Sequence[str]:
         """Return what arrived here of a draft that somebody ends, and is not written."""
         return [part for reply in self._all() for part in reply.rest(draft, written)]

@@ -224,6 +224,8 @@ class Store(Owner):
         return self._workings.ledger.revision
 
     def close(self) -> None:
+        """Close every connection; what has arrived of replies still being recorded is kept."""
+        self._workings.keeper.keep_all()
         self._workings.ledger.close()
 
     def __enter__(self) -> Self:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
+from reasoning_store import recorder
 
 
 @pytest.fixture
@@ -431,6 +432,22 @@ def test_the_asynchronous_face_keeps_and_moves_too(tmp_path: Path) -> None:
             assert (await mine.erase()).sessions == 1
 
     asyncio.run(work())
+
+
+def test_what_had_arrived_when_the_store_was_closed_is_kept(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """A server that stops closes its store while replies are still arriving."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    event = {"choices": [{"index": 0, "delta": {"content": "Half an "}}]}
+    with rs.Store(url) as store:
+        chunks = iter(store.session("chat", create=True).record([event, event], provider="openai"))
+        next(chunks)
+
+    with rs.Store(url) as store:
+        assert [item.message.text for item in store.session("chat").history()] == ["Half an "]
+    with pytest.raises(rs.UsageError, match="closed"):
+        list(chunks)
 
 
 def test_a_cancelled_import_waits_for_no_further_line(url: str) -> None:
