@@ -327,6 +327,15 @@ def upgrade() -> None:
         belongs("compactions", "branches", "branch"),
         **ROWID,
     )
+    for kind, summary in (("summaries", "IS NOT NULL"), ("clearings", "IS NULL")):
+        there = sa.text(f"summary {summary} AND undone_at IS NULL")
+        op.create_index(
+            f"ix_compactions_{kind}",
+            "compactions",
+            ["session_key", "branch", "last", "number"],
+            sqlite_where=there,
+            postgresql_where=there,
+        )
     op.create_table(
         "settings_profiles",
         need("session_key"),

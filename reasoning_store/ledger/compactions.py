@@ -69,17 +69,22 @@ _LOCK = Sql(select(_b.branch).where(*_BRANCH).with_for_update())
 _INSERT = Sql(insert(compactions))
 _GET = Sql(select(*_WHOLE).where(*_THIS))
 _LIST = Sql(select(*_WHOLE).where(*_THESE).order_by(_c.number))
-_RANGES = Sql(
-    select(
-        _c.number,
-        _c.superseded_by,
-        _c.first,
-        _c.last,
-        _c.tokens,
-        _c.exactness,
-        _c.summary.is_(None),
-    )
-    .where(*_THESE, _c.undone_at.is_(None), _c.last < bindparam("before"))
+_HELD = select(_c.number, _c.first, _c.last, _c.tokens, _c.exactness).where(
+    *_THESE, _c.undone_at.is_(None)
+)
+_FARTHEST = (_c.last.desc(), _c.number.desc())
+_AT_ONCE = 8
+_SUMMARIES = Sql(
+    _HELD.where(_c.summary.is_not(None), _c.last < bindparam("before"))
+    .order_by(*_FARTHEST)
+    .limit(_AT_ONCE)
+)
+_CLEARING = Sql(
+    _HELD.where(_c.summary.is_(None), _c.last < bindparam("before")).order_by(*_FARTHEST).limit(1)
+)
+_NOT_SUPERSEDED = Sql(
+    select(_c.number, _c.first, _c.last, _c.summary.is_(None))
+    .where(*_THESE, _c.undone_at.is_(None), _c.superseded_by.is_(None))
     .order_by(_c.first)
 )
 _SUPERSEDE = Sql(update(compactions).where(*_THIS).values(superseded_by=bindparam("by")))
@@ -89,7 +94,6 @@ _RESTORE = Sql(
     .values(superseded_by=None)
 )
 _UNDO = Sql(update(compactions).where(*_THIS).values(undone_at=bindparam("now")))
-_EVERYWHERE = 1 << 62
 
 
 def _row(row: Sequence[Any]) -> ClearingRow:
@@ -141,34 +145,31 @@ def summary_columns(summary: Entry | None) -> dict[str, Any]:
 def standing(connection: Connection, key: int, branch: int, turn_start: int | None) -> InForce:
     """Return what is in force at a position in the turn that starts at ``turn_start``.
 
-    Those that end before it, less those that one of them supersedes: so at an earlier
-    position a narrower one holds where the wider did not apply yet.
+    Those that end before it and are inside of no other that does: so at an earlier position
+    a narrower one holds where the wider did not apply yet. Two have nothing in common, or
+    one is inside of the other and older: the farthest one that ends before a place holds,
+    and the next ends before that begins. So what is superseded is not read, but for a few.
     """
+    this = {"key": key, "of": branch}
     before = 0 if turn_start is None else turn_start
-    ranges, clearings = _there(connection, key, branch, before)
-    # They all begin at 1, so the one that reaches farthest says it all.
-    return InForce(tuple(ranges), max(clearings, key=lambda one: one.last, default=None))
-
-
-def _there(
-    connection: Connection, key: int, branch: int, before: int
-) -> tuple[list[SummaryRange], list[Cleared]]:
-    """Return what ends before a position, and in nothing that supersedes it and does so too."""
-    found = _RANGES.rows(connection, {"key": key, "of": branch, "before": before})
-    present = {number for number, *_ in found}
+    clearing = _CLEARING.row(connection, {**this, "before": before})
     ranges: list[SummaryRange] = []
-    clearings: list[Cleared] = []
     try:
-        for number, by, first, last, tokens, exactness, clears in found:
-            if by in present:
-                continue
-            if clears:
-                clearings.append(Cleared(number, last))
-            else:
-                ranges.append(SummaryRange(number, first, last, tokens, EXACTNESS_OF[exactness]))
+        found = _SUMMARIES.rows(connection, {**this, "before": before})
+        while found:
+            for number, first, last, tokens, exactness in found:
+                if last < before:
+                    made = SummaryRange(number, first, last, tokens, EXACTNESS_OF[exactness])
+                    ranges.insert(0, made)
+                    before = first
+            if before <= 1 or len(found) < _AT_ONCE:
+                break
+            found = _SUMMARIES.rows(connection, {**this, "before": before})
     except UNREADABLE:
         raise CorruptRow("a compaction cannot be read back") from None
-    return ranges, clearings
+    return InForce(
+        tuple(ranges), None if clearing is None else Cleared(clearing[0], last=clearing[2])
+    )
 
 
 def in_force(
@@ -219,13 +220,15 @@ def basis(connection: Connection, key: int, found: BranchRow, first: int, last: 
             hint="a turn is a real user message and all that follows it up to the next one",
         )
     inside = []
-    for other in _there(connection, key, found.number, _EVERYWHERE)[0]:
-        if first <= other.first and other.last <= last:
-            inside.append(other.number)
-        elif other.first <= last and first <= other.last:
+    for number, begin, end, clears in _not_superseded(connection, key, found.number):
+        if clears:
+            continue
+        if first <= begin and end <= last:
+            inside.append(number)
+        elif begin <= last and first <= end:
             raise Conflict(
-                f"a summary stands for {other.first} to {other.last} already",
-                hint=f"take in all of it, or undo it first: it is number {other.number}",
+                f"a summary stands for {begin} to {end} already",
+                hint=f"take in all of it, or undo it first: it is number {number}",
             )
     sums = carried.between(states[first - 1][0], states[last][0])
     return Basis(first, last, sums, tuple(inside))
@@ -251,8 +254,16 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
         carried.NOTHING, branches.states(connection, key, found, [last])[last][0]
     )
     # On a fork, one that reaches farther may not be in force before its own turn has begun.
-    clearings = _there(connection, key, found.number, _EVERYWHERE)[1]
-    return Basis(1, last, sums, tuple([one.number for one in clearings if one.last <= last]))
+    rows = _not_superseded(connection, key, found.number)
+    inside = [number for number, _, end, clears in rows if clears and end <= last]
+    return Basis(1, last, sums, tuple(inside))
+
+
+def _not_superseded(
+    connection: Connection, key: int, branch: int
+) -> list[tuple[int, int, int, bool]]:
+    """Return number, ends and whether it clears of each that nothing wider stands in for."""
+    return _NOT_SUPERSEDED.rows(connection, {"key": key, "of": branch})
 
 
 def compact(

@@ -1,8 +1,8 @@
 """Which compactions of a branch can stand beside one another.
 
 A range is a message or more of its branch; a clearing begins at 1. What a wider one
-supersedes is there, of the same kind and inside of it, and is told so by nobody else as long
-as that one is not undone. Of summaries, those that hold are disjoint.
+supersedes is there before it, of the same kind and inside of it, and is told so by nobody
+else as long as that one is not undone. Of summaries, those that hold are disjoint.
 
 Pure: knows numbers; knows no SQL, no message and no line.
 """
@@ -69,7 +69,7 @@ def misplaced(every: Iterable[Placed], end: int) -> Iterator[tuple[int, str]]:
 def _holds(wider: Placed, inside: Placed | None) -> bool:
     return (
         inside is not None
-        and inside.number != wider.number
+        and inside.number < wider.number
         and inside.clears == wider.clears
         and wider.first <= inside.first <= inside.last <= wider.last
     )

@@ -267,6 +267,23 @@ compactions = Table(
     _may("undone_at"),
     PrimaryKeyConstraint("session_key", "branch", "number"),
     _belongs_to("branches", "branch"),
+    # Partial on PostgreSQL too, by the migration.
+    Index(
+        "ix_compactions_summaries",
+        "session_key",
+        "branch",
+        "last",
+        "number",
+        sqlite_where=text("summary IS NOT NULL AND undone_at IS NULL"),
+    ),
+    Index(
+        "ix_compactions_clearings",
+        "session_key",
+        "branch",
+        "last",
+        "number",
+        sqlite_where=text("summary IS NULL AND undone_at IS NULL"),
+    ),
     **STRICT,
 )
 

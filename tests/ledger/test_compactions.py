@@ -794,3 +794,32 @@ def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, num
         ledger.states(session.key, 1)
     with pytest.raises(CorruptRow):
         ledger.compactions(session.key, 1)
+
+
+def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
+    ledger: Ledger,
+) -> None:
+    """What is superseded, undone or yet to hold is not read, but for a few rows."""
+    found: list[list[int]] = []
+    for times in (9, 40):
+        session = new_session(ledger)
+        for last in range(2, 2 * times + 1, 2):
+            ledger.append(session.key, 1, [said(), answered()])
+            if last > 2:
+                ledger.compact(session.key, 1, 1, last - 2, said(f"up to {last}"))
+                ledger.clear(session.key, 1, last - 2)
+        other = ledger.fork(session.key, 1, 2 * times)
+        ledger.append(session.key, 1, [said()])
+        made = ledger.compact(session.key, 1, 1, 2 * times, said("undone"))
+        ledger.undo(session.key, 1, made.number)
+        with watched() as work:
+            ledger.states(session.key, 1)
+            ledger.states(session.key, 1, 9)
+            ledger.states(session.key, other)
+        found.append([*work])
+        in_force = ledger.compactions(session.key, 1)
+        assert [(one.first, one.last) for one in in_force] == [(1, 2 * times - 2)] * 2
+        in_force = ledger.compactions(session.key, 1, 9)
+        assert [(one.first, one.last) for one in in_force] == [(1, 8)] * 2
+
+    assert found[0] == found[1]

@@ -156,6 +156,8 @@ CREATE TABLE compactions (
 	CONSTRAINT pk_compactions PRIMARY KEY (session_key, branch, number), 
 	CONSTRAINT fk_compactions_branches FOREIGN KEY(session_key, branch) REFERENCES branches (session_key, branch) ON DELETE CASCADE
 );
+CREATE INDEX ix_compactions_summaries ON compactions (session_key, branch, last, number) WHERE summary IS NOT NULL AND undone_at IS NULL;
+CREATE INDEX ix_compactions_clearings ON compactions (session_key, branch, last, number) WHERE summary IS NULL AND undone_at IS NULL;
 CREATE TABLE settings_profiles (
 	session_key BIGINT NOT NULL, 
 	name TEXT NOT NULL, 

@@ -169,6 +169,8 @@ CREATE TABLE compactions (
 	CONSTRAINT fk_compactions_branches FOREIGN KEY(session_key, branch) REFERENCES branches (session_key, branch) ON DELETE CASCADE
 )
  STRICT;
+CREATE INDEX ix_compactions_summaries ON compactions (session_key, branch, last, number) WHERE summary IS NOT NULL AND undone_at IS NULL;
+CREATE INDEX ix_compactions_clearings ON compactions (session_key, branch, last, number) WHERE summary IS NULL AND undone_at IS NULL;
 CREATE TABLE settings_profiles (
 	session_key INTEGER NOT NULL, 
 	name TEXT NOT NULL, 
