@@ -27,7 +27,7 @@ from reasoning_store.ingress.drafting import remasked
 from reasoning_store.ingress.masking import Masker, masked
 from reasoning_store.keeper import Keeper
 from reasoning_store.layers import OwnerSettings
-from reasoning_store.ledger import engine, faults, migrate
+from reasoning_store.ledger import arguments, engine, faults, migrate
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.reporting import By
 from reasoning_store.ledger.values import (
@@ -205,7 +205,8 @@ class Store(Owner):
 
     def for_owner(self, owner: str) -> Owner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
-        return Owner(self._workings, owner)
+        # Past here None is everybody: who has no name must not be shown everything.
+        return Owner(self._workings, arguments.text(owner, "owner"))
 
     def verify(self) -> Verified:
         """Go through all that is stored, and say what is not as it was written."""

@@ -126,6 +126,25 @@ def test_what_is_no_string_is_no_name(
     assert "a string" in str(refused(store, lambda owner, chat: verb(owner, chat, name)))
 
 
+@pytest.mark.parametrize("name", [None, 1, b"ann"], ids=repr)
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda owner: owner.sessions(),
+        lambda owner: list(owner.export_lines()),
+        lambda owner: owner.report(),
+        lambda owner: owner.import_lines([]),
+        lambda owner: owner.erase(),
+    ],
+    ids=["list", "export", "report", "import", "erase"],
+)
+def test_an_owner_without_a_name_is_not_everybody(
+    store: rs.Store, verb: Callable[[rs.Owner], Any], name: Any
+) -> None:
+    """A user whose id is None by mistake sees nothing of the others."""
+    assert "owner: a string" in str(refused(store, lambda every, _: verb(every.for_owner(name))))
+
+
 loose: Any = rs
 WRONG: dict[str, Callable[[], Any]] = {
     "role": lambda: loose.Message(role="boss", blocks=()),
