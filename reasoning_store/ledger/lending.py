@@ -69,6 +69,8 @@ class Job(Protocol):
 
     alone: bool
     """It has to be done by itself."""
+    given_up: bool
+    """Nobody waits for it any more: where it is not begun yet, it is to be left."""
 
     @property
     def done(self) -> bool:
@@ -82,13 +84,11 @@ J = TypeVar("J", bound=Job)
 class _Turn(Generic[T]):
     """A turn in the queue: where what is waited for is put, and what wakes whoever waits."""
 
-    __slots__ = ("gone", "held", "job", "served")
+    __slots__ = ("held", "job", "served")
 
     def __init__(self, held: list[Lent[T]], job: Job | None) -> None:
         self.held = held
         self.job = job
-        self.gone = False
-        """Nobody waits for it any more."""
         self.served = Lock()
         self.served.acquire()
 
@@ -141,7 +141,7 @@ class Lending(Generic[T]):
                 self._take(held, job)
                 if held:
                     if not job.alone:
-                        self._take_along(along)
+                        self._take_along(along, held)
                     jobs: list[Any] = [turn.job for turn in along]
                     work(held[0], jobs)
             finally:
@@ -193,17 +193,21 @@ class Lending(Generic[T]):
                         self._waiting.remove(turn)
                         raise StoreBusy(self._busy)
         except BaseException:
+            # Before anything else: a second interrupt may end this.
+            if job is not None:
+                job.given_up = True
             with self._guard:
-                turn.gone = True
                 if turn in self._waiting:
                     self._waiting.remove(turn)
             raise
 
-    def _take_along(self, along: list[_Turn[T]]) -> None:
+    def _take_along(self, along: list[_Turn[T]], held: list[Lent[T]]) -> None:
         """Take the next jobs out of the queue."""
         if not self._waiting:
             return
         with self._guard:
+            # Who served this one may have been interrupted before its turn was taken away.
+            self._withdraw(held)
             while self._waiting and len(along) < _TOGETHER:
                 if not self._waiting[0].may_be_taken_along():
                     return
@@ -223,7 +227,7 @@ class Lending(Generic[T]):
                 if job is None or job.done:
                     if turn.served.locked():
                         turn.served.release()
-                elif not (turn.gone or turn in self._waiting):
+                elif not (job.given_up or turn in self._waiting):
                     job.alone = True
                     self._waiting.appendleft(turn)
                 along.pop()

@@ -39,13 +39,14 @@ def written(connection: Connection, work: Callable[[Connection], T]) -> T:
 class Write(Generic[T]):
     """A write that waits for the lane, and what came of it."""
 
-    __slots__ = ("_committed", "alone", "value", "work")
+    __slots__ = ("_committed", "alone", "given_up", "value", "work")
 
     value: T
 
     def __init__(self, work: Callable[[Connection], T], *, alone: bool) -> None:
         self.work = work
         self.alone = alone
+        self.given_up = False
         self._committed: Sequence[object] = ()
 
     @property
@@ -71,7 +72,8 @@ def written_together(connection: Connection, writes: Sequence[Write[Any]]) -> bo
         raw.execute("BEGIN IMMEDIATE")
         begun = True
         for write in writes:
-            write.run(connection, committed)
+            if not write.given_up:
+                write.run(connection, committed)
         # One call that runs no Python in between: an interrupt finds both done, or neither.
         committed.extend(map(raw.execute, ("COMMIT",)))
     except BaseException as error:

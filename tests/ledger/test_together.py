@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from reasoning_store.errors import Conflict, NotFound, StoreBusy, StoreFull
 from reasoning_store.ledger import lending as room
+from reasoning_store.ledger import sqlite
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
@@ -33,6 +35,7 @@ class Task:
     def __init__(self, name: int, *, alone: bool = False) -> None:
         self.name = name
         self.alone = alone
+        self.given_up = False
         self.by: list[int] = []
 
     @property
@@ -264,6 +267,114 @@ def test_who_was_interrupted_is_not_served_any_more() -> None:
     assert mine.by == [2]
 
 
+def test_who_was_interrupted_twice_is_not_served_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lane is not given to a thread that has gone on."""
+    lane = one()
+    first, mine = Task(1), Task(2)
+    guard, main = lane._guard, threading.main_thread()
+    armed, gone = threading.Event(), threading.Event()
+
+    class Guard:
+        """Where the second interrupt finds the thread."""
+
+        def __enter__(self) -> None:
+            if armed.is_set() and threading.current_thread() is main:
+                armed.clear()
+                raise KeyboardInterrupt
+            guard.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            guard.release()
+
+    def interrupt(lent: Lent[int], others: Sequence[Task]) -> None:
+        lent.fit = True
+        first.by.append(1)
+        assert [*others] == [mine]
+        armed.set()
+        signal.pthread_kill(main.ident or 0, signal.SIGINT)
+        assert gone.wait(20)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(lane, "_guard", Guard())
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            begun = threading.Event()
+
+            def hold(lent: Lent[int]) -> None:
+                lent.fit = True
+                begun.set()
+                while len(lane._waiting) < 2:
+                    pass
+
+            pool.submit(lane.lend, hold)
+            begun.wait()
+            done = pool.submit(lane.do, first, interrupt)
+            while not lane._waiting:
+                pass
+            with pytest.raises(KeyboardInterrupt):
+                lane.do(mine, all_at_once(mine))
+            gone.set()
+            done.result(20)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+    assert not mine.done
+    assert not lane._waiting
+    assert lane._idle
+
+
+def test_who_is_woken_by_one_that_is_interrupted_does_its_job_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It does not find its own turn behind it, which nobody has taken away yet."""
+    done = threading.Event()
+
+    class Late(Lending[int]):
+        """When it was interrupted, whom it has woken is sooner."""
+
+        def _back(self, held: list[Lent[int]]) -> None:
+            if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+                assert done.wait(20)
+            super()._back(held)
+
+    class Interrupting:
+        """A lock behind whose release an interrupt is heard."""
+
+        def __init__(self) -> None:
+            lock = threading.Lock()
+            self.acquire, self.locked, self._release = lock.acquire, lock.locked, lock.release
+
+        def release(self) -> None:
+            self._release()
+            if threading.current_thread() is threading.main_thread():
+                raise KeyboardInterrupt
+
+    lane = Late(count(1).__next__, lambda _: None, most=1, timeout=20, busy="busy")
+    monkeypatch.setattr(room, "Lock", Interrupting)
+    task = Task(1)
+
+    def work(lent: Lent[int], others: Sequence[Task]) -> None:
+        all_at_once(task)(lent, others)
+        done.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        asked: list[Future[None]] = []
+
+        def hold(lent: Lent[int]) -> None:
+            lent.fit = True
+            asked.append(pool.submit(lane.do, task, work))
+            while not lane._waiting:
+                pass
+
+        with pytest.raises(KeyboardInterrupt):
+            lane.lend(hold)
+        asked[0].result(20)
+
+    assert task.by == [1]
+    assert not lane._waiting
+    assert lane._idle
+
+
 def lane_of(ledger: Ledger) -> Lending[Any]:
     database: Any = ledger._database
     lane: Lending[Any] = database._lane
@@ -370,6 +481,50 @@ def test_a_disk_that_is_full_is_told_to_each_who_had_no_room(sqlite_path: Path) 
         stored = {row.message.text[0] for row in ledger.history(key, 1)}
         assert stored == {f"{n}" for n, error in enumerate(told) if error is None}
         assert ledger.verify().ok
+
+
+def test_what_was_given_up_before_it_was_begun_is_not_written_later(sqlite_path: Path) -> None:
+    """Whoever was interrupted may look what is stored: nothing is added behind its back."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with (
+            Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger,
+            closing(sqlite.library().connect(str(sqlite_path), isolation_level=None)) as other,
+            ThreadPoolExecutor(3) as pool,
+        ):
+            key = new_session(ledger).key
+            lane = lane_of(ledger)
+            begun, both = threading.Event(), threading.Event()
+
+            def hold(lent: Lent[Any]) -> None:
+                assert lent.one
+                lent.fit = True
+                begun.set()
+                while len(lane._waiting) < 2:
+                    pass
+                both.set()
+
+            def interrupt() -> None:
+                both.wait()
+                while lane._waiting:  # the first has begun, and takes the second along
+                    pass
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+            other.execute("BEGIN IMMEDIATE")
+            pool.submit(lane.lend, hold)
+            begun.wait()
+            stored = pool.submit(ledger.append, key, 1, [said("first")])
+            while not lane._waiting:
+                pass
+            pool.submit(interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.append(key, 1, [said("given up")])
+            other.execute("COMMIT")
+            stored.result(30)
+
+            assert [row.message.text for row in ledger.history(key, 1)] == ["first"]
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.parametrize("module", [TRANSACTIONS, room.__name__])
