@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from copy import copy
 from functools import partial
 from itertools import islice
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from reasoning_store.errors import UsageError
 
@@ -27,6 +27,20 @@ T = TypeVar("T")
 
 _ASIDE = 2
 _BATCH = 256
+
+
+class _Writers(ThreadPoolExecutor):
+    """The threads of one lane, which knows what it was given and is not done yet."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads, thread_name_prefix="reasoning-store-write")
+        self.given: set[Future[Any]] = set()
+
+    def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        begun = super().submit(work, *args, **kwargs)
+        self.given.add(begun)
+        begun.add_done_callback(self.given.discard)
+        return begun
 
 
 class _Threads:
@@ -39,10 +53,7 @@ class _Threads:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self.writes = [
-            ThreadPoolExecutor(self._writers, thread_name_prefix="reasoning-store-write")
-            for _ in range(self._lanes)
-        ]
+        self.writes = [_Writers(self._writers) for _ in range(self._lanes)]
         self.reads = (
             ThreadPoolExecutor(self._readers, thread_name_prefix="reasoning-store-read")
             if self._readers
@@ -96,7 +107,7 @@ class Hops:
 
     async def last(self, work: Callable[[], T]) -> T:
         """The same, when all that was to be written before is."""
-        before = [threads.submit(_nothing) for threads in self._threads.here().writes]
+        before = [given for threads in self._threads.here().writes for given in [*threads.given]]
 
         def behind() -> T:
             wait(before)
@@ -124,10 +135,6 @@ class Hops:
 
     def close(self) -> None:
         self._threads.close()
-
-
-def _nothing() -> None:
-    """What stands in a lane to be waited for."""
 
 
 async def _hop(

@@ -241,6 +241,33 @@ def test_what_was_asked_for_before_closing_is_written(sqlite_path: Path) -> None
         assert all(opened.session(f"{n}").history() for n in range(30))
 
 
+def test_what_was_begun_before_closing_is_written(url: str) -> None:
+    """Though it takes its time, and there are threads left that could close meanwhile."""
+    goes_on = threading.Event()
+
+    class Slow:
+        lookback = 1
+
+        def mask(self, text: str) -> str:
+            assert goes_on.wait(30)
+            return text
+
+    async def main() -> None:
+        opened = await rs.AsyncStore(url, masker=Slow()).__aenter__()
+        chats = [await opened.session(f"{n}", create=True) for n in range(3)]
+        asked = [asyncio.create_task(chat.append(rs.user("now"))) for chat in chats]
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(opened.close())
+        await asyncio.wait([closing], timeout=0.2)
+        goes_on.set()
+        await asyncio.gather(closing, *asked)
+
+    asyncio.run(main())
+
+    with rs.Store(url) as store:
+        assert all(store.session(f"{n}").history() for n in range(3))
+
+
 def test_in_a_file_tasks_that_write_at_once_share_commits(sqlite_path: Path) -> None:
     """Sixteen sessions wait for the disk fewer times than that."""
 
