@@ -75,7 +75,8 @@ class AsyncRecording:
             raise told
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
-        if self._running is not None:
+        over = self._reply is not None and self._reply.over
+        if self._running is not None or over:
             raise UsageError("a recording is iterated once", hint="record another stream")
         generator = self._chunks()
         self._running = weakref.ref(generator)

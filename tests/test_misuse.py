@@ -422,3 +422,35 @@ WRONG_AMOUNTS: dict[str, Verb] = {
 def test_what_is_no_amount_decides_nothing(store: rs.Store, case: str) -> None:
     """The error names what was given, and nothing is done."""
     assert " not " in str(refused(store, WRONG_AMOUNTS[case]))
+
+
+REPLY = {"choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize("again", ["when it has ended", "when it was left"])
+def test_a_recording_is_iterated_once(store: rs.Store, again: str) -> None:
+    """A second loop would show a reply of which nothing is stored."""
+    reply = store.session("chat").record([REPLY], model="m")
+    with reply:
+        if again == "when it has ended":
+            list(reply)
+
+    with pytest.raises(rs.UsageError, match="iterated once"):
+        list(reply)
+
+
+@pytest.mark.parametrize("again", ["when it has ended", "when it was left"])
+def test_an_awaited_recording_is_iterated_once(url: str, again: str) -> None:
+    """The same where the loop is an asynchronous one."""
+
+    async def work() -> None:
+        async with rs.AsyncStore(url) as opened:
+            chat = await opened.session("chat", create=True)
+            reply = chat.record([REPLY], model="m")
+            async with reply:
+                if again == "when it has ended":
+                    assert [chunk async for chunk in reply]
+            with pytest.raises(rs.UsageError, match="iterated once"):
+                assert not [chunk async for chunk in reply]
+
+    asyncio.run(work())
