@@ -11,16 +11,14 @@ import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reasoning_store import settings as _settings
 from reasoning_store.errors import NotFound, SettingError
 from reasoning_store.ledger.values import ProfileRow, SessionRow
 from reasoning_store.settings import Policy, ReasoningSettings, Resolved
 from reasoning_store.stored import time_of
-
-if TYPE_CHECKING:
-    from reasoning_store.store import Workings
+from reasoning_store.workings import Workings
 
 
 def policy(

@@ -27,14 +27,13 @@ from reasoning_store.egress.select import Target
 from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
 from reasoning_store.ingress.drafting import Draft
 from reasoning_store.ingress.normalizer import StreamNormalizer
-from reasoning_store.ledger.values import DraftRow
+from reasoning_store.ledger.values import DraftRow, SessionRow
+from reasoning_store.ledger.verbs.drafting import LEASE
+from reasoning_store.stored import Stored, told
 
 if TYPE_CHECKING:
-    from reasoning_store.session import Session
-    from reasoning_store.stored import Stored
+    from reasoning_store.workings import Workings
 
-LEASE = 30.0
-"""Seconds after which a draft without a word from its recorder is an interrupted message."""
 PART_SECONDS = 1.0
 PART_CHARACTERS = 65_536
 """How much of a reply may be in memory only: a second of it, or this much."""
@@ -50,7 +49,9 @@ class Reply:
 
     def __init__(
         self,
-        session: Session,
+        workings: Workings,
+        row: SessionRow,
+        branch: int,
         *,
         to: Target,
         tags: Literal["auto", "always", "never"],
@@ -58,8 +59,10 @@ class Reply:
         request: Request | None,
         idempotency_key: str | None,
     ) -> None:
-        self._session = session
-        self._workings = session._workings
+        self._workings = workings
+        self._ledger = workings.ledger
+        self._row = row
+        self._branch = branch
         self._origin = Origin(
             provider=to.provider, api=to.contract.api, model=to.model, base_url=to.base_url
         )
@@ -99,10 +102,18 @@ class Reply:
         if self._draft is not None or self.over:
             return
         try:
-            self._draft = self._session._begin_draft(self._origin, self._sent, self._key)
-        except Conflict:
+            self._draft = self._ledger.begin_draft(
+                self._row.key,
+                self._branch,
+                origin=self._origin,
+                sent=self._sent,
+                idempotency_key=self._key,
+                lease=LEASE,
+                resolve=self._workings.resolve,
+            )
+        except Conflict as conflict:
             self.over = True
-            raise
+            raise told(conflict) from None
         self._renewed = time.monotonic()
         self._workings.keeper.add(self)
 
@@ -143,7 +154,7 @@ class Reply:
                 if self._unwritten:
                     mine = self._write(self._draft)
                 elif self._waiting and time.monotonic() - self._renewed > LEASE / 3:
-                    mine = self._session._renew(self._draft)
+                    mine = self._ledger.renew(self._draft, lease=LEASE)
                 else:
                     return
             except ReasoningStoreError:
@@ -156,7 +167,8 @@ class Reply:
     def _write(self, draft: DraftRow) -> bool:
         """Write the parts that are not; False where the draft is somebody else's by now."""
         while self._unwritten:
-            if not self._session._add_part(draft, self._parts + 1, self._unwritten[0]):
+            number, part = self._parts + 1, self._unwritten[0]
+            if not self._ledger.add_part(draft, number, part, lease=LEASE):
                 return False
             self._parts += 1
             del self._unwritten[0]
@@ -211,14 +223,19 @@ class Reply:
             return
         message = self._normalizer.finish(interrupted) if self._arrived else None
         if message is None:
-            self._session._drop_draft(draft)
+            self._ledger.drop_draft(draft)
             return
+        # Each further choice goes to a fork beside it.
+        entry, *beside = [
+            self._workings.entry(choice, self._row.encoding, self._sent)
+            for choice in (message, *self._normalizer.others)
+        ]
         try:
-            self.stored = self._session._finish_draft(
-                draft, message, self._normalizer.others, self._sent
-            )
+            (row,) = self._ledger.finish_draft(draft, [entry], beside=beside)
         except Conflict as conflict:
-            self.conflict = conflict
+            self.conflict = told(conflict)
+        else:
+            self.stored = Stored(row)
 
 
 def _sent(to: Origin, request: Request | None) -> dict[str, Any]:

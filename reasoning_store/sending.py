@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, wraps
 from itertools import product
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from reasoning_store import layers
 from reasoning_store.blocks import Origin
@@ -35,9 +35,7 @@ from reasoning_store.ledger.values import SentRow, SessionRow
 from reasoning_store.rope import Rope
 from reasoning_store.settings import KEYS, Policy, ReasoningSettings
 from reasoning_store.viewing import View
-
-if TYPE_CHECKING:
-    from reasoning_store.store import Workings
+from reasoning_store.workings import Workings
 
 P = ParamSpec("P")
 S = TypeVar("S", bound="Sending")

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, overload
 
-from reasoning_store import recorder, streams
-from reasoning_store.blocks import Message, Origin
+from reasoning_store import streams
+from reasoning_store.blocks import Message
 from reasoning_store.egress.request import Request
 from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.layers import SessionSettings
 from reasoning_store.ledger import arguments
 from reasoning_store.ledger.collecting import uncollected
-from reasoning_store.ledger.values import DraftRow, Erased
+from reasoning_store.ledger.values import Erased
 from reasoning_store.ledger.verbs.erasing import Only
 from reasoning_store.recorder import Recording, Reply
 from reasoning_store.sending import on_its_branch
@@ -197,55 +197,15 @@ class Session(Shortening):
         if starts_inside is not None:
             arguments.truth(starts_inside, "starts_inside")
         return Reply(
-            self,
+            self._workings,
+            self._row,
+            self._branch,
             to=to,
             tags=tags,
             starts_inside=starts_inside,
             request=request,
             idempotency_key=idempotency_key,
         )
-
-    def _begin_draft(
-        self, origin: Origin, sent: Mapping[str, Any], idempotency_key: str | None
-    ) -> DraftRow:
-        try:
-            return self._workings.ledger.begin_draft(
-                self._row.key,
-                self._branch,
-                origin=origin,
-                sent=sent,
-                idempotency_key=idempotency_key,
-                lease=recorder.LEASE,
-                resolve=self._workings.resolve,
-            )
-        except Conflict as conflict:
-            raise told(conflict) from None
-
-    def _add_part(self, draft: DraftRow, number: int, part: str) -> bool:
-        return self._workings.ledger.add_part(draft, number, part, lease=recorder.LEASE)
-
-    def _renew(self, draft: DraftRow) -> bool:
-        return self._workings.ledger.renew(draft, lease=recorder.LEASE)
-
-    def _drop_draft(self, draft: DraftRow) -> None:
-        self._workings.ledger.drop_draft(draft)
-
-    def _finish_draft(
-        self,
-        draft: DraftRow,
-        message: Message,
-        others: Iterable[Message],
-        sent: Mapping[str, Any],
-    ) -> Stored:
-        """Store a recorded reply, and each further choice as a fork beside it."""
-        entry, *beside = [
-            self._workings.entry(choice, self._row.encoding, sent) for choice in (message, *others)
-        ]
-        try:
-            (row,) = self._workings.ledger.finish_draft(draft, [entry], beside=beside)
-        except Conflict as conflict:
-            raise told(conflict) from None
-        return Stored(row)
 
     # Reading
 

@@ -10,30 +10,24 @@ PostgreSQL database is upgraded by command only.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from reasoning_store import checking, incoming, recorder
-from reasoning_store.blocks import Counts, Message
-from reasoning_store.egress.tokens import count_message
-from reasoning_store.errors import Conflict, NotFound, UsageError
+from reasoning_store import incoming
+from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.ingress.drafting import remasked
 from reasoning_store.ingress.masking import Masker, masked
-from reasoning_store.keeper import Keeper
 from reasoning_store.layers import OwnerSettings
 from reasoning_store.ledger import arguments, engine, faults, migrate
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.reporting import By
 from reasoning_store.ledger.values import (
     BackedUp,
-    DraftRow,
-    Entry,
     Erased,
     Imported,
     ReportRow,
@@ -42,10 +36,9 @@ from reasoning_store.ledger.values import (
 from reasoning_store.ledger.verbs.erasing import Only
 from reasoning_store.ledger.verbs.importing import OnConflict
 from reasoning_store.session import Session
-from reasoning_store.settings import from_environment
-from reasoning_store.stored import drafted, microseconds
-from reasoning_store.tokenizers import DEFAULT_ENCODING, ENCODINGS, Counter, counter
-from reasoning_store.viewing import Views
+from reasoning_store.stored import microseconds
+from reasoning_store.tokenizers import DEFAULT_ENCODING, ENCODINGS, counter
+from reasoning_store.workings import Workings
 
 CONNECTIONS = 8
 """How many connections a store keeps: readers of an SQLite file, all of them on a server."""
@@ -239,52 +232,6 @@ class Store(Owner):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class Workings:
-    """What every handle of one store shares."""
-
-    def __init__(self, ledger: Ledger, masker: Masker | None, encoding: str) -> None:
-        self.ledger = ledger
-        self.masker = masker
-        self.encoding = encoding
-        self.keeper = Keeper(every=recorder.PART_SECONDS)
-        self.views = Views(ledger)
-
-    def entry(
-        self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None
-    ) -> Entry:
-        """Return a message ready to be written: masked first, then counted."""
-        if not isinstance(message, Message):
-            raise UsageError(
-                f"a message, not {type(message).__name__}",
-                hint='rs.user("text"), or rs.normalize_response(body) for what a provider answered',
-            )
-        checking.check(message)
-        safe = message if self.masker is None else masked(message, self.masker)
-        return Entry(safe, self.counts(safe, encoding), sent)
-
-    def resolve(self, draft: DraftRow) -> Entry | None:
-        """Return what has arrived of a reply whose recorder is ended, if anything has."""
-        # A reply that this process records has got more than what is written of it.
-        rest = self.keeper.rest(draft.id, len(draft.parts))
-        draft = replace(draft, parts=(*draft.parts, *rest))
-        message = drafted(draft, interrupted=True)
-        if not message.blocks and message.usage is None:
-            return None
-        encoding = self.ledger.states(draft.session_key, draft.branch).encoding
-        # Its parts were masked when they were written.
-        return Entry(message, self.counts(message, encoding), draft.sent)
-
-    def counts(self, message: Message, encoding: str) -> Counts:
-        return count_message(message, self.counter(encoding))
-
-    def counter(self, encoding: str) -> Counter:
-        return counter(encoding)
-
-    def environment(self) -> dict[str, Any]:
-        """Return what the environment sets at this moment (BR-008)."""
-        return from_environment(os.environ)
 
 
 def upgrade(url: str) -> str:

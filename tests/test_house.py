@@ -19,6 +19,7 @@ PACKAGE = CHECKOUT / "reasoning_store"
 VALUES = {"blocks", "chunks", "errors"}
 FACES = {
     *("store", "session", "sending", "shortening", "layers", "stored", "viewing"),
+    "workings",
     *("recorder", "keeper"),
     *("aio", "aio_session", "aio_recorder", "hops"),
     *("importing", "incoming"),

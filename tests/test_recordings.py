@@ -16,6 +16,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store import recorder
+from reasoning_store.ledger.ledger import Ledger
 
 
 def event(text: str) -> dict[str, Any]:
@@ -215,6 +216,7 @@ KILLED = """
 import sys, time
 import reasoning_store as rs
 from reasoning_store import recorder
+from reasoning_store.ledger.ledger import Ledger
 recorder.PART_SECONDS, recorder.LEASE = 0.02, 0.5
 
 def stream():
@@ -530,16 +532,16 @@ def test_a_part_that_could_not_be_written_is_written_before_the_next(
 ) -> None:
     """A store that was busy for a moment leaves no hole in what others read."""
     session = store.session("s", create=True)
-    write = rs.Session._add_part
+    write = Ledger.add_part
     refused: list[str] = []
 
-    def busy_once(self: rs.Session, draft: Any, number: int, part: str) -> bool:
+    def busy_once(self: Ledger, draft: Any, number: int, part: str, *, lease: float) -> bool:
         if not refused:
             refused.append(part)
             raise rs.StoreBusy
-        return write(self, draft, number, part)
+        return write(self, draft, number, part, lease=lease)
 
-    monkeypatch.setattr(rs.Session, "_add_part", busy_once)
+    monkeypatch.setattr(Ledger, "add_part", busy_once)
     chunks = iter(session.record([event("one "), event("two ")], provider="openai"))
     next(chunks)
     until(lambda: refused)

@@ -24,7 +24,8 @@ from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
 from reasoning_store.ledger.verbs.writing import Resolve, WritingVerbs, new_rows, same
 
 LEASE = 30.0
-"""Seconds for which a draft is its recorder's without a word from it."""
+"""Seconds for which a draft is its recorder's without a word from it; then it is a message
+that was interrupted."""
 
 
 class DraftVerbs(WritingVerbs):

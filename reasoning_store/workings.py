@@ -1,0 +1,71 @@
+"""What every handle of one store shares: its ledger, and what is done before a write.
+
+Here a message is checked, masked and counted, in this order, whichever verb is to write it.
+Glue, no rule of its own. It knows no verb and no session.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from reasoning_store import checking, recorder
+from reasoning_store.blocks import Counts, Message
+from reasoning_store.egress.tokens import count_message
+from reasoning_store.errors import UsageError
+from reasoning_store.ingress.masking import Masker, masked
+from reasoning_store.keeper import Keeper
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import DraftRow, Entry
+from reasoning_store.settings import from_environment
+from reasoning_store.stored import drafted
+from reasoning_store.tokenizers import Counter, counter
+from reasoning_store.viewing import Views
+
+
+class Workings:
+    """What every handle of one store shares."""
+
+    def __init__(self, ledger: Ledger, masker: Masker | None, encoding: str) -> None:
+        self.ledger = ledger
+        self.masker = masker
+        self.encoding = encoding
+        self.keeper = Keeper(every=recorder.PART_SECONDS)
+        self.views = Views(ledger)
+
+    def entry(
+        self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None
+    ) -> Entry:
+        """Return a message ready to be written: masked first, then counted."""
+        if not isinstance(message, Message):
+            raise UsageError(
+                f"a message, not {type(message).__name__}",
+                hint='rs.user("text"), or rs.normalize_response(body) for what a provider answered',
+            )
+        checking.check(message)
+        safe = message if self.masker is None else masked(message, self.masker)
+        return Entry(safe, self.counts(safe, encoding), sent)
+
+    def resolve(self, draft: DraftRow) -> Entry | None:
+        """Return what has arrived of a reply whose recorder is ended, if anything has."""
+        # A reply that this process records has got more than what is written of it.
+        rest = self.keeper.rest(draft.id, len(draft.parts))
+        draft = replace(draft, parts=(*draft.parts, *rest))
+        message = drafted(draft, interrupted=True)
+        if not message.blocks and message.usage is None:
+            return None
+        encoding = self.ledger.states(draft.session_key, draft.branch).encoding
+        # Its parts were masked when they were written.
+        return Entry(message, self.counts(message, encoding), draft.sent)
+
+    def counts(self, message: Message, encoding: str) -> Counts:
+        return count_message(message, self.counter(encoding))
+
+    def counter(self, encoding: str) -> Counter:
+        return counter(encoding)
+
+    def environment(self) -> dict[str, Any]:
+        """Return what the environment sets at this moment (BR-008)."""
+        return from_environment(os.environ)
