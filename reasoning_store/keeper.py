@@ -6,13 +6,16 @@ never waits for a disk. While a reply waits for its model its lease is renewed. 
 whose reader has stopped asking is not kept alive: what arrived is written, the lease runs
 out, and everybody else sees a message that was interrupted.
 
-Whoever ends a reply of this process's is given what was not written yet, too.
+Whoever ends a reply of this process's is given what was not written yet, too. As the program
+ends, what arrived of replies that nobody has let go of is written.
 
 The thread lives while there is something to keep. It knows replies only as ``Kept``.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -36,6 +39,9 @@ class Kept(Protocol):
         ...
 
 
+_keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
+
+
 class Keeper:
     """The thread that keeps the drafts of one store."""
 
@@ -45,6 +51,8 @@ class Keeper:
         self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+        _keepers.add(self)
 
     def add(self, reply: Kept) -> None:
         """Begin to keep a reply, until it is discarded or forgotten."""
@@ -101,3 +109,12 @@ class Keeper:
             # Nothing here may keep alive what its reader has let go of.
             del replies
             reply = None  # type: ignore[assignment]
+
+
+def _at_the_end() -> None:
+    for keeper in [*_keepers]:
+        if keeper._process == os.getpid():
+            keeper.keep_all()
+
+
+atexit.register(_at_the_end)

@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from reasoning_store import streams
 from reasoning_store.blocks import Message, Origin, ToolCallBlock
 from reasoning_store.chunks import Chunk
+from reasoning_store.collected import elsewhere
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.select import Target
 from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
 from reasoning_store.ingress.drafting import Draft
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.ledger.values import DraftRow, SessionRow
-from reasoning_store.ledger.verbs.drafting import LEASE
+from reasoning_store.ledger.verbs.drafting import LEASE as LEASE
 from reasoning_store.stored import Stored, told
 
 if TYPE_CHECKING:
@@ -331,6 +332,8 @@ class Recording:
             raise
 
     def _leave(self, error: BaseException | None) -> None:
+        if elsewhere(lambda: self._leave(None)):
+            return
         try:
             self._reply.leave(error)
         except Exception:

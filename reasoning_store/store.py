@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from reasoning_store import incoming
+from reasoning_store.collected import elsewhere
 from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.ingress.drafting import remasked
 from reasoning_store.ingress.masking import Masker, masked
@@ -219,6 +220,8 @@ class Store(Owner):
 
     def close(self) -> None:
         """Close every connection; what has arrived of replies still being recorded is kept."""
+        if elsewhere(self.close):
+            return
         self._workings.keeper.keep_all()
         self._workings.ledger.close()
 

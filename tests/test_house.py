@@ -29,6 +29,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "rope": set(),
     "forks": set(),
+    "collected": set(),
     "chunks": {"blocks"},
     "codec": VALUES,
     "clearing": VALUES | {"codec"},

@@ -317,7 +317,10 @@ class WritingVerbs(Opened):
         }
         if not wanted:
             return
-        self._write(lambda connection: interning.intern(connection, session_key, wanted))
+        self._write(
+            lambda connection: interning.intern(connection, session_key, wanted),
+            again_when_lost=True,  # what is there already is written no second time
+        )
         if len(self._interned) > _REMEMBERED:
             self._interned.clear()
         self._interned.update(dict.fromkeys((session_key, number) for number, _ in wanted))

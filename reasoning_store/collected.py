@@ -1,0 +1,92 @@
+"""What an object that the garbage collector found has left to do, done by another thread.
+
+Theory. Python collects when enough is new: between any two steps of any thread, whatever that
+thread holds at the moment. A loop over a reply that is part of a cycle, as the frames of a web
+framework are, ends there, and what arrived of the reply is to be stored. But the thread may
+be writing that very reply, or be in a transaction: who waits there for a lock waits for
+himself. So nothing of ours is done while a thread collects. It is put into a queue that
+takes no lock of Python's to put into, and done by a thread that holds nothing, one after
+the other, in the order in which it was left.
+
+Knows the collector, threads and processes; knows nothing of what is done.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any
+
+
+class _Here(threading.local):
+    collecting = False
+
+
+_here = _Here()
+
+
+def _note(phase: str, _: Mapping[str, Any]) -> None:
+    _here.collecting = phase == "start"
+
+
+gc.callbacks.append(_note)
+
+
+class _Left:
+    """What is left to do, in order."""
+
+    def __init__(self) -> None:
+        self._works: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        # Nobody takes it who collects.
+        self._one_by_one = threading.Lock()
+
+    def put(self, work: Callable[[], object]) -> None:
+        self._works.put(work)
+        _thread.start_new_thread(self.do_next, ())
+
+    def do_next(self) -> None:
+        with self._one_by_one:
+            try:
+                work = self._works.get_nowait()
+            except Empty:
+                return  # at the end of the program ``do_all`` was there before
+            work()
+
+    def do_all(self) -> None:
+        self.do_next()  # whoever is at it is waited for
+        while not self._works.empty():
+            self.do_next()
+
+
+_left = _Left()
+
+
+def elsewhere(work: Callable[[], object]) -> bool:
+    """Have ``work`` done by another thread where this one is collecting; say whether it is.
+
+    What goes wrong there is reported as what goes wrong in any finalizer. Where the
+    interpreter itself ends nothing can be done any more, by anybody: its modules are gone.
+    """
+    if sys.is_finalizing():
+        return True
+    if not _here.collecting:
+        return False
+    _left.put(work)
+    return True
+
+
+def _in_child() -> None:
+    # What the parent has left to do is the parent's, and so is a lock that is held there.
+    global _left
+    _left = _Left()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+atexit.register(lambda: _left.do_all())
