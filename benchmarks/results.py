@@ -31,7 +31,7 @@ def judged(workload: Workload, measured: Figures) -> Row:
     return {
         "name": workload.name,
         "title": workload.title,
-        "design": workload.design,
+        "promise": workload.promise,
         "unit": workload.unit,
         "of": workload.of,
         "storage": "server" if workload.server else workload.storage,

@@ -1,7 +1,7 @@
 """Every workload, as data: what is done, by whom, over which sizes, and what is promised.
 
-A bound is a figure of the design's table of speeds; a workload without one is shown so that
-its cost is known. To add a workload, add a row.
+A bound is a promise of docs/benchmarks.md; a workload without one is shown so that its cost
+is known. To add a workload, add a row.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
         name=f"request-{name}",
         title=f"the first request after opening, {title}",
         of="messages",
-        design="request of 10 000 messages, cold",
+        promise="request of 10 000 messages, cold",
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="linear",
@@ -108,7 +108,7 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
         name=f"request-next-{name}",
         title=f"the next request, one turn later, {title}",
         of="messages",
-        design="request of 10 000 messages, next one",
+        promise="request of 10 000 messages, next one",
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="flat but for the copy",
@@ -126,7 +126,7 @@ _REQUEST_SIGNED = Workload(
     name="request-signed",
     title="the first request after opening, signed thinking kept",
     of="messages",
-    design="request of 10 000 messages, cold",
+    promise="request of 10 000 messages, cold",
     sizes=_LENGTHS,
     judged=_JUDGED,
     growth="linear",
@@ -144,7 +144,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="tags-4",
         title="tag filter, a delta of 4 characters",
         of="characters",
-        design="tag filter, 4-character deltas",
+        promise="tag filter, 4-character deltas",
         sizes=(16 * KIB, 128 * KIB, 2048 * KIB),
         each=True,
         growth="linear",
@@ -181,7 +181,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="turn",
         title="a durable turn, counted",
         of="messages before it",
-        design="durable turn on SQLite, counted",
+        promise="durable turn on SQLite, counted",
         sizes=(100, 10_000),
         judged=100,
         growth="linear",
@@ -254,7 +254,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="load",
         title="a history loaded whole",
         of="messages",
-        design="load 10 000 messages",
+        promise="load 10 000 messages",
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="linear",
@@ -269,7 +269,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="load-stripped",
         title="a history loaded without its thinking",
         of="messages",
-        design="load 10 000 messages, stripped",
+        promise="load 10 000 messages, stripped",
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="linear",
@@ -284,7 +284,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="usage",
         title="context usage, one of 16 policies",
         of="messages",
-        design="context usage, any policy",
+        promise="context usage, any policy",
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="flat",
@@ -327,7 +327,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="start-import",
         title="import of the package",
         of="processes",
-        design="import of the package, `--version`",
+        promise="import of the package, `--version`",
         sizes=(1,),
         bounds=(Bound(0.150, CLASS),),
         contenders=(
@@ -357,7 +357,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="start-version",
         title="`reasoning-store --version`",
         of="processes",
-        design="import of the package, `--version`",
+        promise="import of the package, `--version`",
         sizes=(1,),
         bounds=(Bound(0.150, CLASS),),
         contenders=(
@@ -397,7 +397,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="postgres-turn",
         title="a durable turn on PostgreSQL, counted",
         of="messages before it",
-        design="PostgreSQL turn",
+        promise="PostgreSQL turn",
         sizes=(100,),
         server=True,
         storage="disk",
@@ -415,7 +415,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="postgres-load",
         title="a history loaded from PostgreSQL",
         of="messages",
-        design="PostgreSQL load 10 000",
+        promise="PostgreSQL load 10 000",
         sizes=(100, 1_000, 10_000),
         growth="linear",
         server=True,

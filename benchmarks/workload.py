@@ -86,7 +86,7 @@ class Workload:
     of: str
     """What a size counts: messages, characters."""
     contenders: tuple[Contender, ...]
-    design: str | None = None
+    promise: str | None = None
     """The promise that it measures; None where nothing is promised."""
     bounds: tuple[Bound, ...] = ()
     judged: int | None = None

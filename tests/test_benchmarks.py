@@ -359,10 +359,10 @@ def test_every_workload_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("one", WORKLOADS, ids=lambda one: str(one.name))
 def test_ours_comes_first_and_what_is_promised_can_be_judged(one: Workload) -> None:
-    """Each workload has ours once, bounds where a row of the design is named, a judged size."""
+    """Each workload has ours once, bounds where a promise is named, a judged size."""
     assert [item.kind for item in one.contenders].count("ours") == 1
     assert one.contenders[0].name == "ours"
-    assert bool(one.design) == bool(one.bounds)
+    assert bool(one.promise) == bool(one.bounds)
     assert one.judged_at in one.sizes
 
 
