@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.conversation import SESSION, USAGE, Turn
 from reasoning_store.ledger.keys import session_key
-from reasoning_store.tokenizers import vocabularies
+from reasoning_store.tokenizers import DEFAULT_ENCODING, vocabularies
 
 KEY = session_key("", SESSION)
 Execute = Callable[[str, Sequence[Any]], Iterable[Any]]
@@ -57,7 +57,7 @@ def connect(path: Path) -> Any:
 
 def encode() -> Callable[[str], Sequence[int]]:
     """Return tiktoken's own function, with the vocabulary loaded."""
-    encoding = vocabularies.load(vocabularies.VOCABULARIES["o200k_base"])
+    encoding = vocabularies.load(vocabularies.VOCABULARIES[DEFAULT_ENCODING])
     made: Callable[[str], Sequence[int]] = encoding.encode_ordinary
     made("loaded")
     return made

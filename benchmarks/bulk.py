@@ -13,9 +13,11 @@ from itertools import count
 from pathlib import Path
 
 import reasoning_store as rs
-from benchmarks import bare, ours
+from benchmarks import bare
 from benchmarks.conversation import SESSION, Turn, messages
-from benchmarks.workload import Sample, Setting, timed_clean
+from benchmarks.histories import url
+from benchmarks.timing import timed_clean
+from benchmarks.workload import Sample, Setting
 
 MEGABYTE = 1_000_000
 _BATCH = 250
@@ -40,7 +42,7 @@ def lines(setting: Setting) -> Path:
 
 def _one_session(setting: Setting) -> tuple[list[str], list[str], list[str]]:
     """Return the lines before the messages, of some messages, and after them."""
-    with rs.Store(ours.url(setting.folder / "small.db")) as store:
+    with rs.Store(url(setting.folder / "small.db")) as store:
         session = store.session(SESSION, create=True)
         session.append([message for pair in messages() for message in pair])
         exported = list(map(str.rstrip, store.export_lines()))
@@ -62,7 +64,7 @@ def imported(setting: Setting) -> Iterator[Sample]:
 
     def sample() -> float:
         target = setting.folder / f"{next(numbers)}.db"
-        with rs.Store(ours.url(target)) as store, path.open(encoding="utf-8") as file:
+        with rs.Store(url(target)) as store, path.open(encoding="utf-8") as file:
             took = timed_clean(setting, lambda: store.import_lines(file))()
         target.unlink()
         return took / setting.size
@@ -77,7 +79,7 @@ def bare_import(setting: Setting) -> Iterator[Sample]:
 
     def sample() -> float:
         target = setting.folder / f"{next(numbers)}.db"
-        with rs.Store(ours.url(target)) as store:
+        with rs.Store(url(target)) as store:
             store.session(SESSION, create=True)
         took = timed_clean(setting, lambda: write_bare(target, path, encoder))()
         target.unlink()

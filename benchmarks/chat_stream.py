@@ -13,7 +13,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import reasoning_store as rs
-from benchmarks.workload import Prepare, Sample, Setting, timed
+from benchmarks.timing import timed
+from benchmarks.workload import Prepare, Sample, Setting
 
 Run = Callable[[list[Any]], object]
 

@@ -9,22 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count, cycle
-from statistics import median
 from threading import Lock
 from typing import Any
 
 import reasoning_store as rs
-from benchmarks import bare, ours
+from benchmarks import bare
 from benchmarks.conversation import SESSION, WRITERS, Turn, messages, prose, signed, turns
-from benchmarks.workload import (
-    Prepare,
-    Sample,
-    Setting,
+from benchmarks.histories import POLICIES, Said, filled, filled_server, url
+from benchmarks.timing import (
     timed,
     timed_after,
+    timed_awaited,
     timed_clean,
     timed_each,
+    timed_together,
 )
+from benchmarks.workload import Prepare, Sample, Setting
 
 _POOL = 128
 
@@ -39,7 +39,7 @@ def turn(*, counted: bool) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
         encoder, pool, clock = bare.encode(), cycle(_counted()), _clock()
-        with closing(bare.connect(ours.filled(setting))) as connection:
+        with closing(bare.connect(filled(setting))) as connection:
 
             def work() -> None:
                 one, known = next(pool)
@@ -61,7 +61,7 @@ def turn_async(setting: Setting) -> Iterator[Sample]:
     """The same in one hop to one thread."""
     encoder, pool, clock = bare.encode(), cycle(turns(_POOL)), _clock()
     with (
-        closing(bare.connect(ours.filled(setting))) as connection,
+        closing(bare.connect(filled(setting))) as connection,
         ThreadPoolExecutor(1) as thread,
         asyncio.Runner() as runner,
     ):
@@ -70,23 +70,15 @@ def turn_async(setting: Setting) -> Iterator[Sample]:
             one = next(pool)
             bare.write(connection, one, bare.tokens(encoder, one), next(clock))
 
-        async def several() -> float:
-            loop = asyncio.get_running_loop()
-            took = []
-            for _ in range(setting.repeats):
-                start = setting.clock()
-                await loop.run_in_executor(thread, work)
-                took.append(setting.clock() - start)
-            return median(took)
-
-        yield lambda: runner.run(several())
+        loop = runner.get_loop()
+        yield timed_awaited(setting, runner, lambda: loop.run_in_executor(thread, work))
 
 
 @contextmanager
 def writers(setting: Setting) -> Iterator[Sample]:
     """Eight threads that count by themselves and share one connection and a lock."""
     path = setting.folder / "chat.db"
-    with rs.Store(ours.url(path)) as store:
+    with rs.Store(url(path)) as store:
         store.session(SESSION, create=True)
     encoder, clock, lock = bare.encode(), _clock(), Lock()
     with closing(bare.connect(path)) as connection:
@@ -102,14 +94,14 @@ def writers(setting: Setting) -> Iterator[Sample]:
             lambda pool=pool: work(pool)  # type: ignore[misc]
             for pool in pools
         ]
-        with ours.together(setting, works) as sample:
+        with timed_together(setting, works) as sample:
             yield sample
 
 
 def load(*, thinking: bool) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
-        with closing(bare.connect(ours.filled(setting))) as connection:
+        with closing(bare.connect(filled(setting))) as connection:
             yield timed_clean(
                 setting, lambda: bare.load(connection.execute, 1, setting.size, thinking=thinking)
             )
@@ -122,11 +114,11 @@ def usage(setting: Setting) -> Iterator[Sample]:
     """The one row that any number about the head needs."""
     read = """SELECT sum_visible, sum_portable, sum_portable_calls, opaque, turn_start,
         last_thinking FROM branches WHERE session_key = ? AND branch = 1"""
-    with closing(bare.connect(ours.filled(setting))) as connection:
+    with closing(bare.connect(filled(setting))) as connection:
         yield timed(
             setting,
             lambda: connection.execute(read, (bare.KEY,)).fetchall(),
-            len(ours.POLICIES) * setting.repeats,
+            len(POLICIES) * setting.repeats,
         )
 
 
@@ -147,10 +139,10 @@ def request_signed() -> Prepare:
     return _first_request(bare.rendered_signed, signed)
 
 
-def _first_request(rendered: Callable[..., object], said: ours.Said) -> Prepare:
+def _first_request(rendered: Callable[..., object], said: Said) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
-        path = ours.filled(setting, said)
+        path = filled(setting, said)
 
         def sample() -> float:
             with closing(bare.connect(path)) as connection:
@@ -171,7 +163,7 @@ def request_next(*, thinking: bool) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
         encoder, pool, clock = bare.encode(), cycle(turns(_POOL)), _clock()
-        with closing(bare.connect(ours.filled(setting))) as connection:
+        with closing(bare.connect(filled(setting))) as connection:
             execute = connection.execute
             held = bare.rendered(execute, 1, setting.size, thinking=thinking)
 
@@ -217,7 +209,7 @@ def server_turn(*, counted: bool) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
         encoder, pool, clock = bare.encode(), cycle(_counted()), _clock()
-        with closing(_psycopg(ours.filled_server(setting))) as connection:
+        with closing(_psycopg(filled_server(setting))) as connection:
 
             def work() -> None:
                 one, known = next(pool)
@@ -233,7 +225,7 @@ def server_turn(*, counted: bool) -> Prepare:
 
 @contextmanager
 def server_load(setting: Setting) -> Iterator[Sample]:
-    with closing(_psycopg(ours.filled_server(setting))) as connection:
+    with closing(_psycopg(filled_server(setting))) as connection:
 
         def execute(text: str, values: Any) -> Any:
             return connection.execute(text, values, binary=True).fetchall()

@@ -8,81 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle
-from pathlib import Path
-from statistics import median
-from threading import Barrier
-from typing import Any, TypeAlias
+from typing import Any
 
 import reasoning_store as rs
 from benchmarks.conversation import SESSION, SIGNER, WRITERS, messages, prose, signed
-from benchmarks.workload import (
-    Prepare,
-    Sample,
-    Setting,
+from benchmarks.histories import POLICIES, Said, filled, filled_server, url
+from benchmarks.timing import (
     timed,
     timed_after,
+    timed_awaited,
     timed_clean,
     timed_each,
+    timed_together,
 )
+from benchmarks.workload import Prepare, Sample, Setting
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
-from reasoning_store.store import upgrade
-from reasoning_store.tokenizers import counter
+from reasoning_store.tokenizers import DEFAULT_ENCODING, counter
 
-POLICIES: tuple[dict[str, Any], ...] = tuple(
-    {
-        "settings": {
-            "reasoning.includeInContext": include,
-            "reasoning.stripFromContext": strip,
-        },
-        **target,
-    }
-    for include in (False, True)
-    for strip in ("none", "all", "allButLast", "priorTurns")
-    for target in ({}, {"provider": "moonshot", "model": "kimi-k2-thinking"})
-)
 KEPT = {"reasoning.includeInContext": True}
 SIGNED: dict[str, Any] = {"settings": KEPT, **SIGNER}
-Said: TypeAlias = Callable[[], tuple[tuple[rs.Message, rs.Message], ...]]
-"""Returns turns of a conversation."""
-_BATCH = 500
-
-
-def url(path: Path) -> str:
-    return f"sqlite:///{path}"
-
-
-def fill(at: str, size: int, said: Said = messages) -> None:
-    """Make a conversation of so many messages."""
-    with rs.Store(at) as store:
-        session = store.session(SESSION, create=True)
-        pool = cycle(said())
-        for start in range(0, size, _BATCH):
-            few = min(_BATCH, size - start)
-            batch = [message for _ in range((few + 1) // 2) for message in next(pool)]
-            session.append(batch[:few])
-
-
-def filled(setting: Setting, said: Said = messages) -> Path:
-    """Return a new file with a conversation of the setting's size."""
-    template = setting.templates / f"{said.__name__}-{setting.size}.db"
-    if not template.exists():
-        fill(url(template), setting.size, said)
-    path = setting.folder / "chat.db"
-    shutil.copy(template, path)
-    return path
-
-
-def filled_server(setting: Setting) -> str:
-    """Return the URL of a server's database with a conversation of the setting's size."""
-    upgrade(setting.server_url)
-    fill(setting.server_url, setting.size)
-    return setting.server_url
 
 
 # Writing
@@ -112,7 +60,7 @@ def turn_counted_before(setting: Setting) -> Iterator[Sample]:
     with rs.Store(url(path)) as store:
         pool = cycle(
             [
-                [Entry(one, store._workings.counts(one, "o200k_base")) for one in pair]
+                [Entry(one, store._workings.counts(one, DEFAULT_ENCODING)) for one in pair]
                 for pair in messages()
             ]
         )
@@ -129,16 +77,7 @@ def turn_async(setting: Setting) -> Iterator[Sample]:
         store = rs.AsyncStore(url(path))
         runner.run(store.__aenter__())
         session = runner.run(store.session(SESSION))
-
-        async def turns() -> float:
-            took = []
-            for _ in range(setting.repeats):
-                start = setting.clock()
-                await session.append(next(pool))
-                took.append(setting.clock() - start)
-            return median(took)
-
-        yield lambda: runner.run(turns())
+        yield timed_awaited(setting, runner, lambda: session.append(next(pool)))
         runner.run(store.close())
 
 
@@ -152,34 +91,8 @@ def writers(setting: Setting) -> Iterator[Sample]:
             lambda session=session, pool=pool: session.append(next(pool))  # type: ignore[misc]
             for session, pool in zip(sessions, pools, strict=True)
         ]
-        with together(setting, works) as sample:
+        with timed_together(setting, works) as sample:
             yield sample
-
-
-@contextmanager
-def together(setting: Setting, works: list[Callable[[], object]]) -> Iterator[Sample]:
-    """Give a sample of threads that each do their work so many times, at once.
-
-    They are the same from sample to sample, as a server's are.
-    """
-    ready = Barrier(len(works) + 1)
-
-    def run(work: Callable[[], object]) -> None:
-        ready.wait()
-        for _ in range(setting.size):
-            work()
-
-    with ThreadPoolExecutor(len(works)) as threads:
-
-        def sample() -> float:
-            running = [threads.submit(run, work) for work in works]
-            ready.wait()
-            start = setting.clock()
-            for one in running:
-                one.result()
-            return (setting.clock() - start) / (setting.size * len(works))
-
-        yield sample
 
 
 # Reading
@@ -279,7 +192,7 @@ def request_next(*, thinking: bool) -> Prepare:
 @contextmanager
 def tokens(setting: Setting) -> Iterator[Sample]:
     text = prose(setting.size)
-    encoding = counter("o200k_base")
+    encoding = counter(DEFAULT_ENCODING)
     yield timed(setting, lambda: encoding.count(text))
 
 

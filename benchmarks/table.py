@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from benchmarks import bulk, chat_stream, floors, ours, process, rivals, tags
+from benchmarks import bulk, chat_stream, floors, histories, ours, process, rivals, tags
 from benchmarks.rivals import SQLALCHEMY_SESSION, SQLITE_SESSION, streams
 from benchmarks.workload import BEST, CLASS, FLOOR, Bound, Contender, Prepare, Workload
 
@@ -318,8 +318,8 @@ WORKLOADS: tuple[Workload, ...] = (
         unit="bytes",
         rounds=(3, 3),
         contenders=(
-            _ours(process.resident("ours", ours.filled)),
-            _floor(process.resident("floor", ours.filled)),
+            _ours(process.resident("ours", histories.filled)),
+            _floor(process.resident("floor", histories.filled)),
             *rivals.contenders(rivals.held),
         ),
     ),

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from benchmarks.workload import Prepare, Sample, Setting, timed
+from benchmarks.timing import timed
+from benchmarks.workload import Prepare, Sample, Setting
 from reasoning_store.ingress.tags import TagFilter
 
 Drive = Callable[[list[str]], None]

@@ -4,18 +4,17 @@ A contender is prepared once for a size and then does the work again and again, 
 with the others; each go tells what it cost, in the workload's own unit. So setting up is
 never in a figure, and an asynchronous contender can hold its own clock.
 
-Values. It must not know any workload.
+Values. It must not know any workload, nor import anything that is large: the processes whose
+memory is measured import this. How a go is timed is in ``timing``.
 """
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Literal, TypeAlias
 
 Sample: TypeAlias = Callable[[], float]
@@ -115,73 +114,3 @@ class Workload:
     @property
     def judged_at(self) -> int:
         return self.judged or max(self.sizes)
-
-
-def timed(setting: Setting, work: Callable[[], object], repeats: int | None = None) -> Sample:
-    """Return a sample that does ``work`` so many times and tells what one took."""
-    clock, repeats = setting.clock, repeats or setting.repeats
-
-    def sample() -> float:
-        start = clock()
-        for _ in range(repeats):
-            work()
-        return (clock() - start) / repeats
-
-    return sample
-
-
-def timed_each(setting: Setting, work: Callable[[], object]) -> Sample:
-    """Return the same for work that waits for a disk: the one in the middle, by its own time.
-
-    A disk that somebody else makes wait is fifty times as slow for one write, and the mean of
-    a few would tell of nothing else.
-    """
-
-    clock = setting.clock
-
-    def sample() -> float:
-        took = []
-        for _ in range(setting.repeats):
-            start = clock()
-            work()
-            took.append(clock() - start)
-        return median(took)
-
-    return sample
-
-
-def timed_after(
-    setting: Setting, before: Callable[[], object], work: Callable[[], object]
-) -> Sample:
-    """Return a sample of work that comes after something else: the one in the middle."""
-    clock = setting.clock
-
-    def sample() -> float:
-        took = []
-        for _ in range(setting.repeats):
-            before()
-            start = clock()
-            made = work()
-            took.append(clock() - start)
-            del made
-        return median(took)
-
-    return sample
-
-
-def timed_clean(setting: Setting, work: Callable[[], object]) -> Sample:
-    """Return a sample of work that makes much: what others left behind is cleared before.
-
-    What the work returns is let go of after the clock has stopped.
-    """
-    clock = setting.clock
-
-    def sample() -> float:
-        gc.collect()
-        start = clock()
-        made = work()
-        took = clock() - start
-        del made
-        return took
-
-    return sample

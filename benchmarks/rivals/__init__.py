@@ -21,11 +21,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
-from statistics import median
 from typing import Any, Protocol
 
-from benchmarks.conversation import WRITERS, Turn, turns
+from benchmarks.conversation import SESSION, WRITERS, Turn, turns
 from benchmarks.process import resident
+from benchmarks.timing import timed_awaited
 from benchmarks.workload import Contender, Prepare, Sample, Setting
 
 _POOL = 128
@@ -112,7 +112,7 @@ async def _fill(history: History, size: int) -> None:
 @contextmanager
 def _opened(rival: Rival, setting: Setting) -> Iterator[tuple[asyncio.Runner, History]]:
     with asyncio.Runner() as runner:
-        history = rival.open(_at(rival, setting), "chat-42")
+        history = rival.open(_at(rival, setting), SESSION)
         runner.run(_fill(history, setting.size))
         try:
             yield runner, history
@@ -133,16 +133,7 @@ def turn(rival: Rival) -> Prepare:
     def prepare(setting: Setting) -> Iterator[Sample]:
         with _opened(rival, setting) as (runner, history):
             pool = cycle([history.items(one) for one in turns(_POOL)])
-
-            async def several() -> float:
-                took = []
-                for _ in range(setting.repeats):
-                    start = setting.clock()
-                    await history.add(next(pool))
-                    took.append(setting.clock() - start)
-                return median(took)
-
-            yield lambda: runner.run(several())
+            yield timed_awaited(setting, runner, lambda: history.add(next(pool)))
 
     return prepare
 
@@ -227,7 +218,7 @@ def load_alone(module: str, path: Path) -> Sequence[Any]:
     (rival,) = [one for one in STORES if one.module == module]
 
     async def once() -> Sequence[Any]:
-        history = rival.open(f"{rival.url}{path}", "chat-42")
+        history = rival.open(f"{rival.url}{path}", SESSION)
         loaded = await history.load()
         await history.close()
         return loaded

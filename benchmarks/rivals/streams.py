@@ -12,7 +12,8 @@ from typing import Any
 
 from benchmarks.conversation import prose
 from benchmarks.tags import Drive
-from benchmarks.workload import Sample, Setting, timed
+from benchmarks.timing import timed
+from benchmarks.workload import Sample, Setting
 
 PYDANTIC_AI, LITELLM = "Pydantic AI", "LiteLLM"
 
