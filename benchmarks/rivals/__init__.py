@@ -85,7 +85,8 @@ LANGCHAIN = Rival(
 LLAMA_INDEX = Rival(
     "LlamaIndex SQLAlchemyChatStore", "llama_index", "llama_index", "sqlite+aiosqlite:///"
 )
-STORES = (SQLITE_SESSION, SQLALCHEMY_SESSION, LANGCHAIN, LLAMA_INDEX)
+OF_AGENTS = (SQLITE_SESSION, SQLALCHEMY_SESSION)
+STORES = (*OF_AGENTS, LANGCHAIN, LLAMA_INDEX)
 ON_A_SERVER = tuple(rival for rival in STORES if rival.server is not None)
 
 

@@ -1,0 +1,43 @@
+"""What is written to a PostgreSQL server, and read from it."""
+
+from __future__ import annotations
+
+from benchmarks import floors, ours, rivals
+from benchmarks.table import who
+from benchmarks.workload import FLOOR, Bound, Workload
+
+WORKLOADS: tuple[Workload, ...] = (
+    Workload(
+        name="postgres-turn",
+        title="a durable turn on PostgreSQL, counted",
+        of="messages before it",
+        promise="PostgreSQL turn",
+        sizes=(100,),
+        server=True,
+        storage="disk",
+        repeats=8,
+        rounds=(15, 40),
+        bounds=(Bound(1.5, FLOOR), Bound(0.5, rivals.LANGCHAIN.name)),
+        contenders=(
+            who.ours(ours.turn_on_server),
+            who.floor(floors.server_turn(counted=True)),
+            who.other("one statement, nothing counted", floors.server_turn(counted=False)),
+            *rivals.contenders(rivals.turn, rivals.ON_A_SERVER),
+        ),
+    ),
+    Workload(
+        name="postgres-load",
+        title="a history loaded from PostgreSQL",
+        of="messages",
+        promise="PostgreSQL load 10 000",
+        sizes=(100, 1_000, 10_000),
+        growth="linear",
+        server=True,
+        bounds=(Bound(1.25, FLOOR), Bound(0.5, rivals.LANGCHAIN.name)),
+        contenders=(
+            who.ours(ours.history_on_server),
+            who.floor(floors.server_load),
+            *rivals.contenders(rivals.load, rivals.ON_A_SERVER),
+        ),
+    ),
+)
