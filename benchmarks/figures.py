@@ -48,6 +48,11 @@ class Spread:
         """How far the quartiles lie apart, as a share of the median."""
         return (self.high - self.low) / self.median if self.median else 0.0
 
+    @property
+    def noisy(self) -> bool:
+        """Whether they lie too far apart to tell of anything but the machine."""
+        return self.width > NOISY
+
 
 def spread(values: Sequence[float]) -> Spread:
     """Return the median and the quartiles of one figure or more."""
@@ -73,7 +78,7 @@ def verdict(measured: Spread, at_most: float) -> Verdict:
     Even then it is judged where the nearer quartile is twice the bound, or half of it.
     """
     clear = measured.low > 2 * at_most or measured.high < at_most / 2
-    if measured.width > NOISY and not clear:
+    if measured.noisy and not clear:
         return "noisy"
     return "green" if measured.median <= at_most else "red"
 
@@ -125,7 +130,7 @@ def growth(ours: Mapping[int, Spread], floor: Mapping[int, Spread], at_most: flo
     if max(slopes) <= allowed:
         return "green"
     narrowly = max(slopes) <= allowed + NARROWLY
-    return "noisy" if narrowly and any(one.width > NOISY for one in ours.values()) else "red"
+    return "noisy" if narrowly and any(one.noisy for one in ours.values()) else "red"
 
 
 def growth_of_a_copy(
@@ -147,7 +152,7 @@ def growth_of_a_copy(
     share = (mine[large] - mine[small]) / copied
     if share <= COPY:
         return share, "green"
-    wide = any(one.width > NOISY for one in (ours[large], floor[large]))
+    wide = any(one.noisy for one in (ours[large], floor[large]))
     return share, "noisy" if wide and share <= COPY + NARROWLY else "red"
 
 

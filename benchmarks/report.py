@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.figures import Verdict
-from benchmarks.results import Row, verdicts
+from benchmarks.results import Row, spread, verdicts
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (0.0, "ns"))
 WORDS: Mapping[Verdict, str] = {
@@ -20,6 +20,8 @@ WORDS: Mapping[Verdict, str] = {
     "noisy": "too noisy to judge",
     "unmeasured": "not measured",
 }
+NOISY = "noisy"
+"""Of a ratio that nothing is promised of: no verdict, a warning to whoever reads it."""
 
 
 class Line(NamedTuple):
@@ -69,6 +71,8 @@ def _of_row(row: Row) -> Iterator[Line]:
         ratio = "-"
         if "median" in one:
             ratio = f"{_ratio(one['median'])} ({_ratio(one['low'])}..{_ratio(one['high'])})"
+            if one["verdict"] is None and spread(one).noisy:
+                verdict = NOISY
             if one["verdict"] == "floor":
                 ratio += f", the floor {_ratio(one['floor'])}"
         promised = "" if one["bound"] is None else _ratio(one["bound"])

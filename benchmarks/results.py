@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,11 @@ def judged(workload: Workload, measured: Figures) -> Row:
 
 def _spread(one: Spread) -> dict[str, Any]:
     return asdict(one)
+
+
+def spread(one: Mapping[str, Any]) -> Spread:
+    """Return the figures of a contender or of a ratio, as they stand in a row."""
+    return Spread(**{field.name: one[field.name] for field in fields(Spread)})
 
 
 def _ratios(workload: Workload, there: Mapping[str, list[float]]) -> list[dict[str, Any]]:

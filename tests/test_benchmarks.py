@@ -275,6 +275,18 @@ def test_a_promise_against_somebody_who_is_not_there_is_not_measured() -> None:
     assert [one["verdict"] for one in row["ratios"][:2]] == ["unmeasured", "unmeasured"]
 
 
+def test_a_wide_ratio_without_a_promise_is_marked_and_counts_for_nothing() -> None:
+    """Who reads it is warned; nothing was promised, so nothing is missed or left open."""
+    by_name = {"ours": [1.0, 1.0, 4.0, 4.0], "quiet": [1.0, 1.0, 4.0, 4.0], "wide": [1.0] * 4}
+    row = results.judged(workload(*((name, None) for name in by_name)), {10: by_name})
+    told = {line.against: line.verdict for line in report.lines([row])}
+    found = {"machine": machine.described(memory_backed=True, postgres=None), "rows": [row]}
+
+    assert told == {"quiet": "", "wide": "noisy"}
+    assert results.verdicts(row) == []
+    assert "### What is missed" not in page.written(found)
+
+
 def test_a_class_of_time_is_met_up_to_half_as_much_again() -> None:
     """The one kind of promise that is not a ratio has room for another machine."""
     assert made_up(Bound(90.0, CLASS), ours=1.0)["ratios"][0]["verdict"] == "green"
