@@ -10,9 +10,10 @@ import argparse
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import URL, create_engine
 
@@ -25,6 +26,7 @@ from tests.servers import server
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
+LATEST = RESULTS / "latest.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if asked.list:
         print("\n".join(f"{one.name:24}{one.title}" for one in chosen))
+        return 0
+    if asked.redraw:
+        _show(results.read(LATEST))
         return 0
     rows: list[Row] = []
     for row, about in _measured(chosen, smoke=asked.smoke, seconds=asked.seconds):
@@ -64,7 +69,10 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=float, default=4.0, help="about what one size of one may take"
     )
     parser.add_argument(
-        "--write", action="store_true", help="write the results, the picture and the page"
+        "--write", action="store_true", help="write the results, the picture and the pages"
+    )
+    parser.add_argument(
+        "--redraw", action="store_true", help="measure nothing; the picture and pages again"
     )
     return parser
 
@@ -142,13 +150,17 @@ def _progress(row: Row) -> str:
 
 def _write(row: Row, about: dict[str, object]) -> None:
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "latest.json"
     order = [one.name for one in WORKLOADS]
-    found = results.merged(path, about, [row])
+    found = results.merged(LATEST, about, [row])
     found["rows"] = sorted(
         (row for row in found["rows"] if row["name"] in order),
         key=lambda row: order.index(row["name"]),
     )
-    path.write_text(results.as_text(found), "utf-8")
+    LATEST.write_text(results.as_text(found), "utf-8")
+    _show(found)
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    """Draw the picture and fill the pages."""
     (RESULTS / "ratios.svg").write_text(picture.drawn(found["rows"]), "utf-8")
-    page.update(HERE.parent / "docs" / "benchmarks.md", found)
+    page.update(HERE.parent, found)

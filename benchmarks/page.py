@@ -1,6 +1,7 @@
 """The results in the documentation: the part of a page between two marks is written anew.
 
-Knows the page's marks; what a line says is the report's.
+Knows the pages and their marks; what a line says is the report's, what a sentence says is
+the sentences'.
 """
 
 from __future__ import annotations
@@ -9,20 +10,34 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from benchmarks import report, sentences
 from benchmarks.results import verdicts
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
-def update(path: Path, found: Mapping[str, Any]) -> None:
-    """Put the results into the page."""
-    text = path.read_text("utf-8")
-    before, _, rest = text.partition(BEGIN)
+def update(checkout: Path, found: Mapping[str, Any]) -> None:
+    """Put the results into every page that tells of them."""
+    for name, text in told(found).items():
+        page = checkout / name
+        page.write_text(filled(page.read_text("utf-8"), text), "utf-8")
+
+
+def told(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return what stands between the marks of each page."""
+    return {
+        "README.md": sentences.written(found["rows"]),
+        "docs/benchmarks.md": written(found),
+    }
+
+
+def filled(page: str, text: str) -> str:
+    """Return a page with a text between its marks."""
+    before, _, rest = page.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
-        raise ValueError(f"{path.name} has no place for the results")
-    path.write_text(f"{before}{BEGIN}\n{written(found)}\n{END}{after}", "utf-8")
+        raise ValueError("the page has no place for the results")
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def written(found: Mapping[str, Any]) -> str:

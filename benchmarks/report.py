@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.figures import Verdict
 from benchmarks.results import Row, spread, verdicts
 
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (0.0, "ns"))
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\N{MICRO SIGN}s"), (0.0, "ns"))
 WORDS: Mapping[Verdict, str] = {
     "green": "met",
     "floor": "missed by the floor, too",
@@ -46,8 +46,14 @@ def figure(value: float, unit: str) -> str:
     return f"{value / (scale or 1e-9):.3g} {name}"
 
 
-def _ratio(value: float) -> str:
+def ratio(value: float) -> str:
+    """Return how many times, as exactly as it can be told."""
     return f"{value:.2g}" if value < 0.095 else f"{value:.2f}"
+
+
+def count(value: int) -> str:
+    """Return a number with its thousands apart."""
+    return f"{value:,}".replace(",", " ")
 
 
 def lines(rows: Iterable[Row]) -> Iterator[Line]:
@@ -57,10 +63,11 @@ def lines(rows: Iterable[Row]) -> Iterator[Line]:
 
 
 def _of_row(row: Row) -> Iterator[Line]:
-    size = f"{row['at']:,}".replace(",", " ")
     unit = row["unit"]
     ours = figure(row["sizes"][str(row["at"])]["ours"]["median"], unit)
-    work = row["title"] if row["of"] == "processes" else f"{row['title']} ({size} {row['of']})"
+    work = row["title"]
+    if row["of"] != "processes":
+        work += f" ({count(row['at'])} {row['of']})"
     for one in row["ratios"]:
         verdict = WORDS[one["verdict"]] if one["verdict"] else ""
         against = one["against"]
@@ -68,26 +75,26 @@ def _of_row(row: Row) -> Iterator[Line]:
             against = f"the class of {figure(one['class'], unit)}"
         elif one.get("best"):
             against = f"the best rival, {against}"
-        ratio = "-"
+        told = "-"
         if "median" in one:
-            ratio = f"{_ratio(one['median'])} ({_ratio(one['low'])}..{_ratio(one['high'])})"
+            told = f"{ratio(one['median'])} ({ratio(one['low'])}..{ratio(one['high'])})"
             if one["verdict"] is None and spread(one).noisy:
                 verdict = NOISY
             if one["verdict"] == "floor":
-                ratio += f", the floor {_ratio(one['floor'])}"
-        promised = "" if one["bound"] is None else _ratio(one["bound"])
-        yield Line(work, ours, against, ratio, promised, verdict)
+                told += f", the floor {ratio(one['floor'])}"
+        promised = "" if one["bound"] is None else ratio(one["bound"])
+        yield Line(work, ours, against, told, promised, verdict)
     if row["growth"] is not None:
         yield _growth(row["growth"], row, ours)
 
 
 def _growth(growth: Mapping[str, Any], row: Row, ours: str) -> Line:
     sizes = sorted(map(int, row["sizes"]))
-    span = f"{sizes[0]:,} to {sizes[-1]:,} {row['of']}".replace(",", " ")
+    span = f"{count(sizes[0])} to {count(sizes[-1])} {row['of']}"
     exponent = f"n^{growth['exponent']:.2f}, last step n^{growth['last']:.2f}"
     against = "its own growth"
     if growth.get("share") is not None:
-        exponent, against = f"{_ratio(growth['share'])} of its growth", "the floor's copy"
+        exponent, against = f"{ratio(growth['share'])} of its growth", "the floor's copy"
     return Line(
         f"{row['title']}, from {span}",
         ours,

@@ -31,11 +31,14 @@ from benchmarks import (
     process,
     report,
     results,
+    rivals,
+    sentences,
 )
 from benchmarks.conversation import SESSION, messages, signed, turns
 from benchmarks.figures import Spread
 from benchmarks.running import Storage, run
 from benchmarks.table import WORKLOADS
+from benchmarks.table.reading import RECOUNTING
 from benchmarks.workload import CLASS, FLOOR, Bound, Contender, Sample, Setting, Workload
 from reasoning_store.ledger import sqlite
 from reasoning_store.ledger.ledger import Ledger
@@ -315,21 +318,106 @@ def test_a_run_of_some_workloads_replaces_only_their_rows(tmp_path: Path) -> Non
     assert rows["other"] == {**old, "name": "other"}
 
 
-def test_the_page_keeps_what_stands_around_the_results(tmp_path: Path) -> None:
+def test_a_page_keeps_what_stands_around_the_results() -> None:
     """Only the marked part is written anew, and a second time gives the same."""
-    path = tmp_path / "page.md"
-    path.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
-    found = {
-        "machine": machine.described(memory_backed=True, postgres="15.1"),
-        "rows": [made_up(Bound(1.4, FLOOR), ours=1.0, floor=1.0)],
-    }
-    page.update(path, found)
-    once = path.read_text()
-    page.update(path, found)
+    once = page.filled(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", "new")
 
-    assert (once[:7], once[-7:]) == ("before\n", "\nafter\n")
-    assert "old" not in once
-    assert path.read_text() == once
+    assert once == f"before\n{page.BEGIN}\nnew\n{page.END}\nafter\n"
+    assert page.filled(once, "new") == once
+
+
+def test_a_page_without_a_place_for_the_results_is_refused() -> None:
+    """Nothing is written over a page that has lost its marks."""
+    with pytest.raises(ValueError, match="no place"):
+        page.filled(f"before\n{page.BEGIN}\nafter\n", "new")
+
+
+def test_what_is_shown_is_what_was_measured_last() -> None:
+    """README, page and picture say what the results say; ``--redraw`` makes them."""
+    found = results.read(command.LATEST)
+    texts = {name: (process.CHECKOUT / name).read_text("utf-8") for name in page.told(found)}
+
+    assert sorted(texts) == ["README.md", "docs/benchmarks.md"]
+    assert {
+        name: page.filled(texts[name], text) for name, text in page.told(found).items()
+    } == texts
+    assert (command.RESULTS / "ratios.svg").read_text("utf-8") == picture.drawn(found["rows"])
+
+
+# The sentences
+
+
+NEAREST, *STORES = (one.name for one in rivals.STORES)
+OTHERS = (RECOUNTING, *(rivals.without_json(one.name) for one in rivals.STORES))
+
+
+def row_of(name: str, **by_name: float) -> dict[str, Any]:
+    """Return a workload's row, its contenders and bounds as they are, with these figures."""
+    (work,) = [one for one in WORKLOADS if one.name == name]
+    kinds: dict[str, Any] = {"ours": "ours", "floor": "floor", **dict.fromkeys(OTHERS, "other")}
+    contenders = tuple(
+        Contender(other, kinds.get(other, "rival"), work.contenders[0].prepare) for other in by_name
+    )
+    there = {other: [value] * 4 for other, value in by_name.items()}
+    made = dataclasses.replace(work, contenders=contenders)
+    return results.judged(made, {size: there for size in work.sizes})
+
+
+def said(*rows: dict[str, Any]) -> str:
+    return " ".join(sentences.written(rows).split())
+
+
+def test_a_turn_is_told_beside_the_driver_and_beside_every_store() -> None:
+    """Whoever is quicker: the ratio is said, and no word judges it."""
+    turn = row_of("turn", ours=3.0, floor=2.0, **{NEAREST: 1.0, **dict.fromkeys(STORES, 12.0)})
+    writers = row_of("writers", ours=3.0, floor=1.5, **{NEAREST: 6.0})
+
+    assert said(turn, writers) == (
+        "A durable turn, its tokens counted, takes 1.50 times as long as with the bare driver and"
+        f" tiktoken, and 3.00 times as long as with {NEAREST}, which counts nothing; with 8 writers"
+        f" at once, 2.00 and 0.50 times. It takes 0.25 times as long as with {STORES[0]}, 0.25"
+        f" times with {STORES[1]} and 0.25 times with {STORES[2]}."
+    )
+
+
+def test_a_request_is_told_beside_the_quickest_rival() -> None:
+    """With the JSON that only the rival writes, and without."""
+    figures = {NEAREST: 5.0, STORES[0]: 4.0}
+    without = {rivals.without_json(name): value / 2 for name, value in figures.items()}
+    row = row_of("request-kept", ours=1.0, floor=1.0, **figures, **without)
+
+    assert said(row) == (
+        "The first request of 10 000 messages, thinking kept, costs 0.25 times what the quickest"
+        f" rival measured, {STORES[0]}, needs to load them and write them as JSON, and 0.50 times"
+        " what it needs to load them."
+    )
+
+
+def test_what_a_count_costs_is_told_of_all_lengths() -> None:
+    """The least and the most, so that it is as true of a cost that grows."""
+    row = row_of("usage", ours=50e-6, **{RECOUNTING: 0.4})
+    row["sizes"]["100000"]["ours"]["median"] = 2e-3
+
+    assert said(row) == (
+        "`usage` costs 50 \N{MICRO SIGN}s to 2 ms at lengths from 10 to 100 000 messages; counting"
+        " 10 000 messages again costs 400 ms."
+    )
+
+
+def test_a_ratio_that_is_too_wide_is_not_told_alone() -> None:
+    """A sentence is no place to hide the quartiles of a noisy figure."""
+    row = row_of("turn", ours=1.0, floor=1.0, **{NEAREST: 1.0})
+    row["ratios"][0] |= {"median": 1.2, "low": 0.3, "high": 1.3}
+
+    assert "takes 1.20 (noisy: 0.30 to 1.30) times as long" in said(row)
+
+
+def test_what_was_not_measured_is_not_told() -> None:
+    """Without the rivals nothing is said of them, and nothing breaks."""
+    alone = [row_of(name, ours=1.0, floor=1.0) for name in ("turn", "writers", "request-kept")]
+
+    assert said(*alone) == said() == ""
+    assert said(row_of("usage", ours=1.0)).endswith("messages.")
 
 
 def test_the_machine_is_described_without_a_name_or_a_path() -> None:
@@ -349,6 +437,7 @@ def test_the_picture_is_svg_for_light_and_for_dark() -> None:
 
     assert root.tag.endswith("svg")
     assert "prefers-color-scheme: dark" in drawn
+    assert "Shorter is better" in "".join(one.text or "" for one in root)
     assert len([one for one in root.iter() if one.tag.endswith("rect")]) == 3
 
 

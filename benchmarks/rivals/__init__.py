@@ -90,6 +90,11 @@ STORES = (*OF_AGENTS, LANGCHAIN, LLAMA_INDEX)
 ON_A_SERVER = tuple(rival for rival in STORES if rival.server is not None)
 
 
+def without_json(name: str) -> str:
+    """Return what a rival is called where it loads a request's history and writes nothing."""
+    return f"{name}, without JSON"
+
+
 def contenders(
     make: Callable[[Rival], Prepare],
     rivals: Sequence[Rival] = STORES,

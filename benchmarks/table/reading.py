@@ -29,7 +29,7 @@ def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Worklo
                 "ours, written as JSON", ours.request_cold(thinking=thinking, dump=True), _JUDGED
             ),
             *(
-                who.other(f"{one.name}, without JSON", one.prepare, _JUDGED)
+                who.other(rivals.without_json(one.name), one.prepare, _JUDGED)
                 for one in rivals.contenders(rivals.load, rivals.OF_AGENTS)
             ),
         ),
