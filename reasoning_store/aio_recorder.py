@@ -39,6 +39,7 @@ class AsyncRecording:
         self._reply: Reply | None = None
         # The loop that iterates owns the generator, as in a synchronous recording.
         self._running: weakref.ref[AsyncGenerator[Chunk]] | None = None
+        self._entered = False
 
     @property
     def stored(self) -> Stored | None:
@@ -57,6 +58,7 @@ class AsyncRecording:
 
     async def __aenter__(self) -> Self:
         await self._begin()
+        self._entered = True
         return self
 
     async def __aexit__(
@@ -68,11 +70,10 @@ class AsyncRecording:
         running = self._running() if self._running is not None else None
         if running is not None:
             await running.aclose()
-        if self._reply is not None and not self._reply.over:
-            await self._leave(self._reply, error)
-        told = None if self._reply is None else self._reply.conflict or self._reply.failure
-        if told is not None and error is None:
-            raise told
+        if self._reply is not None:
+            if not self._reply.over:
+                await self._leave(self._reply, error)
+            self._reply.tell(error)
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         over = self._reply is not None and self._reply.over
@@ -105,10 +106,11 @@ class AsyncRecording:
                         for chunk in reply.feed(raw):
                             yield chunk
                         reply.expect()
+            rest = await self._hops.write(reply.complete)
         except BaseException as error:
             await self._leave(reply, error)
             raise
-        for chunk in await self._hops.write(reply.complete):
+        for chunk in rest:
             yield chunk
 
     async def _leave(self, reply: Reply, error: BaseException | None) -> None:
@@ -116,6 +118,10 @@ class AsyncRecording:
         # frameworks cancel again at every await, so not even the queue may let go of it.
         try:
             await self._hops.must(reply.leave, error)
+        except Exception as failure:
+            if not (self._entered and isinstance(error, GeneratorExit)):
+                reply.lose(failure, error)
+            reply.failure = failure
         finally:
             await _close(self._stream)
 

@@ -19,23 +19,8 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Any
-
-
-class _Here(threading.local):
-    collecting = False
-
-
-_here = _Here()
-
-
-def _note(phase: str, _: Mapping[str, Any]) -> None:
-    _here.collecting = phase == "start"
-
-
-gc.callbacks.append(_note)
 
 
 class _Left:
@@ -75,10 +60,25 @@ def elsewhere(work: Callable[[], object]) -> bool:
     """
     if sys.is_finalizing():
         return True
-    if not _here.collecting:
+    if not _collecting():
         return False
     _left.put(work)
     return True
+
+
+def _collecting() -> bool:
+    """Whether this thread collects; rarely also where another one does.
+
+    Python does not say so. But while a collection is under way no other is begun, in no
+    thread: asked for one of the youngest objects, the collector counts none.
+    """
+    before = _collections()
+    gc.collect(0)
+    return _collections() == before
+
+
+def _collections() -> list[int]:
+    return [generation["collections"] for generation in gc.get_stats()]
 
 
 def _in_child() -> None:

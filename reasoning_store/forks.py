@@ -9,23 +9,20 @@ Knows processes and threads; knows nothing of what is done under the lock.
 from __future__ import annotations
 
 import os
-import sys
 from threading import Lock
 
 
 class ProcessLock:
-    """A lock of a whole process, never given up: make one for a module, not for a value."""
+    """A lock of a whole process, never given up: make one for a module, not for a value.
+
+    It is taken as ``with that.lock``: between two steps of Python an interrupt would leave it
+    taken for ever, and taking ``lock`` itself is one.
+    """
 
     def __init__(self) -> None:
         self._renew()
-        if sys.platform != "win32":
+        if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
 
     def _renew(self) -> None:
-        self._lock = Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.lock = Lock()

@@ -9,7 +9,9 @@ out, and everybody else sees a message that was interrupted.
 Whoever ends a reply of this process's is given what was not written yet, too. As the program
 ends, what arrived of replies that nobody has let go of is written.
 
-The thread lives while there is something to keep. It knows replies only as ``Kept``.
+The thread lives while there is something to keep. An interrupt may come between any two steps
+of the program's own thread: so what both of them use is locked and woken by single calls that
+run no Python, and never stays locked. It knows replies only as ``Kept``.
 """
 
 from __future__ import annotations
@@ -19,14 +21,19 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 
 class Kept(Protocol):
     """A reply, as the keeper sees it."""
 
-    def keep(self) -> None:
-        """Write what there is to write. Never raises."""
+    def keep(self, *, last: bool = False) -> bool:
+        """Write what there is to write, and say whether the store took it. Never raises.
+
+        ``last`` says that nothing can be written after this: nothing is held back then.
+        """
         ...
 
     @property
@@ -49,7 +56,7 @@ class Keeper:
         self._every = every
         self._lock = threading.Lock()
         self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
-        self._wake = threading.Event()
+        self._hurry: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
         _keepers.add(self)
@@ -59,16 +66,20 @@ class Keeper:
         with self._lock:
             self._kept.add(reply)
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._run, name="reasoning-store-keeper", daemon=True
                 )
-                self._thread.start()
+                # Without it the reply is stored at its end all the same; with the next one it
+                # is tried again.
+                with suppress(RuntimeError):
+                    thread.start()
+                    self._thread = thread
 
     def discard(self, reply: Kept) -> None:
         with self._lock:
             self._kept.discard(reply)
-            if not self._kept:
-                self._wake.set()
+        if not self._kept:
+            self.hurry()
 
     def keep_on(self, session_key: int, branch: int) -> None:
         """Write now what is recorded here: something else is about to be said there."""
@@ -77,30 +88,39 @@ class Keeper:
                 reply.keep()
 
     def keep_all(self) -> None:
-        """Write now what has arrived of every reply: nothing can be written after this."""
+        """Write now what has arrived of every reply: nothing can be written after this.
+
+        Where the store takes nothing, no other reply waits for it as long again.
+        """
         for reply in self._all():
-            reply.keep()
+            if not reply.keep(last=True):
+                return
 
     def rest(self, draft: str, written: int) -> Sequence[str]:
         """Return what arrived here of a draft that somebody ends, and is not written."""
         return [part for reply in self._all() for part in reply.rest(draft, written)]
 
     def _all(self) -> Sequence[Kept]:
-        if not self._kept:
+        # A forked child has no such thread, and its locks may be held by nobody there is.
+        if not self._kept or os.getpid() != self._process:
             return ()
         with self._lock:
             return list(self._kept)
 
     def hurry(self) -> None:
-        """Write soon: a reply has got much at once."""
-        self._wake.set()
+        """Look soon: a reply has got much at once, or there is none any more."""
+        self._hurry.put(None)
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(self._every)
-            self._wake.clear()
+            with suppress(Empty):
+                self._hurry.get(timeout=self._every)
+                while True:
+                    self._hurry.get_nowait()
             with self._lock:
                 replies = list(self._kept)
+                if self._thread is not threading.current_thread():
+                    return  # an interrupt came between its start and here: there is another
                 if not replies:
                     self._thread = None
                     return
@@ -113,8 +133,7 @@ class Keeper:
 
 def _at_the_end() -> None:
     for keeper in [*_keepers]:
-        if keeper._process == os.getpid():
-            keeper.keep_all()
+        keeper.keep_all()
 
 
 atexit.register(_at_the_end)

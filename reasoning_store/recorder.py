@@ -81,11 +81,13 @@ class Reply:
         self._draft: DraftRow | None = None
         self._parts = 0
         self._unwritten: list[str] = []
-        self._ended = False
+        self._taken = False
+        """Somebody else has ended the draft, or is about to."""
         self._renewed = 0.0
         self._writing = threading.Lock()
         self._waiting = False
         self._arrived = False
+        self._told = False
         self.over = False
         self.conflict: Conflict | None = None
         self.failure: Exception | None = None
@@ -142,28 +144,34 @@ class Reply:
             self._workings.keeper.hurry()
         return chunks
 
-    def keep(self) -> None:
-        """Write what has arrived since the last time, or that the recorder lives."""
+    def keep(self, *, last: bool = False) -> bool:
+        """Write what has arrived since the last time, or that the recorder lives.
+
+        ``last`` says that nothing is written after this: the masker holds nothing back then.
+        False says that the store refused it. The part is tried again, before those behind
+        it, and the reply itself is stored, or refused, at its end.
+        """
         with self._writing:
-            if self.over or self._draft is None or self._ended:
-                return
+            if self.over or self._draft is None or self._taken:
+                return True
+            if last:
+                self._pieces.settle()
+            part = self._pieces.take()
+            if part is not None:
+                self._unwritten.append(part)
             try:
-                part = self._pieces.take()
-                if part is not None:
-                    self._unwritten.append(part)
                 mine = True
                 if self._unwritten:
                     mine = self._write(self._draft)
                 elif self._waiting and time.monotonic() - self._renewed > LEASE / 3:
                     mine = self._ledger.renew(self._draft, lease=LEASE)
                 else:
-                    return
+                    return True
             except ReasoningStoreError:
-                # The store is full or busy. The part is tried again, before those behind it,
-                # and the reply itself is stored, or refused, at its end.
-                return
+                return False
             self._renewed = time.monotonic()
-            self._ended = not mine
+            self._taken = not mine
+            return True
 
     def _write(self, draft: DraftRow) -> bool:
         """Write the parts that are not; False where the draft is somebody else's by now."""
@@ -186,7 +194,7 @@ class Reply:
         with self._writing:
             if self._draft is None or self._draft.id != draft:
                 return ()
-            self._ended = True  # from here on nothing is written of it
+            self._taken = True  # from here on nothing is written of it
             self._pieces.settle()
             part = self._pieces.take()
             if part is not None:
@@ -207,21 +215,56 @@ class Reply:
         try:
             self._save(interrupted=True)
         except Exception as failure:
-            # The application's own exception goes on; what could not be stored is said on it.
-            self.failure = failure
-            if error is None or isinstance(error, GeneratorExit):
-                raise
-            error.add_note(f"the interrupted reply could not be stored: {failure}")
-        if self.conflict is not None and error is not None:
-            error.add_note(f"the interrupted reply was not stored again: {self.conflict}")
+            self.lose(failure, error)
+        else:
+            if error is not None and not isinstance(error, GeneratorExit):
+                self.tell(error)
+
+    def lose(self, failure: Exception, error: BaseException | None) -> None:
+        """Take note of why a reply that was left could not be stored.
+
+        The application's own exception goes on; ``tell`` says on it what was lost.
+        """
+        self.failure = failure
+        if error is None or isinstance(error, GeneratorExit):
+            raise failure
+        self.tell(error)
+
+    def tell(self, error: BaseException | None) -> None:
+        """Say on an exception of the application's what became of its reply; else raise it."""
+        told = self.conflict or self.failure
+        if told is None or told is error:
+            return
+        if error is None:
+            raise told
+        if not self._told:
+            self._told = True
+            what = "stored again" if told is self.conflict else "stored"
+            error.add_note(f"the interrupted reply could not be {what}: {told}")
 
     def _save(self, *, interrupted: bool) -> None:
+        # Held to the end: who closes the store, or ends the draft, comes before all of it or
+        # behind all of it.
         with self._writing:
-            self.over = True
-            self._workings.keeper.discard(self)
-            draft, self._draft = self._draft, None
-        if draft is None:
-            return
+            if self.over or self._draft is None:
+                self.over = True
+                return
+            try:
+                self._store(self._draft, interrupted=interrupted)
+            except Conflict as conflict:
+                self.conflict = told(conflict)
+            except Exception:
+                self._end()
+                raise
+            # An interrupt goes on, and finds a reply that can still be left.
+            self._end()
+
+    def _end(self) -> None:
+        self.over = True
+        self._draft = None
+        self._workings.keeper.discard(self)
+
+    def _store(self, draft: DraftRow, *, interrupted: bool) -> None:
         message = self._normalizer.finish(interrupted) if self._arrived else None
         if message is None:
             self._ledger.drop_draft(draft)
@@ -231,12 +274,8 @@ class Reply:
             self._workings.entry(choice, self._row.encoding, self._sent)
             for choice in (message, *self._normalizer.others)
         ]
-        try:
-            (row,) = self._ledger.finish_draft(draft, [entry], beside=beside)
-        except Conflict as conflict:
-            self.conflict = told(conflict)
-        else:
-            self.stored = Stored(row)
+        (row,) = self._ledger.finish_draft(draft, [entry], beside=beside)
+        self.stored = Stored(row)
 
 
 def _sent(to: Origin, request: Request | None) -> dict[str, Any]:
@@ -297,9 +336,7 @@ class Recording:
             running.close()
         if not self._reply.over:
             self._leave(error)
-        told = self._reply.conflict or self._reply.failure
-        if told is not None and error is None:
-            raise told
+        self._reply.tell(error)
 
     def __iter__(self) -> Iterator[Chunk]:
         if self._running is not None or self._reply.over:
@@ -319,10 +356,11 @@ class Recording:
                 for raw in self._stream:
                     yield from reply.feed(raw)
                     reply.expect()
+            rest = reply.complete()
         except BaseException as error:
             self._leave(error)
             raise
-        yield from reply.complete()
+        yield from rest
 
     def _begin(self) -> None:
         try:

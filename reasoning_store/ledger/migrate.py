@@ -95,7 +95,7 @@ def upgrade(connection: Connection) -> None:
 
     claim(connection)
     if age(connection) is Age.OLDER:
-        with _ALEMBIC:
+        with _ALEMBIC.lock:
             command.upgrade(config(connection), "head")
 
 
@@ -103,7 +103,7 @@ def downgrade(connection: Connection, revision: str) -> None:
     """Take the schema back to a revision, or to ``base``."""
     from alembic import command
 
-    with _ALEMBIC:
+    with _ALEMBIC.lock:
         command.downgrade(config(connection), revision)
 
 

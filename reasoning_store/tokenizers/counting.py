@@ -96,7 +96,7 @@ class TiktokenCounter:
 
     def _loaded(self) -> Callable[[str], int] | None:
         """What counts, loaded once in a process; None when loading failed, once as well."""
-        with _LOADING:
+        with _LOADING.lock:
             if self._length is None and not self._failure:
                 try:
                     self._length = counted_apart(_length_in(self._load()))
@@ -108,7 +108,7 @@ class TiktokenCounter:
 
     def _estimated(self, text: str, reason: str) -> Count:
         """ERR-002: a number on the high side, and one warning in a process."""
-        with _LOADING:
+        with _LOADING.lock:
             first, self._warned = not self._warned, True
         if first:
             warnings.warn(
