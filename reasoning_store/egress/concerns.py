@@ -41,6 +41,13 @@ def is_mended(contract: Contract) -> bool:
     )
 
 
+def _answered(contract: Contract) -> str:
+    """Return what follows where the provider does not get what it wants."""
+    if contract.refusal is None:
+        return "its answers may get worse"
+    return f"it answers with {contract.refusal}"
+
+
 class Concerns:
     """The warnings of one selection, each code once."""
 
@@ -124,9 +131,8 @@ class Concerns:
         floor = contract.floor if contract.floor != "none" else contract.empty_field
         self._add(
             "floor_off",
-            f"{self._who} demands the reasoning of {_WHERE[floor]} back and reasoning.floor is "
-            f"off: {contract.refusal or 'its answers may get worse'}; "
-            "set reasoning.floor to provider",
+            f"{self._who} wants back the reasoning of {_WHERE[floor]}, and reasoning.floor is off: "
+            f"{_answered(contract)}; set reasoning.floor to provider",
         )
 
     def _instead(self, open_reasoning: bool) -> str:
@@ -140,7 +146,7 @@ class Concerns:
             return "no reasoning is asked for in this turn"
         if contract.off_when_unmet and contract.fixed_in_turn:
             return "what comes after it begins a turn of its own"
-        return contract.refusal or "its answers may get worse"
+        return _answered(contract)
 
     def _is_sealed(self, message: Message) -> bool:
         """Whether the first call of a message has the seal that its provider put on it."""

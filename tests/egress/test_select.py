@@ -472,6 +472,34 @@ def test_without_the_floor_the_warning_names_the_refusal(
     assert "reasoning.floor to provider" in warning.text
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "said"),
+    [
+        (
+            "moonshot",
+            "kimi-k2.5",
+            "moonshot wants back the reasoning of messages with tool calls in the open turn, and "
+            "reasoning.floor is off: it answers with 400: thinking is enabled but "
+            "reasoning_content is missing in assistant tool call message; "
+            "set reasoning.floor to provider",
+        ),
+        (
+            "zai",
+            "glm-5",
+            "zai wants back the reasoning of messages with tool calls in the open turn, and "
+            "reasoning.floor is off: its answers may get worse; set reasoning.floor to provider",
+        ),
+    ],
+)
+def test_without_the_floor_the_warning_is_a_sentence(provider: str, model: str, said: str) -> None:
+    """Who wants what back, that the floor is off, what follows, what to do: in this order."""
+    selection = rs.select(
+        OPEN_LOOP, settings={"reasoning.floor": "off"}, provider=provider, model=model
+    )
+
+    assert [warning.text for warning in selection.warnings] == [said]
+
+
 def test_without_the_floor_a_call_that_nobody_thought_of_warns_too() -> None:
     """The field must be present, though empty, and the letter of the settings leaves it out."""
     loop = (rs.user("Weather?"), rs.assistant(call()), answer())
