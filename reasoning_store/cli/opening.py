@@ -50,8 +50,7 @@ def file(call: Call) -> Path | None:
     """Return the database's file; None where it is on a server or in memory."""
     from reasoning_store.ledger import engine
 
-    address = engine.parse(url(call))
-    return engine.file_of(address) if address.get_backend_name() == "sqlite" else None
+    return engine.file_of(engine.parse(url(call)))
 
 
 def require(call: Call) -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger import engine, faults, migrate, sqlite, sqlite_file
-from reasoning_store.ledger.postgres import PostgresDatabase
-from reasoning_store.ledger.sqlite import SqliteDatabase
+from reasoning_store.ledger import engine, faults, migrate
 
 BASE = "base"
 """The revision before the first."""
@@ -23,22 +21,11 @@ def revision(url: str) -> str:
 
 
 def _revision(url: str) -> str:
-    database = _as_it_is(url)
+    database = engine.as_it_is(url)
     try:
         return database.read(migrate.current) or BASE
     finally:
         database.close()
-
-
-def _as_it_is(url: str) -> SqliteDatabase | PostgresDatabase:
-    made = engine.parse(url)
-    if made.get_backend_name() != "sqlite":
-        return engine.server(made, 30.0, 1)
-    path = engine.file_of(made)
-    if path is not None:
-        sqlite_file.look(path, sqlite.library())
-    name = None if path is None else str(path)
-    return SqliteDatabase(name, busy_timeout=30.0, readers=1, module=None)
 
 
 def check(target: str) -> None:
@@ -58,9 +45,9 @@ def downgrade(url: str, target: str) -> Path | None:
 
 def _downgrade(url: str, target: str) -> Path | None:
     made = engine.parse(url)
-    path = engine.file_of(made) if made.get_backend_name() == "sqlite" else None
+    path = engine.file_of(made)
     copy = None
-    database = _as_it_is(url)
+    database = engine.as_it_is(url)
     try:
         now = database.read(migrate.current)
         if now == target or (now is None and target == BASE):

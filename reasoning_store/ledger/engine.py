@@ -26,6 +26,8 @@ from reasoning_store.ledger.sqlite import SqliteDatabase
 T = TypeVar("T")
 _POSTGRES = ("postgresql", "postgres", DRIVER)
 _SQLITE = ("sqlite", "sqlite+pysqlite")
+BUSY_TIMEOUT = 30.0
+"""How many seconds another writer is waited for where nobody says how many."""
 
 
 class Database(Protocol):
@@ -85,9 +87,9 @@ def parse(url: str | URL) -> URL:
 
 
 def file_of(url: URL) -> Path | None:
-    """Return the file of an SQLite URL, wherever links lead; None is in memory."""
+    """Return the file of a database, wherever links lead; None: in memory, or on a server."""
     name = url.database
-    if not name or name == ":memory:":
+    if url.drivername == DRIVER or not name or name == ":memory:":
         return None
     copies.check_name(name)
     # Else SQLite would make what a link leads to, and not we; and a link may be changed.
@@ -97,7 +99,7 @@ def file_of(url: URL) -> Path | None:
 def connect(
     url: str | URL,
     *,
-    busy_timeout: float = 30.0,
+    busy_timeout: float = BUSY_TIMEOUT,
     connections: int = 8,
     driver: ModuleType | None = None,
 ) -> Database:
@@ -144,6 +146,15 @@ def _server(url: URL, busy_timeout: float, connections: int) -> Database:
     return database
 
 
+def as_it_is(url: str | URL) -> Database:
+    """Open a database with the schema that it has: nothing is made or upgraded."""
+    made = parse(url)
+    path = file_of(made)
+    if path is not None:
+        sqlite_file.look(path, sqlite.library())
+    return _of_any_age(made, path)
+
+
 def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
     """Run Alembic's own command in one transaction on a database of any age, or a new one."""
 
@@ -152,19 +163,22 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
         work(connection)
 
     made = parse(url)
-    database: Database
-    if made.drivername == DRIVER:
-        database = server(made, 30.0, 1)
-    else:
-        path = file_of(made)
-        if path is not None and not sqlite_file.look(path, sqlite.library()):
-            sqlite_file.create(path, lambda fresh: sqlite_file.make_ours(fresh, sqlite.library()))
-        name = None if path is None else str(path)
-        database = SqliteDatabase(name, busy_timeout=30.0, readers=1, module=None)
+    path = file_of(made)
+    if path is not None and not sqlite_file.look(path, sqlite.library()):
+        sqlite_file.create(path, lambda fresh: sqlite_file.make_ours(fresh, sqlite.library()))
+    database = _of_any_age(made, path)
     try:
         database.change_schema(claimed)
     finally:
         database.close()
+
+
+def _of_any_age(url: URL, path: Path | None) -> Database:
+    """Open a database for one connection that reads and one that writes."""
+    if url.drivername == DRIVER:
+        return server(url, BUSY_TIMEOUT, 1)
+    name = None if path is None else str(path)
+    return SqliteDatabase(name, busy_timeout=BUSY_TIMEOUT, readers=1, module=None)
 
 
 def upgrade(url: str | URL) -> None:

@@ -42,7 +42,7 @@ class Opened:
         *,
         clock: Callable[[], int] = keys.now,
         new_id: Callable[[], str] = keys.new_id,
-        busy_timeout: float = 30.0,
+        busy_timeout: float = engine.BUSY_TIMEOUT,
         connections: int = 8,
         driver: ModuleType | None = None,
     ) -> Self:
