@@ -13,8 +13,8 @@ from typing import Any, overload
 from reasoning_store import streams
 from reasoning_store.aio_recorder import AsyncRecording
 from reasoning_store.blocks import Message
+from reasoning_store.egress import amounts as _amounts
 from reasoning_store.egress import budget as _budget
-from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.usage import ContextUsage
@@ -262,7 +262,7 @@ class AsyncSession:
         self,
         *,
         limit: int,
-        threshold: float = _compression.THRESHOLD,
+        threshold: float = _amounts.THRESHOLD,
         reserve: int = 0,
         target: float | None = None,
         min_growth: int | None = None,

@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from reasoning_store.blocks import Message, user
+from reasoning_store.egress import amounts as _amounts
 from reasoning_store.egress import budget as _budget
 from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
@@ -60,7 +61,7 @@ class Shortening(Sending):
         self,
         *,
         limit: int,
-        threshold: float = _compression.THRESHOLD,
+        threshold: float = _amounts.THRESHOLD,
         reserve: int = 0,
         target: float | None = None,
         min_growth: int | None = None,

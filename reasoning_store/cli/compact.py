@@ -11,13 +11,13 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import Where, a_request, on_a_branch
 from reasoning_store.cli.output import Page, answer, note, stamp
 from reasoning_store.cli.tree import Branch
+from reasoning_store.egress.amounts import THRESHOLD
 from reasoning_store.errors import Conflict, UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.shortening import Plan
     from reasoning_store.stored import Compaction
 
-_THRESHOLD = 0.85
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 
@@ -47,7 +47,7 @@ def compact() -> None:
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1, min_open=True),
-    default=_THRESHOLD,
+    default=THRESHOLD,
     show_default=True,
     help="The share of the rest from which on something is done.",
 )
@@ -180,7 +180,7 @@ def _say_plan(call: Call, plan: Plan, session: str, *, clear: bool) -> None:
         return
     more = "" if at is None else f" --range {at.first}-{at.last} --summary-file FILE"
     more += f" --reserve {plan.reserve}" if plan.reserve else ""
-    more += f" --threshold {plan.threshold}" if plan.threshold != _THRESHOLD else ""
+    more += f" --threshold {plan.threshold}" if plan.threshold != THRESHOLD else ""
     more += "" if clear else " --no-clear"
     note(f"to do it: reasoning-store compact {session} --limit {plan.limit} --apply{more}")
 

@@ -10,6 +10,9 @@ from typing import Any
 
 from reasoning_store.errors import UsageError
 
+THRESHOLD = 0.85
+"""The share of what a request may count from which on something is done about it."""
+
 _MOST = 1 << 62
 """No count comes near it, and a share of it is a float still."""
 
@@ -29,4 +32,4 @@ def tokens(name: str, value: Any, *, least: int = 0, optional: bool = False) -> 
 def share(name: str, value: Any, *, optional: bool = False) -> None:
     """Refuse what is no share."""
     if not (type(value) in (int, float) or (optional and value is None)):
-        raise UsageError(f"{name} is a share as 0.85, not {type(value).__name__}")
+        raise UsageError(f"{name} is a share as {THRESHOLD}, not {type(value).__name__}")

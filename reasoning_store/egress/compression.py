@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reasoning_store.blocks import Exactness
-from reasoning_store.egress.amounts import share, tokens
+from reasoning_store.egress.amounts import THRESHOLD, share, tokens
 from reasoning_store.egress.cuts import Course, Range, Turns
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import Strip
@@ -46,7 +46,6 @@ Reason: TypeAlias = Literal[
     "still_over_limit",  # nothing legal makes the request fit
 ]
 
-THRESHOLD = 0.85
 _TARGET = 0.6
 """How far down a step goes, as a share of the threshold."""
 _GROWTH = 0.1
@@ -137,7 +136,7 @@ class Limits:
         if not 0 < self.threshold <= 1:
             raise UsageError(
                 f"the threshold {self.threshold} is no share of the limit",
-                hint="more than 0 and at most 1, as in threshold=0.85",
+                hint=f"more than 0 and at most 1, as in threshold={THRESHOLD}",
             )
         if self.target is not None and not 0 <= self.target < self.threshold:
             raise UsageError(

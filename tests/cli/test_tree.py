@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shlex
@@ -12,11 +13,14 @@ from pathlib import Path
 import click
 import pytest
 
+from reasoning_store import cli
 from reasoning_store.cli import exits
 from reasoning_store.cli.app import app
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.tree import Leaf
+from reasoning_store.egress import amounts
 from reasoning_store.errors import ReasoningStoreError
+from reasoning_store.ledger import engine
 from tests.cli.cases import CASES, Case
 from tests.cli.conftest import Here, clean, command
 
@@ -136,6 +140,20 @@ def test_a_command_whose_reader_has_left_says_nothing_of_it(
     assert "error" not in ran.stderr
     assert "Traceback" not in ran.stderr
     assert "Exception" not in ran.stderr
+
+
+DECIDED_ELSEWHERE = {amounts.THRESHOLD, engine.BUSY_TIMEOUT}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(cli.__file__).parent.glob("*.py")), ids=lambda p: p.stem
+)
+def test_a_number_that_the_library_decides_by_is_not_written_down_again(path: Path) -> None:
+    """Changed there, it is changed here."""
+    tree = ast.parse(path.read_text("utf-8"))
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+
+    assert not DECIDED_ELSEWHERE & {value for value in constants if isinstance(value, float)}
 
 
 def test_every_error_has_an_exit_code() -> None:
