@@ -22,7 +22,7 @@ from reasoning_store.blocks import Message, ToolResponseBlock, tool, user
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.output import Page, answer, plural
 from reasoning_store.codec import argument_text, message_to_json
-from reasoning_store.egress.what_if import WhatIf
+from reasoning_store.egress.what_if import COLUMNS, cells
 from reasoning_store.session import Session
 from reasoning_store.shortening import Plan
 from reasoning_store.store import Store
@@ -156,7 +156,7 @@ def _story(session: Session) -> Story:
     yield _verdicts(session)
 
     yield from _title("3. What other settings would send")
-    yield _matrix(session.what_if())
+    yield Table(COLUMNS, [cells(row) for row in session.what_if().rows])
     yield Line()
     yield from _said("floor off", session.build_request(settings=_NO_FLOOR).warnings[0].text)
 
@@ -238,24 +238,6 @@ def _verdicts(session: Session) -> Table:
         [
             (f"message {one.message}", str(one.tokens), "yes" if one.kept else "no", one.rule)
             for one in session.build_request().verdicts
-        ],
-        right=("tokens",),
-    )
-
-
-def _matrix(found: WhatIf) -> Table:
-    return Table(
-        ("", "include", "strip", "tokens", "legal", "first change"),
-        [
-            (
-                "*" if row.current else "",
-                "yes" if row.include_in_context else "no",
-                row.strip_from_context,
-                str(row.tokens.effective),
-                "yes" if row.legal else "no",
-                "-" if row.first_change is None else f"message {row.first_change}",
-            )
-            for row in found.rows
         ],
         right=("tokens",),
     )

@@ -12,12 +12,13 @@ from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.options import Where, a_request, on_a_branch
 from reasoning_store.cli.output import Page, answer, for_a_person, note
 from reasoning_store.cli.tree import Leaf
+from reasoning_store.egress.amounts import THRESHOLD
 from reasoning_store.errors import UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.egress.usage import ContextUsage
 
-_FULL, _NEARLY = 1.0, 0.85
+_FULL = 1.0
 _NO_THINKING = {"reasoning.includeInContext": False, "reasoning.floor": "off"}
 
 
@@ -115,7 +116,7 @@ def _parts(found: ContextUsage, visible: int) -> dict[str, int]:
 
 
 def _style(share: float) -> str:
-    return "bold red" if share > _FULL else "bold yellow" if share > _NEARLY else "bold green"
+    return "bold red" if share > _FULL else "bold yellow" if share > THRESHOLD else "bold green"
 
 
 @click.command(
@@ -133,6 +134,8 @@ def what_if(call: Call, where: Where, asked: dict[str, Any]) -> None:
     A star marks the current settings. `first change` is the first message that would differ
     from what is sent now: from there on a prompt cache is of no use.
     """
+    from reasoning_store.egress.what_if import COLUMNS, cells
+
     with where.open(call) as session:
         matrix = session.what_if(**asked)
     current = matrix.current.tokens.effective
@@ -153,20 +156,10 @@ def what_if(call: Call, where: Where, asked: dict[str, Any]) -> None:
             for row in matrix.rows
         ],
         lambda page: page.table(
-            ("", "include", "strip", "tokens", "difference", "legal", "first change"),
-            [
-                (
-                    "*" if row.current else "",
-                    "yes" if row.include_in_context else "no",
-                    row.strip_from_context,
-                    str(row.tokens.effective),
-                    f"{row.tokens.effective - current:+d}" if not row.current else "",
-                    "yes" if row.legal else "no",
-                    "-" if row.first_change is None else str(row.first_change),
-                )
-                for row in matrix.rows
-            ],
-            right=("tokens", "difference", "first change"),
-            styles=lambda row: "bold" if row[0] else "red" if row[5] == "no" else "",
+            COLUMNS,
+            [cells(row) for row in matrix.rows],
+            styles=lambda row: (
+                "bold" if row[0] else "red" if row[COLUMNS.index("legal")] == "no" else ""
+            ),
         ),
     )

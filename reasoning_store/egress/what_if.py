@@ -59,12 +59,28 @@ class WhatIf:
         return next(row for row in self.rows if row.current)
 
     def __str__(self) -> str:
-        lines = [_HEAD, *(_cells(row) for row in self.rows)]
+        lines = [COLUMNS, *(cells(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
+
+
+COLUMNS = ("", "include", "strip", "tokens", "legal", "first change")
+"""The head of the table of alternatives, wherever it is shown."""
+
+
+def cells(row: Alternative) -> tuple[str, ...]:
+    """Return an alternative as a line of that table."""
+    return (
+        "*" if row.current else "",
+        "yes" if row.include_in_context else "no",
+        row.strip_from_context,
+        str(row.tokens.effective),
+        "yes" if row.legal else "no",
+        "-" if row.first_change is None else str(row.first_change),
+    )
 
 
 def what_if(
@@ -217,18 +233,4 @@ def _would_be_refused(warnings: Sequence[Warning], contract: Contract) -> bool:
     codes = {warning.code for warning in warnings}
     return contract.refusal is not None and (
         "floor_off" in codes or ("floor_unmet" in codes and not is_mended(contract))
-    )
-
-
-_HEAD = ("", "include", "strip", "tokens", "legal", "first change")
-
-
-def _cells(row: Alternative) -> tuple[str, ...]:
-    return (
-        "*" if row.current else "",
-        "yes" if row.include_in_context else "no",
-        row.strip_from_context,
-        str(row.tokens.effective),
-        "yes" if row.legal else "no",
-        "-" if row.first_change is None else str(row.first_change),
     )

@@ -75,6 +75,14 @@ def test_a_matrix_shows_every_policy(here: Here) -> None:
     assert here("what-if chat-42 --provider deepseek --with floor=off").out.count(" no ") > 8
 
 
+def test_the_matrix_looks_as_it_does_in_python(here: Here) -> None:
+    """Who has read one has read the other."""
+    with rs.Store("sqlite:///chat.db") as store:
+        matrix = store.session("chat-42").what_if(provider="deepseek")
+
+    assert here("what-if chat-42 --provider deepseek").out == f"{matrix}\n"
+
+
 def test_usage_is_made_of_its_parts(here: Here) -> None:
     """What is sent adds up to the number, and what is not sent to the rest."""
     told = here("usage chat-42 --provider deepseek --limit 1000 --system Hi --json").data
