@@ -52,12 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(call: object, words: list[str]) -> int:
     import click
 
-    from reasoning_store.cli import exits
+    from reasoning_store.cli import advice, exits
     from reasoning_store.cli.app import app
     from reasoning_store.cli.call import Call
     from reasoning_store.errors import ReasoningStoreError
 
     assert isinstance(call, Call)
+    call.words = tuple(words)
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
@@ -74,7 +75,7 @@ def _run(call: object, words: list[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except ReasoningStoreError as error:
-        return _failed(str(error), error.hint, exits.of(error))
+        return _failed(str(error), advice.of_library(call, error.hint), exits.of(error))
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(error.format_message() + "\n")
         return exits.Exit.USAGE

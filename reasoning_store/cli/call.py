@@ -14,8 +14,14 @@ from reasoning_store.cli.exits import Exit
 class Call:
     """What was asked of the program as a whole, and how it is going to end."""
 
+    words: tuple[str, ...] = ()
+    """The words that the program was called with, as they were given."""
     db: str | None = None
     """The URL of the database, where one was given."""
+    db_was_said: bool = False
+    """It was given in words, and not by the environment, which says it the next time too."""
+    owner: str = ""
+    """Whose sessions, where that was said."""
     json: bool = False
     """The answer is for a program."""
     command: str = ""

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store.cli import advice
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import Where, a_request, on_a_branch
 from reasoning_store.cli.output import Page, answer, note, stamp
@@ -97,7 +98,7 @@ def run(
             limit=limit, reserve=reserve, threshold=threshold, clear=clear, **asked
         )
         if not applies:
-            _say_plan(call, plan, where.session, clear=clear)
+            _say_plan(call, plan)
             return
         if summary is not None:
             _check_range(plan, covered)
@@ -137,7 +138,7 @@ def _check_range(plan: Plan, covered: str | None) -> None:
         )
 
 
-def _say_plan(call: Call, plan: Plan, session: str, *, clear: bool) -> None:
+def _say_plan(call: Call, plan: Plan) -> None:
     at = plan.to_summarize
 
     def people(page: Page) -> None:
@@ -178,11 +179,11 @@ def _say_plan(call: Call, plan: Plan, session: str, *, clear: bool) -> None:
     )
     if call.json or not plan.steps:
         return
-    more = "" if at is None else f" --range {at.first}-{at.last} --summary-file FILE"
-    more += f" --reserve {plan.reserve}" if plan.reserve else ""
-    more += f" --threshold {plan.threshold}" if plan.threshold != THRESHOLD else ""
-    more += "" if clear else " --no-clear"
-    note(f"to do it: reasoning-store compact {session} --limit {plan.limit} --apply{more}")
+    more = ["--apply"]
+    if at is not None:
+        more += ["--range", f"{at.first}-{at.last}", "--summary-file", "FILE"]
+    again = advice.once_more(call, click.get_current_context(), more, without={"--plan"})
+    note(f"to do it: {again}")
 
 
 def _range(at: Any) -> dict[str, int] | None:

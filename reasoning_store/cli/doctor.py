@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import click
 
 from reasoning_store import __version__
-from reasoning_store.cli import opening
+from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.output import answer, note, plural
@@ -127,18 +127,22 @@ def _database(call: Call) -> Iterator[Finding]:
         server = address.get_backend_name() != "sqlite"
         place = f"PostgreSQL at {address.host or 'a socket'}" if server else _shown(path)
         if path is not None and not path.exists():
-            yield Finding("database", "note", f"{place}: not made yet; reasoning-store init does")
+            how = advice.line(call, "init", hide=True)
+            yield Finding("database", "note", f"{place}: not made yet; {how} makes it")
             return
         revision = schema.revision(opening.url(call))
     except ReasoningStoreError as error:
-        yield Finding("database", "failed", f"{_redacted(str(error))} ({error.hint})")
+        helps = advice.of_library(call, error.hint, hide=True)
+        told = f"{error} ({helps})" if helps else str(error)
+        yield Finding("database", "failed", _redacted(told))
         return
     yield Finding("database", "ok", place)
     newest = migrate.REVISIONS[-1]
     if revision == newest:
         yield Finding("schema", "ok", f"revision {revision}")
     elif revision in (schema.BASE, *migrate.REVISIONS):
-        yield Finding("schema", "failed", f"revision {revision}; run: reasoning-store upgrade")
+        how = advice.line(call, "upgrade", hide=True)
+        yield Finding("schema", "failed", f"revision {revision}; run: {how}")
     else:
         yield Finding("schema", "failed", "newer than this program")
     if path is not None:

@@ -56,7 +56,7 @@ def erase(
             with Progress("erasing"):
                 erased = mine.erase(only=only)
         else:
-            session = opening.find(mine, session_id)
+            session = opening.find(call, mine, session_id)
             if branch is not None:
                 session = session.branch(branch)
             at = "" if position is None else f"message {position} of "

@@ -15,7 +15,7 @@ import click
 
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
-from reasoning_store.cli.options import OPTIONAL_SESSION
+from reasoning_store.cli.options import OPTIONAL_SESSION, note_owner
 from reasoning_store.cli.output import answer, answer_each, note, plural
 from reasoning_store.cli.printable import json_shown
 from reasoning_store.cli.progress import Progress
@@ -25,7 +25,7 @@ from reasoning_store.errors import UsageError
 if TYPE_CHECKING:
     from reasoning_store.store import Owner
 
-_OWNER = click.option("--owner", help="Of this owner only; by default of all.")
+_OWNER = click.option("--owner", callback=note_owner, help="Of this owner only; by default of all.")
 
 
 @click.command("export", cls=Leaf, answers="*")
@@ -50,7 +50,7 @@ def export(
     with opening.existing(call) as store:
         of: Owner = store if owner is None else store.for_owner(owner)
         if session_id is not None:
-            opening.find(of, session_id)
+            opening.find(call, of, session_id)
         lines = (json_shown(line) for line in of.export_lines(session_id))
         if output is None:
             _to_standard_output(call, lines)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reasoning_store.cli import advice
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.progress import Progress
 from reasoning_store.errors import NotFound, UsageError
@@ -59,7 +60,7 @@ def require(call: Call) -> None:
     if path is not None and not path.exists():
         raise NotFound(
             f"there is no database at {path}",
-            hint="reasoning-store init makes one there; --db names another; "
+            hint=f"{advice.line(call, 'init')} makes one there; --db names another; "
             "reasoning-store demo needs none",
         )
 
@@ -76,21 +77,22 @@ def existing(call: Call) -> Store:
 def opened(call: Call, owner: str, session_id: str, branch: int | None = None) -> Iterator[Session]:
     """Open a session on its current branch, or on another one, to work on it silently."""
     with existing(call) as store, Progress("reading"):
-        session = find(store.for_owner(owner), session_id)
+        session = find(call, store.for_owner(owner), session_id)
         yield session if branch is None else session.branch(branch)
 
 
-def find(owner: Owner, session_id: str) -> Session:
+def find(call: Call, owner: Owner, session_id: str) -> Session:
     """Return a session; where there is none of this name, tell the nearest ones."""
     try:
         return owner.session(session_id)
     except NotFound:
         near = difflib.get_close_matches(session_id, names(owner), n=3)
+        listed = f"{advice.line(call, 'sessions', of_owner=True)} lists them"
         raise NotFound(
             f"there is no session {session_id!r}",
             hint=f"did you mean {' or '.join(near)}?"
             if near
-            else "reasoning-store sessions lists them; --owner names whose",
+            else listed + ("" if call.owner else "; --owner names whose"),
         ) from None
 
 

@@ -58,7 +58,18 @@ def _complete_session(
         return []  # a shell has no place for what went wrong
 
 
-OWNER = click.option("--owner", default="", help="Whose sessions; by default the nameless owner's.")
+def note_owner(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Let the call know whose sessions it is about."""
+    call_of(context).owner = value or ""
+    return value
+
+
+OWNER = click.option(
+    "--owner",
+    default="",
+    callback=note_owner,
+    help="Whose sessions; by default the nameless owner's.",
+)
 SESSION = click.argument("session_id", metavar="SESSION", shell_complete=_complete_session)
 OPTIONAL_SESSION = click.argument(
     "session_id", metavar="[SESSION]", required=False, shell_complete=_complete_session

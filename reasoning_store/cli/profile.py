@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reasoning_store.cli import opening
+from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import OWNER
 from reasoning_store.cli.output import Page, answer, stamp, when
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reasoning_store.store import Owner
 
 
-def found_profile(owner: Owner, name: str) -> Profile:
+def found_profile(call: Call, owner: Owner, name: str) -> Profile:
     """Return a profile; where there is none of this name, tell the nearest one."""
     try:
         return owner.settings.profiles.get(name)
@@ -27,7 +27,7 @@ def found_profile(owner: Owner, name: str) -> Profile:
         near = error.hint if error.hint and error.hint.startswith("did you mean") else None
         raise NotFound(
             f"there is no settings profile {name!r}",
-            hint=near or "reasoning-store profile list names them",
+            hint=near or f"{advice.line(call, 'profile', 'list', of_owner=True)} names them",
         ) from None
 
 
@@ -65,7 +65,7 @@ def list_(call: Call, owner: str) -> None:
 def show(call: Call, name: str, owner: str) -> None:
     """Print what a profile sets."""
     with opening.existing(call) as store:
-        found = found_profile(store.for_owner(owner), name)
+        found = found_profile(call, store.for_owner(owner), name)
     answer(
         call,
         _data(found),
@@ -88,9 +88,9 @@ def use(call: Call, name: str | None, session_id: str, none: bool, owner: str) -
         raise click.UsageError("name a profile, or say --none")
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
-        session = opening.find(mine, session_id)
+        session = opening.find(call, mine, session_id)
         if name is not None:
-            found_profile(mine, name)
+            found_profile(call, mine, name)
         session.settings.use(name)
     answer(call, {"session": session_id, "profile": name}, _silent)
 
@@ -103,7 +103,7 @@ def delete(call: Call, name: str, owner: str) -> None:
     """Remove a profile. Sessions that use it take nothing from it any more."""
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
-        found_profile(mine, name)
+        found_profile(call, mine, name)
         mine.settings.profiles.drop(name)
     answer(call, {"profile": name}, _silent)
 

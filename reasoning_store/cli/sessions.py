@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from reasoning_store.cli import opening
+from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import OWNER, YES, Where, a_session, confirm, on_a_branch
 from reasoning_store.cli.output import Page, answer, note, plural, stamp, when
@@ -51,7 +51,7 @@ def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None)
         ),
     )
     if not page.items and not call.json:
-        note("none here; reasoning-store report --by owner tells whose there are")
+        note(f"none here; {advice.line(call, 'report', '--by', 'owner')} tells whose there are")
     if page.next is not None and not call.json:
         note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
 
@@ -175,7 +175,7 @@ def delete(call: Call, where: Where, yes: bool) -> None:
     from reasoning_store.cli.erasing import say_erased
 
     with opening.existing(call) as store:
-        session = opening.find(store.for_owner(where.owner), where.session)
+        session = opening.find(call, store.for_owner(where.owner), where.session)
         count = sum(branch.head - branch.first + 1 for branch in session.branches())
         confirm(f"Erase {where.session!r} with its {plural(count, 'message')} for good?", yes)
         with Progress("erasing"):

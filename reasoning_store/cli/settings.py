@@ -57,7 +57,7 @@ def set_(
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
-            opening.find(mine, session_id).settings.set(key, parsed)
+            opening.find(call, mine, session_id).settings.set(key, parsed)
         else:
             mine.settings.profiles.change(profile or "", {key: parsed})
     answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, _silent)
@@ -78,9 +78,9 @@ def unset(call: Call, key: str, session_id: str | None, profile: str | None, own
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
-            opening.find(mine, session_id).settings.unset(key)
+            opening.find(call, mine, session_id).settings.unset(key)
         else:
-            found_profile(mine, profile or "")
+            found_profile(call, mine, profile or "")
             mine.settings.profiles.change(profile or "", {}, unset={key})
     answer(call, {"key": key, **_of(session_id, profile)}, _silent)
 
@@ -99,7 +99,7 @@ def get(call: Call, key: str | None, session_id: str, owner: str) -> None:
         key = full_key(key)
         _check(key)
     with opening.existing(call) as store:
-        session = opening.find(store.for_owner(owner), session_id)
+        session = opening.find(call, store.for_owner(owner), session_id)
         found = session.settings.resolved()
     data = {name: {"value": item.value, "layer": item.layer} for name, item in found.items()}
     if key is not None:

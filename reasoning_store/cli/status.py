@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reasoning_store.cli import opening
+from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.output import Page, answer, note, plural, stamp, when
 
@@ -30,7 +30,8 @@ def status(call: Call) -> None:
             },
             lambda page: _nothing_yet(page, path),
         )
-        note("to see what it does: reasoning-store demo; to make a database: reasoning-store init")
+        made = advice.line(call, "init")
+        note(f"to see what it does: reasoning-store demo; to make a database: {made}")
         return
     with opening.existing(call) as store:
         found = store.sessions(limit=_COUNTED)
@@ -72,10 +73,11 @@ def status(call: Call) -> None:
 
     answer(call, data, people)
     if latest:
-        note("what its next request would carry: reasoning-store context SESSION --explain")
+        explained = advice.line(call, "context", "SESSION", "--explain")
+        note(f"what its next request would carry: {explained}")
     else:
-        note("whose there are: reasoning-store report --by owner")
-        note("to take in what you have: reasoning-store import FILE")
+        note(f"whose there are: {advice.line(call, 'report', '--by', 'owner')}")
+        note(f"to take in what you have: {advice.line(call, 'import', 'FILE')}")
 
 
 def _nothing_yet(page: Page, path: object) -> None:

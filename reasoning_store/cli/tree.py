@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from reasoning_store.cli.call import Call
 from reasoning_store.errors import UsageError
@@ -34,13 +35,20 @@ def _remember(context: click.Context, option: click.Parameter, value: Any) -> No
         setattr(call_of(context), option.name, value)
 
 
+def _remember_database(context: click.Context, option: click.Parameter, value: Any) -> None:
+    _remember(context, option, value)
+    if value:
+        source = context.get_parameter_source("db")
+        call_of(context).db_was_said = source is ParameterSource.COMMANDLINE
+
+
 def database_option(**more: Any) -> click.Option:
     """Return the option that names the database."""
     return click.Option(
         ["--db"],
         metavar="URL",
         expose_value=False,
-        callback=_remember,
+        callback=_remember_database,
         help="The database, e.g. sqlite:///chat.db.",
         **more,
     )

@@ -1,0 +1,81 @@
+"""Command lines that people are told to run: to be copied into a shell as they stand.
+
+They work on what the call itself worked on: what it was told of a database and an owner,
+they are told too, while what it found in the environment the next one finds there as well.
+A password is never said again.
+
+It knows a call and the options of commands. It must not know what any of them does.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Sequence
+
+import click
+
+from reasoning_store.cli.call import Call
+
+PROGRAM = "reasoning-store"
+_LIBRARY = f"run: {PROGRAM} "
+"""How a hint of the library begins that is a command line."""
+_HIDDEN = "***"
+_PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^@]*(?=@)|([?&]\w*password=)[^&]*", re.IGNORECASE)
+
+
+def line(call: Call, *words: str, of_owner: bool = False, hide: bool = False) -> str:
+    """Return a command line on the database of a call, and on the sessions of its owner.
+
+    With ``hide`` the database is left for the reader to fill in: its place is nobody's
+    business.
+    """
+    more: list[str] = []
+    if of_owner and call.owner:
+        more += ["--owner", call.owner]
+    if call.db_was_said and call.db is not None:
+        more += ["--db", "URL" if hide else call.db]
+    return _joined([*words, *more])
+
+
+def of_library(call: Call, hint: str | None, *, hide: bool = False) -> str | None:
+    """Return a hint of the library's; where it is a command line, on the call's database."""
+    if hint is None or not hint.startswith(_LIBRARY):
+        return hint
+    return f"run: {line(call, *hint.removeprefix(_LIBRARY).split(), hide=hide)}"
+
+
+def once_more(
+    call: Call, context: click.Context, more: Sequence[str], *, without: Collection[str] = ()
+) -> str:
+    """Return the command line of the call itself, with other options than it had."""
+    with_values = _with_values(context)
+    given = list(call.words)
+    kept: list[str] = []
+    at = 0
+    while at < len(given) and given[at] != "--":
+        end = at + 1 + (given[at] in with_values)
+        if given[at] not in without:
+            kept += given[at:end]
+        at = end
+    return _joined([*kept, *more, *given[at:]])  # behind a -- nothing is an option
+
+
+def _with_values(context: click.Context) -> set[str]:
+    """Return the names of options whose value is the next word."""
+    names: set[str] = set()
+    within: click.Context | None = context
+    while within is not None:
+        for option in within.command.params:
+            if isinstance(option, click.Option) and not option.is_flag:
+                names.update(option.opts)
+        within = within.parent
+    return names
+
+
+def _joined(words: Sequence[str]) -> str:
+    return shlex.join([PROGRAM, *map(_without_password, words)])
+
+
+def _without_password(word: str) -> str:
+    return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}{_HIDDEN}", word)

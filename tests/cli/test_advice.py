@@ -1,0 +1,180 @@
+"""Command lines that people are told to run: copied as they stand, they work."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.cli import advice
+from reasoning_store.cli.app import COMMANDS
+from reasoning_store.cli.call import Call
+from reasoning_store.cli.exits import Exit
+from tests.cli.conftest import Here
+from tests.egress.histories import TWO_TURNS
+
+PACKAGE = Path(rs.__file__).parent
+NEEDS_NO_DATABASE = {"demo", "render", "replay"}
+
+
+def told(text: str, behind: str) -> str:
+    """Return the line that was told, as it is typed behind the program's name."""
+    found = re.search(rf"{behind}reasoning-store (.*)", text)
+    assert found is not None, text
+    return found[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "compact chat-42 --limit 60",
+        "compact run chat-42 --limit 60 --plan",
+        "--db 'sqlite:///my chats.db' compact \"it's mine\" --limit 60 --owner 'Ann B' --branch 2",
+        "compact --owner 'Ann B' \"it's mine\" --limit=60 --db='sqlite:///my chats.db' --plan",
+        "compact chat-42 --limit 60 --provider deepseek --model 'v 4' --with 'effort=high'",
+        "compact chat-42 --limit 70 --reserve 10 --threshold 0.5 --no-clear --system --plan",
+        "compact --db 'sqlite:///my chats.db' --plan --limit 60 -- -odd",
+    ],
+)
+def test_a_plan_is_done_by_the_line_that_it_tells(here: Here, line: str) -> None:
+    """On the same database, session and branch, for the same model: nothing is left out."""
+    with rs.Store("sqlite:///my chats.db") as store:
+        store.session("-odd", create=True).append(list(TWO_TURNS))
+        mine = store.for_owner("Ann B").session("it's mine", create=True)
+        mine.append(list(TWO_TURNS))
+        mine.fork(at=7).append(rs.user("And in Bergen?"))
+    planned = here(f"--json {line}").data
+    told_to = told(here(line).err, "to do it: ").replace("FILE", "summary.txt")
+    done = here(f"--json {told_to}")
+
+    assert done.code == Exit.DONE, done.err
+    assert done.data["before"] == planned["effective"]
+    assert done.data["compaction"]["summary"] == "They spoke of the weather."
+    assert done.data["compaction"]["branch"] == (2 if "--branch" in line else 1)
+
+
+def test_a_limit_of_the_environment_need_not_be_said_again(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next command finds it where this one did, like the database."""
+    monkeypatch.setenv("REASONING_STORE_LIMIT", "60")
+    line = told(here("compact chat-42").err, "to do it: ")
+
+    assert line == "compact chat-42 --apply --range 1-4 --summary-file FILE"
+    assert here(line.replace("FILE", "summary.txt")).code == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("line", "behind"),
+    [
+        ("sessions --db 'sqlite:///a new.db'", r"\("),
+        ("--db 'sqlite:///a new.db'", "to make a database: "),
+    ],
+)
+def test_a_database_is_made_where_it_was_looked_for(here: Here, line: str, behind: str) -> None:
+    """And not where the environment says, or the user's own is."""
+    command = told(here(line).err, behind).partition(" makes ")[0]
+
+    assert command == "init --db 'sqlite:///a new.db'"
+    assert here(command).code == Exit.DONE
+    assert Path("a new.db").exists()
+
+
+def test_what_is_not_found_is_listed_where_it_was_looked_for(here: Here) -> None:
+    """In the same database, of the same owner."""
+    with rs.Store("sqlite:///other.db") as store:
+        mine = store.for_owner("Ann B")
+        mine.session("primes", create=True)
+        mine.settings.profiles.set("brief", {"reasoning.effort": "low"})
+    where = "--db sqlite:///other.db --owner 'Ann B'"
+    sessions = told(here(f"show weather {where}").err, r"\(").partition(" lists ")[0]
+    profiles = told(here(f"profile show xyz {where}").err, r"\(").partition(" names ")[0]
+
+    assert "primes" in here(sessions).out
+    assert "brief" in here(profiles).out
+
+
+def test_what_is_next_is_next_in_the_same_database(here: Here) -> None:
+    """Of the call without a command, and where an owner has nothing."""
+    where = "--db sqlite:///chat.db"
+    explained = told(here(where).err, "would carry: ")
+    owners = told(here(f"sessions --owner nobody {where}").err, "none here; ").partition(" tells")[
+        0
+    ]
+
+    assert explained == f"context SESSION --explain {where}"
+    assert owners == f"report --by owner {where}"
+
+
+@pytest.mark.parametrize(
+    ("db", "said"),
+    [
+        ("sqlite:///chat.db", "sqlite:///chat.db"),
+        ("sqlite:///my chats.db", "'sqlite:///my chats.db'"),
+        ("postgresql://localhost/chat", "postgresql://localhost/chat"),
+        ("postgresql://me@localhost/chat", "postgresql://me@localhost/chat"),
+        ("postgresql://me:s3/cret@localhost/chat", "'postgresql://me:***@localhost/chat'"),
+        ("postgresql:///chat?user=me&password=s3cret", "'postgresql:///chat?user=me&password=***'"),
+    ],
+)
+def test_a_hint_of_the_library_names_the_database_and_no_secret(db: str, said: str) -> None:
+    """It does not know what the program was called with; a password is never said again."""
+    call = Call(db=db, db_was_said=True)
+    hint = advice.of_library(call, "run: reasoning-store upgrade")
+    again = advice.once_more(Call(words=("--db", db)), click.Context(click.Command("x")), ["--y"])
+
+    assert hint == f"run: reasoning-store upgrade --db {said}"
+    assert again == f"reasoning-store --db {said} --y"
+    assert advice.of_library(call, "say --yes") == "say --yes"
+
+
+def test_a_damaged_database_is_verified_where_it_is(here: Here) -> None:
+    """What the library advises comes out with the database of the call."""
+    path = Path("chat.db")
+    Path("hurt.db").write_bytes(path.read_bytes()[:20_000])
+    ran = here("show chat-42 --db sqlite:///hurt.db")
+
+    assert ran.code == Exit.DAMAGED
+    assert told(ran.err, "run: ") == "verify --db sqlite:///hurt.db)"
+
+
+def test_doctor_says_no_place_of_the_users(here: Here, folder: Path) -> None:
+    """Its answer is for others to read: the database is theirs to fill in."""
+    out = here(f"doctor --db sqlite:///{folder}/nowhere.db").out
+
+    assert "reasoning-store init --db URL makes it" in out
+    assert str(folder) not in out
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
+def test_no_command_line_is_written_down_that_would_forget_the_database(path: Path) -> None:
+    """The command line makes its own in one place; the library's begin so that it can."""
+    tree = ast.parse(path.read_text("utf-8"))
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    in_library = "cli" not in path.relative_to(PACKAGE).parts
+    bad = [
+        text
+        for text in texts
+        for word in re.findall(r"reasoning-store ([\w-]+)", text)
+        if word in {*COMMANDS} - NEEDS_NO_DATABASE
+        if not (in_library and text == f"run: reasoning-store {word}")
+    ]
+
+    assert bad == []
+
+
+def test_what_is_told_is_quoted_for_a_shell() -> None:
+    """A name may hold anything."""
+    call = Call(owner="O'Hara; rm -rf ~")
+    line = advice.line(call, "sessions", of_owner=True)
+
+    assert shlex.split(line) == ["reasoning-store", "sessions", "--owner", call.owner]
