@@ -11,10 +11,13 @@ concern, so a program that asks for JSON gets what the same story came to.
 from __future__ import annotations
 
 import json
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ from reasoning_store.blocks import Message, ToolResponseBlock, tool, user
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.output import Page, answer, plural
 from reasoning_store.codec import argument_text, message_to_json
+from reasoning_store.egress.compression import Limits, StepKind
+from reasoning_store.egress.verdicts import Verdict
 from reasoning_store.egress.what_if import COLUMNS, cells
 from reasoning_store.session import Session
 from reasoning_store.shortening import Plan
@@ -46,17 +51,27 @@ class Turn:
 
 
 TURNS = (
-    Turn("tags in the answer, cut anywhere", "Is 91 prime?", "tags_split", model="open-model"),
-    Turn("a close that nobody opened", "Is there a last prime?", "stray_close", model="open-model"),
     Turn(
-        "a field of its own, and the same again in tags",
+        "Tags inside the answer, cut anywhere",
+        "Is 91 prime?",
+        "tags_split",
+        model="open-model",
+    ),
+    Turn(
+        "A closing tag that nobody opened",
+        "Is there a last prime?",
+        "stray_close",
+        model="open-model",
+    ),
+    Turn(
+        "DeepSeek: a field of its own, and the same again in tags",
         "What divides 91?",
         "native_and_tagged",
         provider="deepseek",
         model="deepseek-chat",
     ),
     Turn(
-        "a block with a signature",
+        "Anthropic: a block with a signature",
         "How many divisors has it?",
         "signed_thinking",
         provider="anthropic",
@@ -64,7 +79,7 @@ TURNS = (
         api="anthropic.messages",
     ),
     Turn(
-        "a field of its own, then a tool call",
+        "Kimi, by Moonshot: a field of its own, then a tool call",
         "And the next prime after it?",
         "reasoning_then_tool_call",
         provider="moonshot",
@@ -144,30 +159,52 @@ def _data(session: Session) -> dict[str, Any]:
 
 
 def _story(session: Session) -> Story:
-    yield from _title("1. Five streams, each with its thinking in another place")
-    for number, turn in enumerate(TURNS):
-        if number:
-            yield Line()
+    yield from _title("1. Five replies, each with its thinking in another place")
+    yield from _text(
+        "The wire is what a model streamed, piece by piece, each under the name of its field. "
+        "The thought and the answer are what is in the store now."
+    )
+    for turn in TURNS:
+        yield Line()
         yield from _played(session, turn)
 
+    request = session.build_request()
+    whom = f"{request.target.model} of {request.target.provider}"
     yield from _title("2. What the next request would carry, before anything is sent")
-    yield from _said("usage", f"{session.usage(limit=LIMIT)} (effective/limit)")
+    yield from _said("to", f"{whom}, who gave the last reply")
+    yield from _said("usage", _counted(session))
     yield Line()
-    yield _verdicts(session)
+    yield _verdicts(request.verdicts)
 
     yield from _title("3. What other settings would send")
     yield Table(COLUMNS, [cells(row) for row in session.what_if().rows])
     yield Line()
-    yield from _said("floor off", session.build_request(settings=_NO_FLOOR).warnings[0].text)
+    yield Table(
+        ("column", "says"),
+        [
+            ("include", "whether thinking goes back to a model at all"),
+            ("strip", "which of it is taken out even so"),
+            ("legal", "whether the provider takes the request"),
+            ("first change", "the message from which on it is not what it is now (*)"),
+        ],
+    )
+    yield Line()
+    (demanded,) = (one.message for one in request.verdicts if one.rule == "required")
+    yield from _text(
+        f"Message {demanded} goes in every row: it called a tool in the turn that is still open, "
+        "and the provider demands the thought behind that back. This is the floor. It can be "
+        "switched off, and then the request warns:"
+    )
+    yield from _said("warning", session.build_request(settings=_NO_FLOOR).warnings[0].text)
 
-    yield from _title("4. A setting changes; nothing is stored anew")
+    yield from _title("4. A setting changes: the next request is another, the store is the same")
     before = _replies(session)
     session.settings.set("reasoning.includeInContext", True)
     yield from _said("set", "reasoning.includeInContext = true")
-    yield from _said("usage", str(session.usage(limit=LIMIT)))
+    yield from _said("usage", _counted(session))
     yield Line()
     yield Table(
-        ("reply", "was sent as", "is sent as"),
+        ("reply", "its fields before", "its fields now"),
         [
             (_short(reply["content"]), _fields(old), _fields(reply))
             for old, reply in zip(before, _replies(session), strict=True)
@@ -177,7 +214,9 @@ def _story(session: Session) -> Story:
     stored = sum(len(item.message.thinking) for item in session.history())
     yield from _said("stored", f"{stored} thoughts, whatever is sent")
 
-    yield from _title(f"5. A model whose context is {SMALL} tokens: does it have to be shorter?")
+    yield from _title(
+        f"5. A model whose context is {SMALL} tokens: must the conversation get shorter?"
+    )
     yield from _decision(session.compression(limit=SMALL, reserve=SMALL // 4))
 
     yield from _title("Next")
@@ -195,9 +234,7 @@ def _played(session: Session, turn: Turn) -> Story:
     session.append(user(turn.question))
     yield from _said("user", turn.question)
     stream = captured(turn.stream)
-    pieces = [piece for event in stream if (piece := _content(event))]
-    if "think>" in "".join(pieces):
-        yield from _said("wire", " ".join(map(repr, pieces)))
+    yield from _labelled("wire", _on_the_wire(stream))
     with session.record(
         iter(stream), provider=turn.provider, model=turn.model, api=turn.api
     ) as reply:
@@ -216,38 +253,81 @@ def _played(session: Session, turn: Turn) -> Story:
         yield from _said("tool", "97")
 
 
-def _content(event: dict[str, Any]) -> str:
-    """Return the text of an event of OpenAI's, the only one here that may hold tags."""
-    return "".join(choice["delta"].get("content") or "" for choice in event.get("choices", ()))
+def _on_the_wire(stream: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Tell the pieces of a stream, those of a field that follow one another together."""
+    pieces = (piece for event in stream for piece in _pieces(_deltas(event)))
+    for field, together in groupby(pieces, key=itemgetter(0)):
+        yield f"{field}: {' '.join(repr(text) for _, text in together)}"
+
+
+def _deltas(event: dict[str, Any]) -> list[Any]:
+    """Return what an event adds to the reply, in OpenAI's protocol or in Anthropic's."""
+    return [choice["delta"] for choice in event.get("choices", ())] or [event.get("delta")]
+
+
+_NO_PIECE = {"role", "type", "id", "stop_reason"}
+"""Fields of a delta whose texts are about the reply, and no part of it."""
+
+
+def _pieces(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """Return the texts in a value, each with the name of its field, however deep it lies."""
+    if isinstance(value, str) and value:
+        yield field, value
+    elif isinstance(value, dict):
+        for name, inside in value.items():
+            if name not in _NO_PIECE:
+                yield from _pieces(inside, name)
+    elif isinstance(value, list):
+        for inside in value:
+            yield from _pieces(inside, field)
 
 
 def _done(message: Message) -> Iterator[str]:
     """Tell what happened to a reply on its way in."""
     counted = message.metadata or {}
     if count := counted.get("strippedDelimiters"):
-        yield f"without {plural(count, 'delimiter')}"
+        yield f"{plural(count, 'delimiter')} taken out"
     if counted.get("suppressedDuplicates"):
-        yield "the thought once"
+        yield "the thought kept once"
     if any(block.signature for block in message.thinking):
-        yield "with the signature, which goes back only to who made it"
+        yield "the signature kept, to go back only to who made it"
 
 
-def _verdicts(session: Session) -> Table:
+def _counted(session: Session) -> str:
+    return f"{session.usage(limit=LIMIT)} (tokens to be sent / the model's limit)"
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> Table:
     return Table(
-        ("thinking of", "tokens", "goes", "rule"),
+        ("thinking of", "tokens", "goes", "why"),
         [
-            (f"message {one.message}", str(one.tokens), "yes" if one.kept else "no", one.rule)
-            for one in session.build_request().verdicts
+            (f"message {one.message}", str(one.tokens), "yes" if one.kept else "no", one.reason)
+            for one in verdicts
         ],
         right=("tokens",),
     )
 
 
 def _decision(plan: Plan) -> Story:
-    yield from _said("decision", f"{plan.action} ({', '.join(plan.reasons)})")
+    """Tell a plan step by step, and why each of its steps is not the last."""
+    limits = Limits(limit=plan.limit, reserve=plan.reserve, threshold=plan.threshold)
+    less = f"{plan.limit} less {plan.reserve} for the answer"
+    yield from _said("room", f"{plan.usable} tokens: {less}")
+    yield from _said("request", f"{plan.effective} tokens: {', '.join(plan.reasons)}")
+    yield from _said("goal", f"{limits.enough} or fewer, so that there is room to grow again")
+    left = plan.effective
     for step in plan.steps:
-        yield from _said("step", f"{step.kind}: frees {plural(step.tokens, 'token')}")
-    yield from _said("request", f"now {plan.effective}, then {plan.after}, of {plan.usable} usable")
+        left -= step.tokens
+        enough = "enough" if left <= limits.enough else "not enough"
+        yield from _said("step", f"{_STEPS[step.kind]}: {left} left, {enough}")
+    yield from _said("decision", f"{plan.action}; nothing is done until you say so")
+
+
+_STEPS: dict[StepKind, str] = {
+    "strip": "strip old thinking",
+    "clear": "clear old tool results",
+    "summarize": "summarize old messages",
+}
 
 
 def _title(text: str) -> Story:
@@ -256,16 +336,28 @@ def _title(text: str) -> Story:
     yield Line()
 
 
+def _text(text: str) -> Story:
+    """Tell a paragraph."""
+    for line in _folded(text, WIDTH):
+        yield Line(line)
+
+
 def _said(label: str, text: str, style: str = "") -> Story:
     """Tell a labelled line, folded under itself at the width of the page."""
-    for line in _folded(text, WIDTH - 10):
-        yield Line(f"{label:<10}{line}".rstrip(), style)
-        label = ""
+    return _labelled(label, [text], style)
+
+
+def _labelled(label: str, texts: Iterable[str], style: str = "") -> Story:
+    """Tell lines that share a label."""
+    for text in texts:
+        for line in _folded(text, WIDTH - 10):
+            yield Line(f"{label:<10}{line}".rstrip(), style)
+            label = ""
 
 
 def _folded(text: str, width: int) -> Iterator[str]:
     line = ""
-    for word in text.split(" "):
+    for word in re.split(r" (?!')", text):  # a quote stays with what it opens or closes
         if line and len(line) + 1 + len(word) > width:
             yield line
             line = word

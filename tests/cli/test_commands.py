@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -9,11 +10,13 @@ import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli.tour import TURNS
+from reasoning_store.cli.tour import TURNS, captured
+from reasoning_store.egress.compression import Limits
 from tests.cli.conftest import Here, Run
 from tests.egress.histories import TWO_TURNS
 
@@ -68,10 +71,10 @@ def test_the_demo_tells_what_it_did_to_each_stream(run: Run) -> None:
     stored = [line for line in run("demo").stdout.splitlines() if line.startswith("stored")]
 
     assert [" ".join(line.split()[1:]) for line in stored] == [
-        "without 2 delimiters",
-        "without 1 delimiter",
-        "without 2 delimiters, the thought once",
-        "with the signature, which goes back only to who made it",
+        "2 delimiters taken out",
+        "1 delimiter taken out",
+        "2 delimiters taken out, the thought kept once",
+        "the signature kept, to go back only to who made it",
         "4 thoughts, whatever is sent",
     ]
 
@@ -85,12 +88,47 @@ def test_the_setting_that_the_demo_changes_takes_effect(run: Run) -> None:
     assert re.search(rf"^ +yes +none +{after} ", out, re.MULTILINE)
 
 
-def test_the_demo_decides_about_compression(run: Run) -> None:
-    """What to do, why, and what the request would then count."""
-    out = run("demo").stdout
+def test_the_demo_tells_of_each_stream_what_came_over_the_wire(run: Run) -> None:
+    """Wherever the thinking was: each piece of the stream, under the name of its field."""
+    replies = run("demo").stdout.partition("\n2. ")[0].split("\nuser ")[1:]
+    fields = [re.findall(r"^(?:wire)? +(\w+): '", reply, re.MULTILINE) for reply in replies]
 
-    assert "decision  summarize (over_limit)" in out
-    assert "step      strip: frees " in out
+    assert fields == [
+        ["content"],
+        ["content"],
+        ["reasoning_content", "content"],
+        ["thinking", "signature", "text"],
+        ["reasoning_content", "content", "name", "arguments"],
+    ]
+    for reply, turn in zip(replies, TURNS, strict=True):
+        told = " ".join(reply.split())
+        for text in texts_of(captured(turn.stream)):
+            assert " ".join(repr(text).split()) in told
+
+
+def texts_of(stream: list[dict[str, Any]]) -> list[str]:
+    """Return what the deltas of a stream say, by the names that hold it here."""
+    said = re.findall(
+        r'"(?:content|reasoning_content|thinking|text|signature|arguments)": ("(?:[^"\\]|\\.)+")',
+        json.dumps(stream),
+    )
+    return [json.loads(text) for text in said]
+
+
+def test_the_demo_says_what_its_decision_about_compression_aims_at(run: Run) -> None:
+    """Each step says what is left, and none follows one that was enough."""
+    title, _, told = run("demo").stdout.partition("\n5. ")[2].partition("\n")
+    (goal,) = map(int, re.findall(r"^goal +(\d+) or fewer", told, re.MULTILINE))
+    steps = re.findall(r"^step +(\w+) .+: (\d+) left, (.+)$", told, re.MULTILINE)
+
+    assert title == "A model whose context is 300 tokens: must the conversation get shorter?"
+    assert [(kind, enough) for kind, _, enough in steps] == [
+        ("strip", "not enough"),
+        ("summarize", "enough"),
+    ]
+    assert [int(left) <= goal for _, left, _ in steps] == [False, True]
+    assert goal == Limits(limit=300, reserve=75).enough
+    assert re.search(r"^decision +summarize;", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", [turn.stream for turn in TURNS])
