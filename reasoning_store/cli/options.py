@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -74,8 +75,50 @@ SESSION = click.argument("session_id", metavar="SESSION", shell_complete=_comple
 OPTIONAL_SESSION = click.argument(
     "session_id", metavar="[SESSION]", required=False, shell_complete=_complete_session
 )
+SESSION_OPTION = click.option(
+    "--session", "session_id", metavar="ID", help="The session, where it is not the first word."
+)
 BRANCH = click.option("--branch", type=click.IntRange(1), help="Another branch than the current.")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def _complete_first_word(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer a shell the sessions where SESSION stands."""
+    behind = context.params.get("words") or any(map(context.params.get, ("session_id", "profile")))
+    return [] if behind else _complete_session(context, parameter, incomplete)
+
+
+def words_behind_session(takes: str) -> Callable[[Command], Command]:
+    """Give a command ``words``: SESSION, where no option names it, and what it takes."""
+    return click.argument(
+        "words", nargs=-1, metavar=f"[SESSION] {takes}", shell_complete=_complete_first_word
+    )
+
+
+def session_first(
+    words: Sequence[str], takes: str, *, session: str | None, profile: str | None = None
+) -> tuple[str | None, Sequence[str]]:
+    """Return the session, and the words behind it.
+
+    SESSION is the first word, as of every command, but where --session or --profile says
+    whose it is. ``takes`` names the words behind it; those in brackets may be left out.
+    """
+    if session is not None and profile is not None:
+        raise UsageError(
+            "a setting is a session's or a profile's", hint="leave --session or --profile out"
+        )
+    said = "--session" if session is not None else "--profile" if profile is not None else None
+    names = takes.split() if said else ["SESSION", *takes.split()]
+    least = sum(not name.startswith("[") for name in names)
+    if not least <= len(words) <= len(names):
+        raise click.UsageError(
+            f"{f'with {said}, ' if said else ''}{' '.join(names)} is wanted,"
+            f" not {shlex.join(words) or 'nothing'}",
+            click.get_current_context(),
+        )
+    return (session, words) if said else (words[0], words[1:])
 
 
 def a_session(command: Command) -> Command:

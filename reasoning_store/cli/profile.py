@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
-from reasoning_store.cli.options import OWNER
+from reasoning_store.cli.options import (
+    OWNER,
+    SESSION_OPTION,
+    session_first,
+    words_behind_session,
+)
 from reasoning_store.cli.output import Page, answer, stamp, when
 from reasoning_store.cli.tree import Branch
 from reasoning_store.errors import NotFound
@@ -77,15 +83,18 @@ def show(call: Call, name: str, owner: str) -> None:
 
 
 @profile.command("use", answers="session profile")
-@click.argument("name", required=False)
-@click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
+@words_behind_session("[NAME]")
+@SESSION_OPTION
 @click.option("--none", is_flag=True, help="Let the session use no profile any more.")
 @OWNER
 @click.pass_obj
-def use(call: Call, name: str | None, session_id: str, none: bool, owner: str) -> None:
+def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, owner: str) -> None:
     """Let a session take what it does not set itself from the profile NAME."""
+    session_id, behind = session_first(words, "[NAME]", session=session_id)
+    assert session_id is not None
+    name = behind[0] if behind else None
     if (name is None) != none:
-        raise click.UsageError("name a profile, or say --none")
+        raise click.UsageError("SESSION NAME is wanted, or SESSION and --none")
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
         session = opening.find(call, mine, session_id)

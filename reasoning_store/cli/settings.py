@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
-from reasoning_store.cli.options import OWNER, full_key
+from reasoning_store.cli.options import (
+    OWNER,
+    SESSION_OPTION,
+    full_key,
+    session_first,
+    words_behind_session,
+)
 from reasoning_store.cli.output import Page, answer
 from reasoning_store.cli.profile import found_profile
 from reasoning_store.cli.tree import Leaf
-from reasoning_store.errors import UsageError
+from reasoning_store.errors import NotFound, UsageError
 
 
 def _layer(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command take a session or a profile, and whose they are."""
-    profile = click.option("--profile", metavar="NAME", help="The profile it is for.")
-    session = click.option("--session", "session_id", metavar="ID", help="The session it is for.")
-    return session(profile(OWNER(command)))
-
-
-def _one_of(session_id: str | None, profile: str | None) -> None:
-    if (session_id is None) == (profile is None):
-        raise UsageError("a setting is a session's or a profile's", hint="--session ID")
+    profile = click.option("--profile", metavar="NAME", help="The profile, and no session.")
+    return SESSION_OPTION(profile(OWNER(command)))
 
 
 # A value may begin with a dash; whether it is allowed is for the setting to say.
@@ -36,24 +36,25 @@ def _one_of(session_id: str | None, profile: str | None) -> None:
     answers="key value session profile",
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("key")
-@click.argument("value")
+@words_behind_session("KEY VALUE")
 @_layer
 @click.pass_obj
 def set_(
-    call: Call, key: str, value: str, session_id: str | None, profile: str | None, owner: str
+    call: Call, words: Sequence[str], session_id: str | None, profile: str | None, owner: str
 ) -> None:
     """Set KEY to VALUE for a session or a profile.
 
-    For example: set reasoning.includeInContext true --session chat-42.
+    For example: set chat-42 reasoning.includeInContext true.
 
     The next request reads it. A value that is not allowed changes nothing.
     """
     from reasoning_store import settings
 
-    key = full_key(key)
+    session_id, (key, value) = session_first(
+        words, "KEY VALUE", session=session_id, profile=profile
+    )
+    key = _key(key, words)
     parsed = settings.parse(key, value)  # ERR-001: refused whole, before anything is opened
-    _one_of(session_id, profile)
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
@@ -64,17 +65,18 @@ def set_(
 
 
 @click.command("unset", cls=Leaf, answers="key session profile")
-@click.argument("key")
+@words_behind_session("KEY")
 @_layer
 @click.pass_obj
-def unset(call: Call, key: str, session_id: str | None, profile: str | None, owner: str) -> None:
+def unset(
+    call: Call, words: Sequence[str], session_id: str | None, profile: str | None, owner: str
+) -> None:
     """Let weaker layers decide about KEY again.
 
     The profile, the environment, the default.
     """
-    key = full_key(key)
-    _one_of(session_id, profile)
-    _check(key)
+    session_id, (key,) = session_first(words, "KEY", session=session_id, profile=profile)
+    key = _key(key, words)
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
@@ -86,20 +88,25 @@ def unset(call: Call, key: str, session_id: str | None, profile: str | None, own
 
 
 @click.command("get", cls=Leaf, answers="key value layer")
-@click.argument("key", required=False)
-@click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
+@words_behind_session("[KEY]")
+@SESSION_OPTION
 @OWNER
 @click.pass_obj
-def get(call: Call, key: str | None, session_id: str, owner: str) -> None:
+def get(call: Call, words: Sequence[str], session_id: str | None, owner: str) -> None:
     """Print what settings hold for a session now.
 
     KEY's value, or every one and the layer it comes from.
     """
-    if key is not None:
-        key = full_key(key)
-        _check(key)
+    session_id, behind = session_first(words, "[KEY]", session=session_id)
+    assert session_id is not None
+    key = _key(behind[0], words) if behind else None
     with opening.existing(call) as store:
-        session = opening.find(call, store.for_owner(owner), session_id)
+        try:
+            session = opening.find(call, store.for_owner(owner), session_id)
+        except NotFound:
+            if key is None:
+                _check_place(session_id)
+            raise
         found = session.settings.resolved()
     data = {name: {"value": item.value, "layer": item.layer} for name, item in found.items()}
     if key is not None:
@@ -116,12 +123,26 @@ def get(call: Call, key: str | None, session_id: str, owner: str) -> None:
         )
 
 
-def _check(key: str) -> None:
-    """Refuse a key that there is not, with the nearest one (ERR-001)."""
+def _key(word: str, words: Sequence[str]) -> str:
+    """Return the whole key that a word is; refuse one that there is not (ERR-001)."""
     from reasoning_store import settings
 
+    key = full_key(word)
     if key not in settings.KEYS:
+        _check_place(words[0])
         settings.checked({key: None})
+    return key
+
+
+def _check_place(word: str) -> None:
+    """Refuse a setting that stands where SESSION does."""
+    from reasoning_store import settings
+
+    if full_key(word) in settings.KEYS:
+        raise UsageError(
+            f"SESSION is the first word, and {word} is a setting",
+            hint=f"{click.get_current_context().command_path} --help",
+        )
 
 
 def _of(session_id: str | None, profile: str | None) -> dict[str, str | None]:

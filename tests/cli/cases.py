@@ -39,8 +39,8 @@ CASES: dict[str, Case] = {
     "erase": Case("erase chat-42 --only reasoning --yes", "erase chat-42", says="say --yes"),
     "export": Case("export", "export chat-43", MISSING, says=NEAR),
     "get": Case(
-        "get includeInContext --session chat-42",
-        "get reasoning.effrt --session chat-42",
+        "get chat-42 includeInContext",
+        "get chat-42 reasoning.effrt",
         says="did you mean reasoning.effort",
     ),
     "import": Case("import history.json", "import broken.json", says="line 1"),
@@ -49,8 +49,8 @@ CASES: dict[str, Case] = {
     "profile list": Case("profile list", "profile list terse", says="terse"),
     "profile show": Case("profile show terse", "profile show ters", MISSING, says="'terse'"),
     "profile use": Case(
-        "profile use terse --session chat-42",
-        "profile use ters --session chat-42",
+        "profile use chat-42 terse",
+        "profile use chat-42 ters",
         MISSING,
         says="'terse'",
     ),
@@ -64,12 +64,12 @@ CASES: dict[str, Case] = {
     "sessions rename": Case("sessions rename short Oslo", "sessions rename shor Oslo", MISSING),
     "sessions show": Case("sessions show chat-42", "sessions show chat-43", MISSING, says=NEAR),
     "set": Case(
-        "set reasoning.includeInContext true --session chat-42",
-        "set reasoning.includeInContext perhaps --session chat-42",
+        "set chat-42 reasoning.includeInContext true",
+        "set chat-42 reasoning.includeInContext perhaps",
         says="one of: true, false",
     ),
     "show": Case("show chat-42", "show chat-43", MISSING, says=NEAR),
-    "unset": Case("unset effort --session chat-42", "unset effort", says="--session"),
+    "unset": Case("unset chat-42 effort", "unset effort", says="SESSION KEY is wanted"),
     "upgrade": Case("upgrade", "upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False),
     "usage": Case(
         "usage chat-42 --limit 60 --fail-over 0.5",

@@ -167,9 +167,9 @@ def test_usage_is_one_line(run: Run, chat: str) -> None:
 def test_a_setting_moves_the_number(run: Run, chat: str) -> None:
     """BR-008 without a line of Python."""
     before = int(run("--db", chat, "usage", "chat-42").stdout)
-    changed = run("--db", chat, "set", "reasoning.includeInContext", "true", "--session", "chat-42")
+    changed = run("--db", chat, "set", "chat-42", "reasoning.includeInContext", "true")
     after = int(run("--db", chat, "usage", "chat-42").stdout)
-    run("--db", chat, "unset", "reasoning.includeInContext", "--session", "chat-42")
+    run("--db", chat, "unset", "chat-42", "reasoning.includeInContext")
 
     assert changed.returncode == 0
     assert after > before
@@ -252,12 +252,12 @@ def test_a_database_that_is_not_ours_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["set", "reasoning.format", "xml", "--session", "chat-42"], "one of: field, native"),
+        (["set", "chat-42", "reasoning.format", "xml"], "one of: field, native"),
         (
-            ["set", "reasoning.effrt", "high", "--session", "chat-42"],
+            ["set", "chat-42", "reasoning.effrt", "high"],
             "did you mean reasoning.effort",
         ),
-        (["set", "reasoning.budgetTokens", "-1", "--session", "chat-42"], "0 or more"),
+        (["set", "chat-42", "reasoning.budgetTokens", "-1"], "0 or more"),
     ],
 )
 def test_err_001_a_setting_that_is_not_allowed_is_refused_in_one_line(

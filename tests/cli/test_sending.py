@@ -28,7 +28,7 @@ def test_the_next_request_can_be_seen_as_any_protocol(here: Here, api: str) -> N
 def test_each_thinking_block_is_explained(here: Here) -> None:
     """Where it stands, what it counts, whether it goes and by which rule; and whence a setting."""
     required = here("context chat-42 --provider deepseek --explain").out
-    here("set includeInContext true --session chat-42")
+    here("set chat-42 includeInContext true")
     told = here("context chat-42 --provider deepseek --with effort=high --explain").out
 
     assert re.search(r"^ +2 +0 +5  kept \(required\): the provider demands", required, re.M)
@@ -126,13 +126,13 @@ def test_a_share_that_nothing_is_more_than_is_refused(here: Here, share: str) ->
 def test_a_profile_holds_until_the_session_says_otherwise(here: Here) -> None:
     """Set once under a name, used by a session, overridden there, and let go."""
     here("set includeInContext true --profile open")
-    here("profile use open --session chat-42")
-    used = here("get includeInContext --session chat-42 --json").data
-    here("set includeInContext false --session chat-42")
-    own = here("get includeInContext --session chat-42 --json").data
-    here("unset includeInContext --session chat-42")
-    here("profile use --none --session chat-42")
-    none = here("get includeInContext --session chat-42 --json").data
+    here("profile use chat-42 open")
+    used = here("get chat-42 includeInContext --json").data
+    here("set chat-42 includeInContext false")
+    own = here("get chat-42 includeInContext --json").data
+    here("unset chat-42 includeInContext")
+    here("profile use chat-42 --none")
+    none = here("get chat-42 includeInContext --json").data
 
     assert (used["value"], used["layer"]) == (True, "profile")
     assert (own["value"], own["layer"]) == (False, "session")
@@ -209,12 +209,12 @@ def test_a_summary_of_other_messages_is_refused(here: Here) -> None:
 
 def test_a_plan_that_strips_needs_no_summary(here: Here) -> None:
     """It is a setting of the session, and named."""
-    here("set includeInContext true --session chat-42")
+    here("set chat-42 includeInContext true")
     ran = here("compact chat-42 --limit 80 --apply")
 
     assert ran.code == Exit.DONE
     assert "set reasoning.stripFromContext = " in ran.out
-    assert here("get stripFromContext --session chat-42 --json").data["layer"] == "session"
+    assert here("get chat-42 stripFromContext --json").data["layer"] == "session"
 
 
 def test_a_fork_is_a_branch_of_its_own(here: Here) -> None:

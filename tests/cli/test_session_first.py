@@ -1,0 +1,123 @@
+"""SESSION is the first word behind a command, of whatever command takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.cli.app import app
+from reasoning_store.cli.exits import Exit
+from tests.cli.conftest import Here, Run
+
+
+def arguments(node: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, list[str]]]:
+    """Yield each command with the words that its help says it takes."""
+    context = click.Context(node)
+    if isinstance(node, click.Group):
+        for name in node.list_commands(context):
+            child = node.get_command(context, name)
+            assert child is not None
+            yield from arguments(child, (*path, name))
+        return
+    taken = [one for one in node.params if isinstance(one, click.Argument)]
+    yield " ".join(path), [word for one in taken for word in one.make_metavar(context).split()]
+
+
+WITH_SESSION = {
+    name: words for name, words in arguments(app) if {"SESSION", "[SESSION]"} & {*words}
+}
+
+
+def test_a_session_is_the_first_word_wherever_there_is_one() -> None:
+    """Who knows it of one command knows it of all."""
+    assert {"get", "profile use", "set", "show", "unset", "usage"} <= {*WITH_SESSION}
+    assert [name for name, words in WITH_SESSION.items() if "SESSION" not in words[0]] == []
+
+
+@pytest.mark.parametrize(
+    ("first", "option"),
+    [
+        ("set chat-42 effort high", "set effort high --session chat-42"),
+        ("set chat-42 effort high", "set --session chat-42 effort high"),
+        ("get chat-42 effort", "get effort --session chat-42"),
+        ("get chat-42", "get --session chat-42"),
+        ("unset chat-42 effort", "unset effort --session chat-42"),
+        ("profile use chat-42 terse", "profile use terse --session chat-42"),
+        ("profile use chat-42 --none", "profile use --session chat-42 --none"),
+    ],
+)
+def test_the_session_may_be_named_by_an_option_as_well(here: Here, first: str, option: str) -> None:
+    """Both spellings do the same."""
+    words, named = here(f"{first} --json"), here(f"{option} --json")
+
+    assert words.code == named.code == Exit.DONE, words.err + named.err
+    assert words.data == named.data
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("set effort high", "SESSION KEY VALUE is wanted, not effort high"),
+        ("set chat-42 effort", "SESSION KEY VALUE is wanted, not chat-42 effort"),
+        ("set chat-42 effort very high", "SESSION KEY VALUE is wanted"),
+        ("set chat-42 effort high --session chat-42", "with --session, KEY VALUE is wanted"),
+        ("set chat-42 effort high --profile terse", "with --profile, KEY VALUE is wanted"),
+        ("set effort high --session chat-42 --profile terse", "leave --session or --profile out"),
+        ("set effort high chat-42", "SESSION is the first word, and effort is a setting"),
+        ("unset chat-42", "SESSION KEY is wanted, not chat-42"),
+        ("unset reasoning.effort chat-42", "SESSION is the first word, and reasoning.effort is"),
+        ("get", "SESSION [KEY] is wanted, not nothing"),
+        ("get effort", "SESSION is the first word, and effort is a setting"),
+        ("get effort chat-42", "SESSION is the first word, and effort is a setting"),
+        ("profile use terse", "SESSION NAME is wanted, or SESSION and --none"),
+        ("profile use chat-42 terse --none", "SESSION NAME is wanted, or SESSION and --none"),
+    ],
+)
+def test_words_that_do_not_fit_are_refused_with_those_that_do(
+    here: Here, line: str, says: str
+) -> None:
+    """In one line, and nothing is changed."""
+    before = here("get chat-42").out
+    ran = here(line)
+
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert says in ran.err
+    assert ran.err.count("\n") == 1
+    assert here("get chat-42").out == before
+
+
+def test_a_session_may_be_named_like_a_setting(here: Here) -> None:
+    """It is only what is not found that is taken for a mistake."""
+    with rs.Store("sqlite:///chat.db") as store:
+        store.session("effort", create=True)
+
+    assert here("set effort effort high").code == Exit.DONE
+    assert here("get effort effort").out == "high\n"
+    assert here("get effort").out.startswith("setting ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("set ch", ["plain,chat-42"]),
+        ("profile use ch", ["plain,chat-42"]),
+        ("set chat-42 ch", []),
+        ("get --session short ch", []),
+    ],
+)
+def test_a_shell_is_offered_sessions_where_one_stands(
+    run: Run, furnished: object, typed: str, offered: list[str]
+) -> None:
+    """For the first word, and not for a setting's name."""
+    words = f"reasoning-store {typed}"
+    ran = run(
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+        _REASONING_STORE_COMPLETE="bash_complete",
+        REASONING_STORE_URL=f"sqlite:///{furnished}/chat.db",
+    )
+
+    assert ran.stdout.split() == offered
