@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store import recorder
 from reasoning_store.ledger.ledger import Ledger
+from tests.clock import SECOND, Clock
 
 
 def event(text: str) -> dict[str, Any]:
@@ -25,14 +27,29 @@ def event(text: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts and leases run out in fractions of a second, so that a test can wait for them."""
+    """Parts are written soon, so that a test can wait for them; no lease runs out meanwhile."""
     monkeypatch.setattr(recorder, "PART_SECONDS", 0.02)
-    monkeypatch.setattr(recorder, "LEASE", 0.5)
+    monkeypatch.setattr(recorder, "LEASE", 3600.0)
 
 
 @pytest.fixture
 def store(url: str) -> Iterator[rs.Store]:
     with rs.Store(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch, url: str, clock: Clock) -> Iterator[rs.Store]:
+    """A store that lives by ``clock``, and keeps a reply when it is told to."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    monkeypatch.setattr(recorder, "time", SimpleNamespace(monotonic=lambda: clock() / SECOND))
+    with rs.Store(url) as opened:
+        opened._workings.ledger._clock = clock
         yield opened
 
 
@@ -58,11 +75,10 @@ def test_a_reader_elsewhere_follows_a_reply_that_grows_only_at_its_end(
         other = elsewhere.session("s")
 
         def stream() -> Iterator[dict[str, Any]]:
-            for letters in ("<think>slow", "ly</think>abc", "def", "ghi"):
+            yield event("<think>slow")
+            for letters in ("ly</think>abc", "def", "ghi"):
                 yield event(letters)
-                ready = (seen[-1] if seen else "") if letters.startswith("<") else None
-                if ready is None:
-                    seen.append(until(lambda: growing(other, longer_than=seen)))
+                seen.append(until(lambda: growing(other, longer_than=seen)))
 
         with session.record(stream(), model="m") as reply:
             list(reply)
@@ -253,49 +269,64 @@ def test_a_recorder_that_is_killed_leaves_what_had_arrived(store: rs.Store, url:
     assert (second.position, second.message.text) == (2, "Go on.")
 
 
-def test_a_reply_that_waits_long_for_its_model_stays_alive(store: rs.Store) -> None:
+def states(session: rs.Session) -> list[tuple[str, str]]:
+    return [(item.message.text, item.message.status) for item in session.history()]
+
+
+def test_a_reply_that_waits_long_for_its_model_stays_alive(timed: rs.Store, clock: Clock) -> None:
     """A lease is renewed while the model thinks without a word."""
-    session = store.session("s", create=True)
+    session = timed.session("s", create=True)
 
     def stream() -> Iterator[dict[str, Any]]:
         yield event("Let me think. ")
-        until(lambda: session.history())
-        time.sleep(1.2)
-        assert session.history()[-1].message.status == "streaming"
+        for _ in range(6):
+            clock.pass_(recorder.LEASE / 2)
+            recording._reply.keep()
+        assert states(session) == [("Let me think. ", "streaming")]
         yield event("Done.")
 
-    with session.record(stream(), model="m") as reply:
-        list(reply)
+    recording = session.record(stream(), model="m")
+    list(recording)
 
-    assert session.history()[-1].message.text == "Let me think. Done."
+    assert states(session) == [("Let me think. Done.", "complete")]
 
 
-def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(store: rs.Store) -> None:
+def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(
+    timed: rs.Store, clock: Clock
+) -> None:
     """An abandoned generator in a living process: all that arrived reads as interrupted."""
-    session = store.session("s", create=True)
-    chunks = iter(session.record(iter([event("a"), event("b"), event("c")]), model="m"))
+    session = timed.session("s", create=True)
+    recording = session.record(iter([event("a"), event("b"), event("c")]), model="m")
+    chunks = iter(recording)
     next(chunks)
     next(chunks)
+    for _ in range(6):
+        recording._reply.keep()
+        clock.pass_(recorder.LEASE / 2)
 
-    kept = until(lambda: [s for s in session.history() if s.message.status == "interrupted"])
-    assert kept[0].message.text == "ab"
+    assert states(session) == [("ab", "interrupted")]
     session.append(rs.user("Next."))
     del chunks
-
     assert [s.message.text for s in session.history()] == ["ab", "Next."]
 
 
 def test_a_reader_that_comes_back_late_goes_on_where_nobody_was_in_a_hurry(
-    store: rs.Store,
+    timed: rs.Store, clock: Clock
 ) -> None:
     """A lease that has run out is renewed by the next word, if nothing else was said."""
-    session = store.session("s", create=True)
-    chunks = iter(session.record(iter([event("a"), event("b")]), model="m"))
+    session = timed.session("s", create=True)
+    recording = session.record(iter([event("a"), event("b")]), model="m")
+    chunks = iter(recording)
     next(chunks)
-    until(lambda: session.history() and session.history()[0].message.status == "interrupted")
+    recording._reply.keep()
+    clock.pass_(2 * recorder.LEASE)
+    assert states(session) == [("a", "interrupted")]
+    next(chunks)
+    recording._reply.keep()
+    assert states(session) == [("ab", "streaming")]
     list(chunks)
 
-    assert [(s.message.text, s.message.status) for s in session.history()] == [("ab", "complete")]
+    assert states(session) == [("ab", "complete")]
 
 
 def test_a_repeat_under_the_key_of_a_reply_that_is_arriving_is_refused(store: rs.Store) -> None:

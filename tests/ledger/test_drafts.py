@@ -20,25 +20,12 @@ from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import DraftRow, Entry, SessionRow
+from tests.clock import Clock
 
 from .histories import answered, complete, new_session, part, resolved, said
 
 ROOT = Path(__file__).parents[2]
 ORIGIN = Origin(provider="deepseek", model="r1", response_id="r-1")
-SECOND = 1_000_000
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000 * SECOND
-
-    def __call__(self) -> int:
-        return self.now
-
-    def pass_(self, seconds: float) -> None:
-        self.now += int(seconds * SECOND)
 
 
 @pytest.fixture
