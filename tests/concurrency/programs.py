@@ -71,7 +71,7 @@ def submit_after(tell: Connection, gate: Barrier, url: str, after: int, text: st
 
 def record_slowly(tell: Connection, go: Connection, url: str, words: int) -> None:
     """Record a reply, a word each time that it is told to go on; tell how it ended."""
-    recorder.PART_SECONDS = 0.01
+    recorder.PART_SECONDS, recorder.LEASE = 0.01, 3600.0
 
     def stream() -> Iterator[dict[str, Any]]:
         for word in ["<think>slow", "ly</think>", *[f"{n} " for n in range(words)]]:

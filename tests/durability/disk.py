@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 _OK = 0
+_BUSY = 5
 _FULL = 13
 _IOERR = 10
 _IOERR_BY_KIND = {"write": _IOERR | 3 << 8, "sync": _IOERR | 4 << 8, "truncate": _IOERR | 6 << 8}
@@ -88,6 +89,8 @@ class Disk:
     remembers: bool = False
     broke: bool = False
     """Whether anything was refused since it was told to break."""
+    occupied: int = 0
+    """How often a lock was asked for that somebody else held."""
     _left: int | None = None
     _for_good: bool = False
 
@@ -181,6 +184,7 @@ def watched(module: ModuleType, disk: Disk) -> Iterator[Disk]:
                 for number in range(first, first + size):
                     kind = "unlock" if unlocks else "lock"
                     disk._asked(Operation(kind, names[file], number))
+            disk.occupied += answer == _BUSY
             return answer
 
         made.write = callback(_Write, write)

@@ -9,7 +9,6 @@ from itertools import count
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import recorder
 
 from . import programs
 from .processes import running
@@ -77,11 +76,6 @@ def kill_at_each_statement(url: str, awaited: bool) -> int:
         if not dead:
             return last
     raise AssertionError
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "LEASE", 0.5)
 
 
 def test_a_killed_recorder_leaves_what_had_been_seen(url: str) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from reasoning_store.ledger import engine, sqlite, sqlite_file
 from reasoning_store.ledger import making as made_beside
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
+from tests.durability.disk import Disk, watched
 
 from .histories import answered, new_session, said
 
@@ -430,21 +432,35 @@ def test_a_missing_driver_names_the_command(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_another_process_that_writes_is_waited_for(sqlite_path: Path) -> None:
-    """For the busy timeout; then the store says that it is busy, and reads go on."""
-    holder = LIBRARY.connect(sqlite_path, isolation_level=None, check_same_thread=False)
-    with Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=5) as patient:
-        session = new_session(patient)
+    """However often it has the lock still."""
+    with (
+        watched(LIBRARY, Disk()) as disk,
+        closing(LIBRARY.connect(sqlite_path, isolation_level=None)) as holder,
+        Ledger.open(f"sqlite:///{sqlite_path}") as ledger,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        session = new_session(ledger)
         holder.execute("BEGIN IMMEDIATE")
-        threading.Timer(0.3, lambda: holder.execute("COMMIT")).start()
-        patient.append(session.key, 1, [said()])
+        before = disk.occupied
+        stored = threads.submit(ledger.append, session.key, 1, [said()])
+        while disk.occupied < before + 3 and not stored.done():
+            pass
+        holder.execute("COMMIT")
 
+        assert stored.result()[0].position == 1
+
+
+def test_who_waits_for_another_process_too_long_is_told(sqlite_path: Path) -> None:
+    """That the store is busy; reads go on, and so do writes when it is not."""
+    holder = LIBRARY.connect(sqlite_path, isolation_level=None)
     with opened(sqlite_path) as ledger:
+        session = new_session(ledger)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreBusy):
             ledger.append(session.key, 1, [said()])
-        assert len(ledger.history(session.key, 1)) == 1
+        assert ledger.history(session.key, 1) == []
         holder.execute("COMMIT")
-        assert ledger.append(session.key, 1, [said()])[0].position == 2
+        assert ledger.append(session.key, 1, [said()])[0].position == 1
     holder.close()
 
 

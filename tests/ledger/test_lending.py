@@ -391,7 +391,7 @@ def test_an_interrupted_verb_leaves_the_store_as_it_was(
     kind = request.getfixturevalue("postgres_url" if on_server else "sqlite_path")
     file = str(sys.modules[f"reasoning_store.ledger.{module}"].__file__)
     url = kind if on_server else f"sqlite:///{kind}"
-    with Ledger.open(url, connections=1, busy_timeout=2) as ledger:
+    with Ledger.open(url, connections=1, busy_timeout=20) as ledger:
         session = new_session(ledger)
         kept: list[int] = []
 

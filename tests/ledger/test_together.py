@@ -148,26 +148,49 @@ def test_a_job_that_came_to_nothing_with_others_is_done_alone() -> None:
     assert order == [0, 1, 2, 3]
 
 
-def test_a_job_that_is_being_done_is_waited_for() -> None:
+def test_a_job_that_is_being_done_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long: nobody could say what became of it."""
-    lane = one(timeout=0.05)
+    over = threading.Event()
+    overdue: list[bool] = []
+
+    class Impatient:
+        """A lock whose timeout is over as soon as it is said to be, and not before."""
+
+        def __init__(self) -> None:
+            self._lock = threading.Lock()
+            self.locked, self.release = self._lock.locked, self._lock.release
+
+        def acquire(self, timeout: float | None = None) -> bool:
+            if timeout is None:
+                return self._lock.acquire()
+            while not self._lock.acquire(blocking=False):
+                if over.is_set():
+                    overdue.append(True)
+                    return False
+            return True
+
+    lane = one()
+    monkeypatch.setattr(room, "Lock", Impatient)
     first, second = Task(1), Task(2)
-    slow = threading.Event()
+    asked: list[Future[None]] = []
 
     def slowly(lent: Lent[int], others: Sequence[Task]) -> None:
         assert [*others] == [second]
-        assert not slow.wait(0.3)
+        over.set()
+        while len(overdue) < 3 and not asked[1].done():
+            pass
         all_at_once(first)(lent, others)
 
     with ThreadPoolExecutor(2) as pool:
 
-        def hold(lent: Lent[int]) -> list[Future[None]]:
-            asked = [pool.submit(lane.do, first, slowly)]
+        def hold(lent: Lent[int]) -> None:
+            asked.append(pool.submit(lane.do, first, slowly))
             while not lane._waiting:
                 pass
-            return asked + ask(lane, [second], pool)
+            asked.extend(ask(lane, [second], pool))
 
-        for each in lane.lend(hold):
+        lane.lend(hold)
+        for each in asked:
             each.result(30)
 
     assert first.by == second.by == [1]
