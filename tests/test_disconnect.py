@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,10 +119,11 @@ def test_a_client_that_leaves_loses_nothing_of_the_reply(face: str, tmp_path: Pa
     gate = Gate()
     with serving(application(url, gate)) as port:
         shown = read_and_leave(port, face, b"answer")
-        gate.gone.set()
         with rs.Store(url) as store:
             session = store.session(face)
-            interrupted(session, gate)
+            until(lambda: latest(session).text.startswith("Half an answer"), gate)
+            gate.gone.set()
+            until(lambda: latest(session).status == "interrupted", gate)
             session.append(rs.user("I am back."))
             message = session.history()[0].message
         gate.over.set()
@@ -133,12 +134,16 @@ def test_a_client_that_leaves_loses_nothing_of_the_reply(face: str, tmp_path: Pa
     assert [block.thought for block in message.thinking] == ["first I think"]
 
 
-def interrupted(session: rs.Session, gate: Gate) -> None:
-    """Wait until what arrived reads as interrupted, whoever noticed."""
+def latest(session: rs.Session) -> rs.Message:
+    """What was said last, which is nothing before anything is written."""
+    return [rs.assistant(), *(item.message for item in session.history())][-1]
+
+
+def until(true: Callable[[], bool], gate: Gate) -> None:
+    """Wait until something can be read, whoever noticed that the client has left."""
     for _ in range(1500):
-        kept = [item.message for item in session.history()]
-        if kept and kept[-1].status == "interrupted":
+        if true():
             return
         time.sleep(0.02)
     gate.over.set()
-    raise AssertionError([item.message.status for item in session.history()])
+    raise AssertionError("it never came true")
