@@ -507,7 +507,7 @@ def recorder(url: str, session: SessionRow, **given: Any) -> Iterator[Recorder]:
 
 
 def until(reached: Callable[[], bool]) -> None:
-    """Wait for what has to come; the test's own timeout is the only other end."""
+    """Wait for what has to come; that of every test is the only other end."""
     while not reached():
         time.sleep(0.01)
 
