@@ -111,19 +111,6 @@ def test_a_session_opens_on_its_current_branch(session: Any, url: str) -> None:
         assert texts(store.session("s")) == ["one", "two"]
 
 
-def test_a_session_can_be_renamed_and_archived(session: Any, url: str) -> None:
-    """The list shows what is not archived."""
-    with rs.Store(url) as store:
-        mine = store.session("s")
-        mine.rename("A title")
-        assert [item.title for item in store.sessions().items] == ["A title"]
-        mine.archive()
-        assert store.sessions().items == []
-        assert [item.id for item in store.sessions(archived=True).items] == ["s"]
-        mine.archive(archived=False)
-        assert [item.id for item in store.sessions().items] == ["s"]
-
-
 READS: dict[str, tuple[Callable[[rs.Session], Any], str]] = {
     "history": (lambda chat: texts(chat), "draft"),
     "siblings": (lambda chat: texts(chat), "branches"),

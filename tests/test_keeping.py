@@ -1,4 +1,4 @@
-"""What is kept and how it leaves: profiles, lines, backups, reports, erasure, by owner."""
+"""What is kept and how it leaves: names, profiles, lines, backups, reports, erasure, by owner."""
 
 from __future__ import annotations
 
@@ -44,6 +44,34 @@ def talk(session: rs.Session) -> None:
             ),
         ]
     )
+
+
+# The list of sessions
+
+
+def test_a_session_is_listed_under_its_new_title(store: rs.Store) -> None:
+    """Whoever looks next sees it; without one it has none again."""
+    session = store.session("s", create=True, title="A title")
+    session.rename("Another")
+    assert [item.title for item in store.sessions().items] == ["Another"]
+
+    session.rename(None)
+    assert [item.title for item in store.sessions().items] == [None]
+
+
+def test_an_archived_session_is_listed_apart_until_it_is_put_back(store: rs.Store) -> None:
+    """In the one list or in the other, never in both."""
+
+    def listed(*, archived: bool) -> list[str]:
+        return [item.id for item in store.sessions(archived=archived).items]
+
+    session = store.session("s", create=True)
+    store.session("other", create=True)
+    session.archive()
+    assert (listed(archived=False), listed(archived=True)) == (["other"], ["s"])
+
+    session.archive(archived=False)
+    assert ({*listed(archived=False)}, listed(archived=True)) == ({"s", "other"}, [])
 
 
 # Profiles

@@ -79,14 +79,22 @@ def test_what_is_no_history_is_refused(head: bytes) -> None:
 
 
 def test_a_format_that_nobody_reads_is_refused() -> None:
-    """The formats there are stand in the hint; our own lines have their own way in."""
+    """Those that there are stand in the hint."""
     with pytest.raises(UsageError, match="no importer for 'slack'") as refused:
         formats.conversations([], format="slack")
+
     assert refused.value.hint == "one of: openai, anthropic, llm"
 
+
+def test_lines_need_a_format_that_is_named() -> None:
+    """Only of a file do the first bytes say what it is."""
     with pytest.raises(UsageError, match="do not say what format"):
         formats.conversations([])
 
-    with pytest.raises(UsageError) as own:
+
+def test_our_own_lines_have_their_own_way_in() -> None:
+    """The hint names it."""
+    with pytest.raises(UsageError) as refused:
         formats.conversations([], format="lines")
-    assert "import_lines" in (own.value.hint or "")
+
+    assert "import_lines" in (refused.value.hint or "")

@@ -5,7 +5,11 @@ Many processes, and the same through the public face: ``tests/concurrency``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import pytest
 
 from reasoning_store.blocks import Counts, Origin, user
 from reasoning_store.ledger.ledger import Ledger
@@ -13,87 +17,139 @@ from reasoning_store.ledger.values import Entry
 
 from .histories import answered, complete, new_session, part, said
 
+THREADS = 8
+ROUNDS = 6
+T = TypeVar("T")
 
-def check_threads(ledger: Ledger) -> None:
-    one, many = new_session(ledger), [new_session(ledger) for _ in range(8)]
+
+@pytest.fixture(params=["file", "server", "memory"])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[Ledger]:
+    """An open ledger; one in memory has one connection, which takes everybody in turn."""
+    if request.param == "server":
+        url = request.getfixturevalue("postgres_url")
+    elif request.param == "file":
+        url = f"sqlite:///{request.getfixturevalue('sqlite_path')}"
+    else:
+        url = "sqlite://"
+    with Ledger.open(url) as opened:
+        yield opened
+
+
+def in_threads(work: Callable[[int], T]) -> list[T]:
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(work, range(THREADS)))
+
+
+# What a thread does, again and again: in the conversation that all share, under a name that
+# is its own.
+
+
+def use_a_profile(ledger: Ledger, shared: int, name: str) -> None:
+    own = new_session(ledger)
+    ledger.set_profile("u", "shared", {"by": name})
+    ledger.use_profile(own.key, "shared")
+
+    assert ledger.get_session("u", own.id).profile == "shared"
+
+
+def write_and_read(ledger: Ledger, shared: int, name: str) -> None:
+    own = new_session(ledger)
+    ledger.append(own.key, 1, [said(name), answered()])
+
+    assert ledger.history(own.key, 1, tokens=10**6) == ledger.history(own.key, 1)
+    assert ledger.head(own.key, 1).position == 2
+    assert ledger.budget(own.key).thought.unreported == 1
+
+
+def record_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
+    branch = ledger.fork(shared, 1, 7)
+    draft = ledger.begin_draft(shared, branch, idempotency_key=name)
+    assert ledger.add_part(draft, 1, part("1 "))
+    assert ledger.renew(draft)
+    found = ledger.draft(shared, branch)
+
+    assert found is not None
+    assert found.parts == (part("1 "),)
+    assert ledger.finish_draft(draft, [complete(1)])[0].position == 7
+
+
+def compact_and_undo_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
+    branch = ledger.fork(shared, 1, 7)
+    ledger.compact(shared, branch, 1, 4, Entry(user(name), Counts()))
+    (compaction,) = ledger.compactions(shared, branch)
+    assert ledger.view(shared, branch).rows[0] == compaction
+    ledger.undo(shared, branch, 1)
+
+    assert ledger.states(shared, branch).lineage == ledger.states(shared, branch).head
+
+
+def remember(ledger: Ledger, shared: int, name: str) -> None:
+    ledger.remember_crossing(shared, name)
+
+    assert name in ledger.budget(shared).crossed
+
+
+WORK = (use_a_profile, write_and_read, record_on_a_fork, compact_and_undo_on_a_fork, remember)
+
+
+def conversation(ledger: Ledger) -> int:
+    key = new_session(ledger).key
+    ledger.append(key, 1, [said(), answered()] * 3)
+    return key
+
+
+@pytest.mark.parametrize("work", WORK, ids=lambda work: work.__name__)
+def test_many_threads_may_do_the_same_at_once(
+    anywhere: Ledger, work: Callable[[Ledger, int, str], None]
+) -> None:
+    """No verb holds anything between its calls that another thread could take."""
+    shared = conversation(anywhere)
+
+    def repeat(thread: int) -> None:
+        for round_ in range(ROUNDS):
+            work(anywhere, shared, f"{thread} {round_}")
+
+    in_threads(repeat)
+
+    assert anywhere.verify().ok
+
+
+def test_many_threads_may_do_different_things_at_once(anywhere: Ledger) -> None:
+    """Each begins with another verb; all that they did is there."""
+    shared = conversation(anywhere)
+
+    def take_turns(thread: int) -> None:
+        for step in range(ROUNDS * len(WORK)):
+            work = WORK[(thread + step) % len(WORK)]
+            work(anywhere, shared, f"{thread} {step}")
+
+    in_threads(take_turns)
+
+    assert len(anywhere.branches(shared)) == 1 + 2 * THREADS * ROUNDS
+    assert len(anywhere.budget(shared).crossed) == THREADS * ROUNDS
+    assert anywhere.verify().ok
+
+
+def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
+    """Each position once, each thread's in its order, and what it wrote is read at once."""
+    one, own = new_session(anywhere), [new_session(anywhere) for _ in range(THREADS)]
     turn = [said(), answered(origin=Origin(provider="p"))]
 
     def write(n: int) -> list[int]:
         positions = []
         for _ in range(25):
-            positions += [row.position for row in ledger.append(one.key, 1, turn)]
-            ledger.append(many[n].key, 1, turn)
-            assert ledger.history(many[n].key, 1, limit=2)[-1].message == turn[1].message
-            assert ledger.states(one.key, 1).head.position >= positions[-1]
+            positions += [row.position for row in anywhere.append(one.key, 1, turn)]
+            anywhere.append(own[n].key, 1, turn)
+            assert anywhere.history(own[n].key, 1, limit=2)[-1].message == turn[1].message
+            assert anywhere.states(one.key, 1).head.position >= positions[-1]
         return positions
 
-    with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(write, range(8)))
+    told = in_threads(write)
 
     assert list(range(1, 401)) == sorted(n for positions in told for n in positions)
     assert all(positions == sorted(positions) for positions in told)
-    assert all(row.stored == row.actual for row in ledger.recount(one.key, 1))
-    assert {50} == {ledger.head(session.key, 1).position for session in many}
-
-
-def check_verbs(ledger: Ledger) -> None:
-    one = new_session(ledger)
-    ledger.append(one.key, 1, [said(), answered()] * 3)
-    rounds = 6
-
-    def work(n: int) -> None:
-        own = new_session(ledger)
-        for turn in range(rounds):
-            ledger.set_profile("u", "shared", {"turn": turn})
-            ledger.use_profile(own.key, "shared")
-            ledger.append(own.key, 1, [said(), answered()])
-            branch = ledger.fork(one.key, 1, 7)
-            draft = ledger.begin_draft(one.key, branch, idempotency_key=f"{n} {turn}")
-            assert ledger.add_part(draft, 1, part("1 "))
-            assert ledger.renew(draft)
-            found = ledger.draft(one.key, branch)
-            assert found is not None
-            assert found.parts == (part("1 "),)
-            assert ledger.finish_draft(draft, [complete(1)])[0].position == 7
-            ledger.compact(one.key, branch, 1, 2 + turn % 2 * 2, Entry(user("S"), Counts()))
-            (compaction,) = ledger.compactions(one.key, branch)
-            assert ledger.view(one.key, branch).rows[0] == compaction
-            ledger.undo(one.key, branch, 1)
-            assert ledger.states(one.key, branch).lineage == ledger.states(one.key, branch).head
-            assert ledger.history(own.key, 1, tokens=10**6) == ledger.history(own.key, 1)
-            ledger.remember_crossing(one.key, f"{turn}")
-            assert ledger.get_session("u", own.id).profile == "shared"
-        assert ledger.head(own.key, 1).position == 2 * rounds
-        assert ledger.budget(own.key).thought.unreported == rounds
-
-    with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(work, n) for n in range(8)]:
-            done.result()
-
-    assert len(ledger.branches(one.key)) == 8 * rounds + 1
-    assert sorted(ledger.budget(one.key).crossed) == [str(turn) for turn in range(rounds)]
-
-
-def test_every_verb_may_be_called_from_many_threads(ledger: Ledger) -> None:
-    """None holds anything between its calls that another could take."""
-    check_verbs(ledger)
-
-
-def test_every_verb_works_on_one_connection_in_memory() -> None:
-    """From many threads as well."""
-    with Ledger.open("sqlite://") as ledger:
-        check_verbs(ledger)
-
-
-def test_threads_share_one_ledger(ledger: Ledger) -> None:
-    """Writing and reading, one session and many."""
-    check_threads(ledger)
-
-
-def test_threads_share_one_connection_in_memory() -> None:
-    """A database in memory has one connection, and takes everybody in turn."""
-    with Ledger.open("sqlite://") as ledger:
-        check_threads(ledger)
+    assert all(row.stored == row.actual for row in anywhere.recount(one.key, 1))
+    assert {50} == {anywhere.head(session.key, 1).position for session in own}
 
 
 def test_two_stores_in_memory_are_two() -> None:
