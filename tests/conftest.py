@@ -23,6 +23,10 @@ from reasoning_store.ledger import engine
 from reasoning_store.ledger.ledger import Ledger
 from tests.servers import server
 
+# What helps the tests says as much as they do when it finds something else.
+_HELPERS = "cli concurrency durability egress importers ingress ledger testing wire happenings"
+pytest.register_assert_rewrite(*(f"tests.{name}" for name in _HELPERS.split()))
+
 # Time never decides a test; in CI the examples are the same at every run.
 _PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 hypothesis_settings.register_profile("here", **_PATIENT)

@@ -17,7 +17,7 @@ import reasoning_store as rs
 from reasoning_store import aio, aio_recorder, aio_session, hops, layers, recorder, session, store
 from reasoning_store.ledger.lending import Lent
 
-from .ledger.test_together import commits, lane_of
+from .ledger.lanes import commits, lane_of
 
 PAIRS = [
     (store.Owner, aio.AsyncOwner),

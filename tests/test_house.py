@@ -125,6 +125,21 @@ def test_the_source_is_ascii(path: Path) -> None:
     assert path.read_text("utf-8").isascii()
 
 
+@pytest.mark.parametrize(
+    "path", sorted(CHECKOUT.glob("tests/**/*.py")), ids=lambda path: str(path.relative_to(CHECKOUT))
+)
+def test_nothing_is_imported_from_a_test(path: Path) -> None:
+    """What several tests need stands beside them, in a module of its own."""
+    words: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            words |= {word for alias in node.names for word in alias.name.split(".")}
+        if isinstance(node, ast.ImportFrom):
+            words |= {*(node.module or "").split(".")}
+
+    assert [word for word in words if word.startswith("test_")] == []
+
+
 def test_the_promise_is_sorted_and_kept() -> None:
     """Every promised name exists, and the list reads in order."""
     assert rs.__all__ == sorted(rs.__all__)

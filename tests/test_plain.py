@@ -31,7 +31,7 @@ from reasoning_store.viewing import Views
 from reasoning_store.wire import contracts
 from tests.egress.alternatives import selected
 from tests.egress.targets import TARGETS, Target, sealed
-from tests.test_sending import POLICIES, STEPS, step
+from tests.happenings import POLICIES, STEPS, step
 
 HOST: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
 KEPT = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import reasoning_store as rs
-from tests.durability.test_kill import check_whole
+from tests.durability.whole import check_whole
 
 HEAD = """
 import asyncio, multiprocessing, os, sys, warnings

@@ -6,7 +6,7 @@ import pytest
 
 import reasoning_store as rs
 from tests.durability.processes import crowd, gate
-from tests.durability.test_kill import check_whole
+from tests.durability.whole import check_whole
 
 from . import programs
 

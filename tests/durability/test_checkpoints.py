@@ -14,7 +14,7 @@ import reasoning_store as rs
 
 from . import programs
 from .processes import crowd
-from .test_kill import check_whole
+from .whole import check_whole
 
 
 def test_pages_are_copied_only_by_who_holds_the_write_lock(sqlite_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.ledger.histories import answered, complete, part, resolved, said
 
 from . import programs
 from .disk import Disk, watched
-from .test_kill import check_whole
+from .whole import check_whole
 
 LIBRARY = sqlite.library()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,24 +18,13 @@ import pytest
 from sqlalchemy import create_engine
 
 import reasoning_store as rs
-from reasoning_store.ledger import sqlite
-from reasoning_store.ledger.ledger import Ledger
 
 from . import programs
 from .processes import Child, running
+from .whole import check_whole
 
 _UNDECIDED = ("commit", "sent")
 """What a writer said last before a kill that may have come too late."""
-
-
-def check_whole(url: str) -> None:
-    """The database is sound, and all that is stored is as it was written."""
-    if url.startswith("sqlite"):
-        raw = sqlite.library().connect(url.removeprefix("sqlite:///"))
-        with closing(raw):
-            assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    with Ledger.open(url) as ledger:
-        assert ledger.verify().problems == ()
 
 
 @dataclass

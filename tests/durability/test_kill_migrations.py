@@ -22,7 +22,7 @@ from reasoning_store.ledger import engine, migrate
 
 from . import programs
 from .processes import running
-from .test_kill import check_whole
+from .whole import check_whole
 
 ONE_MORE = """
 import sqlalchemy as sa

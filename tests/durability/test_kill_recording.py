@@ -12,7 +12,7 @@ import reasoning_store as rs
 
 from . import programs
 from .processes import running
-from .test_kill import check_whole
+from .whole import check_whole
 
 
 def seen_growing(session: rs.Session) -> rs.Stored:

@@ -11,7 +11,7 @@ import reasoning_store as rs
 from . import programs
 from .processes import crowd
 from .server import Server, server
-from .test_kill import check_whole
+from .whole import check_whole
 
 WRITERS = 4
 

@@ -21,7 +21,7 @@ from reasoning_store.ledger import sqlite
 
 from . import programs
 from .disk import Disk, Operation, watched
-from .test_kill import check_whole
+from .whole import check_whole
 
 LIBRARY = sqlite.library()
 SECTOR = 512

@@ -10,7 +10,7 @@ import reasoning_store as rs
 
 from . import programs
 from .processes import Told, running
-from .test_kill import check_whole
+from .whole import check_whole
 
 
 @pytest.mark.parametrize(

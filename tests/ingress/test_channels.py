@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.ingress.channels import Channels
-from tests.wire.test_cases import assert_well_formed
+from tests.wire.well_formed import assert_well_formed
 
 
 def delta(**fields: Any) -> dict[str, Any]:

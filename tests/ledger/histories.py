@@ -21,6 +21,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
     Usage,
     assistant,
+    tool,
     user,
 )
 from reasoning_store.clearing import has_results
@@ -143,6 +144,30 @@ def answered(text: str = "No.", thought: str = "7 * 13", origin: Origin | None =
         ),
         Counts(visible=len(text), thinking=(len(thought),)),
     )
+
+
+def calling(*ids: str) -> Entry:
+    """A reply that thinks, says something and calls tools."""
+    blocks = [ToolCallBlock(id=id, name="f", parameters={"x": 1}) for id in ids]
+    message = assistant(ThinkingBlock(thought="t", source_field="f"), "look", *blocks)
+    return Entry(message, Counts(visible=5, thinking=(3,)))
+
+
+def answering(*ids: str) -> Entry:
+    """What tools answered to such calls."""
+    blocks = [ToolResponseBlock(call_id=id, result="r") for id in ids]
+    return Entry(tool(*blocks), Counts(visible=4))
+
+
+def asks(*ids: str) -> Entry:
+    """A reply that is nothing but calls, of 10 tokens."""
+    calls = [ToolCallBlock(id=one, name="f") for one in ids]
+    return Entry(assistant(*calls), Counts(visible=10))
+
+
+def answers(*ids: str) -> Entry:
+    """What was answered to them, of 10 tokens."""
+    return Entry(tool(*[ToolResponseBlock(call_id=one) for one in ids]), Counts(visible=10))
 
 
 def part(text: str) -> str:

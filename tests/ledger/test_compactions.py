@@ -32,9 +32,9 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.summaries import Cleared, CompactionRow, SummaryRange, ViewRows
 from reasoning_store.ledger.values import Entry, SessionRow, State, StoredRow
 
+from .counting import counted
 from .histories import answered, any_text, entries, new_session, said
 from .reads import watched
-from .test_states import counted
 
 
 def summary(text: str = "They met.", tokens: int = 5, **given: Any) -> Entry:

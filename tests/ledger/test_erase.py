@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from reasoning_store.blocks import (
     Counts,
@@ -34,21 +33,20 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.values import Entry, Erased
 
-from .histories import answered, any_text, entries, new_session, part, resolved, said
+from .erasures import Step, steps
+from .histories import (
+    answered,
+    answering,
+    any_text,
+    calling,
+    new_session,
+    part,
+    resolved,
+    said,
+)
+from .whole import whole
 
 LIBRARY: Any = sqlite.library()
-
-
-def calling(*ids: str) -> Entry:
-    """A reply that thinks, says something and calls tools."""
-    blocks = [ToolCallBlock(id=id, name="f", parameters={"x": 1}) for id in ids]
-    message = assistant(ThinkingBlock(thought="t", source_field="f"), "look", *blocks)
-    return Entry(message, Counts(visible=5, thinking=(3,)))
-
-
-def answering(*ids: str) -> Entry:
-    blocks = [ToolResponseBlock(call_id=id, result="r") for id in ids]
-    return Entry(tool(*blocks), Counts(visible=4))
 
 
 def statuses(ledger: Ledger, key: int, branch: int = 1) -> list[str]:
@@ -57,16 +55,6 @@ def statuses(ledger: Ledger, key: int, branch: int = 1) -> list[str]:
 
 def erased_at(ledger: Ledger, key: int, branch: int = 1) -> list[int]:
     return [row.position for row in ledger.history(key, branch) if row.message.status == "erased"]
-
-
-def whole(ledger: Ledger, key: int) -> None:
-    """The carried state of every row is what its lineage gives, the rows are their digests."""
-    for branch in ledger.branches(key):
-        assert all(one.stored == one.actual for one in ledger.recount(key, branch.number))
-        for row in ledger.history(key, branch.number):
-            entry = Entry(row.message, row.counts)
-            again = columns.prepare(entry, id=row.id, created_at=row.created_at)
-            assert row.digest == again.columns["digest"]
 
 
 def rows_of(ledger: Ledger, key: int) -> dict[str, int]:
@@ -252,28 +240,6 @@ def test_a_pair_is_found_on_every_branch_that_shares_the_call(ledger: Ledger) ->
     for branch in (1, two, three):
         whole(ledger, session.key)
         assert ledger.head(session.key, branch).position >= 3
-
-
-Step = tuple[str, int, Any]
-steps = st.lists(
-    st.one_of(
-        st.tuples(
-            st.just("append"),
-            st.integers(0, 3),
-            st.lists(
-                entries() | st.sampled_from([calling("a"), calling("a", "b"), answering("a")]),
-                min_size=1,
-                max_size=4,
-            ),
-        ),
-        st.tuples(st.just("fork"), st.integers(0, 3), st.integers(0, 12)),
-        st.tuples(st.just("erase"), st.integers(0, 3), st.integers(0, 12)),
-        st.tuples(st.just("reasoning"), st.integers(0, 3), st.integers(0, 12)),
-        st.tuples(st.just("all reasoning"), st.just(0), st.just(0)),
-    ),
-    min_size=2,
-    max_size=9,
-)
 
 
 def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:

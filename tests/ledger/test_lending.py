@@ -6,9 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dis import opname
 from itertools import count
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.lending import Lending, Lent
 
 from .histories import new_session, said
+from .interrupts import everywhere
 
 
 def lending(*, most: int, timeout: float = 30.0, dropped: list[int] | None = None) -> Lending[int]:
@@ -254,55 +253,6 @@ def test_no_two_threads_have_the_same() -> None:
         list(pool.map(use, range(8)))
 
     assert sorted(whole(numbers, 3)) == [1, 2, 3]
-
-
-_HEARD = ("CALL", "RESUME", "JUMP_BACKWARD")
-"""How the instructions are called behind which Python looks whether it was interrupted."""
-
-
-class Interrupt:
-    """Raises KeyboardInterrupt in one module, where Python would hear of one: the ``at``-th."""
-
-    def __init__(self, at: int, file: str) -> None:
-        self.left = at
-        self.file = file
-        self.before: dict[FrameType, str] = {}
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code.co_filename != self.file:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "call":
-            self.before[frame] = "RESUME"
-        if event == "opcode":
-            heard = self.before.get(frame, "").startswith(_HEARD)
-            self.before[frame] = opname[frame.f_code.co_code[frame.f_lasti]]
-            self.left -= heard
-            if heard and self.left < 0:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return self
-
-
-def everywhere(
-    file: str, prepare: Callable[[], Callable[[], Any]], check: Callable[[], Any]
-) -> int:
-    """Interrupt what ``prepare`` returns at each place where it can be; return how many."""
-    for at in count():
-        run = prepare()
-        before = sys.gettrace()
-        sys.settrace(Interrupt(at, file))
-        try:
-            run()
-            done = True
-        except KeyboardInterrupt:
-            done = False
-        finally:
-            sys.settrace(before)
-        check()
-        if done:
-            return at
-    raise AssertionError
 
 
 @pytest.mark.parametrize("fit", [True, False])

@@ -22,6 +22,7 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
 
 from .histories import new_session, said
+from .revisions import second_revision
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,30 +98,6 @@ def test_the_alembic_command_without_a_url_says_how() -> None:
     assert done.returncode != 0
     assert "which database?" in done.stderr
     assert alembic("sqlite://", "upgrade", "head", "--sql").returncode != 0
-
-
-def second_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let there be one revision more, of one table and one column, which fails at will."""
-    scripts = tmp_path / "scripts"
-    shutil.copytree(migrate.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
-    (scripts / "versions" / "0002_test.py").write_text(
-        "import os\n"
-        "import sqlalchemy as sa\n"
-        "from alembic import op\n"
-        "revision, down_revision = '0002', '0001'\n"
-        "branch_labels = depends_on = None\n"
-        "def upgrade():\n"
-        "    op.add_column('sessions', sa.Column('extra', sa.Text))\n"
-        "    op.create_table('more', sa.Column('x', sa.Integer))\n"
-        "    if os.environ.get('FAIL_MIGRATION'):\n"
-        "        raise RuntimeError('killed here')\n"
-        "def downgrade():\n"
-        "    op.drop_table('more')\n"
-        "    op.drop_column('sessions', 'extra')\n"
-    )
-    monkeypatch.setattr(migrate, "scripts", lambda: scripts)
-    monkeypatch.setattr(migrate, "REVISIONS", ("0001", "0002"))
-    return scripts
 
 
 @pytest.fixture

@@ -35,8 +35,18 @@ from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import Entry, Imported, SessionRow, Thought
 from reasoning_store.ledger.verbs import exporting, intake
 
-from .histories import answered, any_text, entries, new_session, part, resolved, said
-from .test_erase import answering, calling, whole
+from .histories import (
+    answered,
+    answering,
+    any_text,
+    calling,
+    entries,
+    new_session,
+    part,
+    resolved,
+    said,
+)
+from .whole import whole
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

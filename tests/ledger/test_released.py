@@ -18,7 +18,7 @@ from reasoning_store.ledger.ledger import Ledger
 
 from . import released
 from .histories import said
-from .test_migrations import second_revision
+from .revisions import second_revision
 
 Rows = dict[str, list[dict[str, Any]]]
 

@@ -16,8 +16,7 @@ import pytest
 
 from reasoning_store.ledger.ledger import Ledger
 
-from .histories import answered, said
-from .test_windows import answers, asks
+from .histories import answered, answers, asks, said
 
 ROOT = Path(__file__).parents[2]
 TURN = [said("0123456789"), asks("a"), answers("a"), answered("x" * 5, "t" * 5)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -24,7 +23,8 @@ from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
 
 from .histories import new_session, said
-from .test_lending import everywhere
+from .interrupts import everywhere
+from .lanes import commits, lane_of
 
 TRANSACTIONS = "reasoning_store.ledger.sqlite_transactions"
 
@@ -396,21 +396,6 @@ def test_who_is_woken_by_one_that_is_interrupted_does_its_job_once(
     assert task.by == [1]
     assert not lane._waiting
     assert lane._idle
-
-
-def lane_of(ledger: Ledger) -> Lending[Any]:
-    database: Any = ledger._database
-    lane: Lending[Any] = database._lane
-    return lane
-
-
-def commits(path: Path) -> int:
-    """Return how many transactions stand in the write-ahead log of a database."""
-    log = Path(f"{path}-wal").read_bytes()
-    (page,) = struct.unpack(">I", log[8:12])
-    salt = log[16:24]
-    frames = range(32, len(log) - 24 - page + 1, 24 + page)
-    return sum(log[at + 8 : at + 16] == salt and log[at + 4 : at + 8] != bytes(4) for at in frames)
 
 
 def at_once(ledger: Ledger, works: Sequence[Callable[[], Any]]) -> list[Future[Any]]:

@@ -26,8 +26,8 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import Entry, Problem
 from reasoning_store.store import Store
 
-from .histories import answered, new_session, part, said
-from .test_erase import Step, answering, calling, steps
+from .erasures import Step, steps
+from .histories import answered, answering, calling, new_session, part, said
 
 LIBRARY: Any = sqlite.library()
 ENCODINGS = ("cl100k_base", "o200k_base")

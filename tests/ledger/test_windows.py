@@ -19,7 +19,6 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
     assistant,
-    tool,
     user,
 )
 from reasoning_store.errors import NotFound, UsageError
@@ -27,17 +26,8 @@ from reasoning_store.ledger import paging, windows
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry, StoredRow
 
-from .histories import answered, new_session, said
+from .histories import answered, answers, asks, new_session, said
 from .reads import watched
-
-
-def asks(*ids: str) -> Entry:
-    calls = [ToolCallBlock(id=one, name="f") for one in ids]
-    return Entry(assistant(*calls), Counts(visible=10))
-
-
-def answers(*ids: str) -> Entry:
-    return Entry(tool(*[ToolResponseBlock(call_id=one) for one in ids]), Counts(visible=10))
 
 
 def thinks() -> Entry:

@@ -23,6 +23,7 @@ from reasoning_store.chunks import UnknownChunk
 from reasoning_store.wire import contracts
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 from tests.wire.cases import Case, bound, expected, expected_usage, params, reports_usage, usage_of
+from tests.wire.well_formed import assert_well_formed
 
 
 def streamed(case: Case, events: list[Any] | None = None) -> rs.Message:
@@ -105,24 +106,6 @@ def test_the_chunks_of_a_stream_are_well_formed(case: Case) -> None:
     chunks += normalizer.close()
 
     assert_well_formed(chunks)
-
-
-def assert_well_formed(chunks: list[rs.Chunk]) -> None:
-    phases: dict[tuple[int, int | None], str] = {}
-    finished: set[int] = set()
-    for chunk in chunks:
-        if isinstance(chunk, rs.UsageChunk | rs.OriginChunk | rs.ErrorChunk):
-            continue
-        assert chunk.choice not in finished, f"{chunk} follows the finish"
-        if isinstance(chunk, rs.FinishChunk):
-            finished.add(chunk.choice)
-        elif isinstance(chunk, rs.ReasoningChunk):
-            key = (chunk.choice, chunk.content_index)
-            before = phases.get(key)
-            allowed = {"start": (None,), "delta": ("start", "delta"), "end": ("start", "delta")}
-            assert before in allowed[chunk.phase], f"{chunk.phase} after {before}"
-            phases[key] = chunk.phase
-    assert set(phases.values()) <= {"end"}, "a block was never ended"
 
 
 junk = st.recursive(
