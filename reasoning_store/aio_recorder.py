@@ -106,7 +106,7 @@ class AsyncRecording:
                         for chunk in reply.feed(raw):
                             yield chunk
                         reply.expect()
-            rest = await self._hops.write(reply.complete)
+            rest = await self._hops.must(reply.complete)
         except BaseException as error:
             await self._leave(reply, error)
             raise

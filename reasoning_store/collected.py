@@ -19,34 +19,39 @@ import gc
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 
 
 class _Left:
     """What is left to do, in order."""
 
     def __init__(self) -> None:
-        self._works: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        # Nobody takes it who collects.
-        self._one_by_one = threading.Lock()
+        self._works: deque[Callable[[], object]] = deque()
+        self._unfinished: deque[None] = deque()
+        # Nobody takes it who collects. Again by whoever has it, where to close a store is left
+        # to do: that waits for what was left before.
+        self._one_by_one = threading.RLock()
 
     def put(self, work: Callable[[], object]) -> None:
-        self._works.put(work)
-        _thread.start_new_thread(self.do_next, ())
+        # Single calls that run no Python and take no lock of its own.
+        self._unfinished.append(None)
+        self._works.append(work)
+        _thread.start_new_thread(self.settle, ())
 
-    def do_next(self) -> None:
+    def settle(self) -> None:
+        if not self._unfinished:
+            return
         with self._one_by_one:
-            try:
-                work = self._works.get_nowait()
-            except Empty:
-                return  # at the end of the program ``do_all`` was there before
-            work()
-
-    def do_all(self) -> None:
-        self.do_next()  # whoever is at it is waited for
-        while not self._works.empty():
-            self.do_next()
+            while self._works:
+                try:
+                    self._works.popleft()()
+                except Exception as error:
+                    # It is none of whoever waits here.
+                    told = (type(error), error, error.__traceback__, None)
+                    threading.excepthook(threading.ExceptHookArgs(told))
+                finally:
+                    self._unfinished.pop()
 
 
 _left = _Left()
@@ -55,7 +60,7 @@ _left = _Left()
 def elsewhere(work: Callable[[], object]) -> bool:
     """Have ``work`` done by another thread where this one is collecting; say whether it is.
 
-    What goes wrong there is reported as what goes wrong in any finalizer. Where the
+    What goes wrong there is reported as what goes wrong in any thread. Where the
     interpreter itself ends nothing can be done any more, by anybody: its modules are gone.
     """
     if sys.is_finalizing():
@@ -64,6 +69,11 @@ def elsewhere(work: Callable[[], object]) -> bool:
         return False
     _left.put(work)
     return True
+
+
+def settle() -> None:
+    """Wait until all that was left is done."""
+    _left.settle()
 
 
 def _collecting() -> bool:
@@ -89,4 +99,4 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
-atexit.register(lambda: _left.do_all())
+atexit.register(settle)

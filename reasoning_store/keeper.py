@@ -25,6 +25,8 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from reasoning_store.collected import settle
+
 
 class Kept(Protocol):
     """A reply, as the keeper sees it."""
@@ -83,6 +85,7 @@ class Keeper:
 
     def keep_on(self, session_key: int, branch: int) -> None:
         """Write now what is recorded here: something else is about to be said there."""
+        settle()
         for reply in self._all():
             if reply.place == (session_key, branch):
                 reply.keep()
@@ -92,6 +95,7 @@ class Keeper:
 
         Where the store takes nothing, no other reply waits for it as long again.
         """
+        settle()
         for reply in self._all():
             if not reply.keep(last=True):
                 return

@@ -206,8 +206,7 @@ class Reply:
         """End a reply whose stream has ended. Writes the store."""
         rest = self._normalizer.close()
         self._save(interrupted=False)
-        if self.conflict is not None:
-            raise self.conflict
+        self.tell(None)
         return rest
 
     def leave(self, error: BaseException | None) -> None:
@@ -231,16 +230,15 @@ class Reply:
         self.tell(error)
 
     def tell(self, error: BaseException | None) -> None:
-        """Say on an exception of the application's what became of its reply; else raise it."""
+        """Say once what became of the reply: on an exception of the application's, else raised."""
         told = self.conflict or self.failure
-        if told is None or told is error:
+        if told is None or told is error or self._told:
             return
+        self._told = True
         if error is None:
             raise told
-        if not self._told:
-            self._told = True
-            what = "stored again" if told is self.conflict else "stored"
-            error.add_note(f"the interrupted reply could not be {what}: {told}")
+        what = "stored again" if told is self.conflict else "stored"
+        error.add_note(f"the interrupted reply could not be {what}: {told}")
 
     def _save(self, *, interrupted: bool) -> None:
         # Held to the end: who closes the store, or ends the draft, comes before all of it or

@@ -126,6 +126,38 @@ def test_a_reply_is_kept_that_is_collected_between_two_verbs(store: rs.Store) ->
     assert eventually(lambda: is_kept(store.session("chat")))
 
 
+@pytest.mark.parametrize("then", ["the store is closed", "somebody else says something"])
+def test_what_comes_behind_a_collected_reply_waits_for_it(url: str, then: str) -> None:
+    """It is written before."""
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        let_go_in_a_cycle(shown(session))
+        gc.collect()
+        if then != "the store is closed":
+            session.append(rs.user("Well?"))
+
+    with rs.Store(url) as again:
+        assert is_kept(again.session("chat"))
+
+
+def test_what_goes_wrong_in_what_was_left_is_told_and_stops_nobody() -> None:
+    """Neither whoever waits for it, nor what was left behind it."""
+    told: list[type[BaseException] | None] = []
+    done: list[int] = []
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    left = collected._Left()
+    with left._one_by_one, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "excepthook", lambda args: told.append(args.exc_type))
+        left.put(fail)
+        left.put(lambda: done.append(1))
+        left.settle()
+
+    assert (told, done) == ([ZeroDivisionError], [1])
+
+
 def test_a_loop_that_is_left_is_kept_at_once(store: rs.Store) -> None:
     """No collector is needed for it, and nobody has to wait for another thread."""
     for chunk in store.session("chat").record(map(event, PIECES), model="m"):
@@ -189,11 +221,13 @@ def test_a_child_leaves_to_its_parent_what_the_parent_has_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It waits for no thread that it does not have."""
-    monkeypatch.setattr(collected, "_left", collected._Left())
-    with collected._left._one_by_one:  # as held by a thread at the moment of a fork
+    left = collected._Left()
+    monkeypatch.setattr(collected, "_left", left)
+    left._unfinished.append(None)
+    with left._one_by_one:  # as held by a thread at the moment of a fork
         child = os.fork()
         if child == 0:
-            collected._left.do_all()
+            collected.settle()
             os._exit(0)
 
     assert os.waitpid(child, 0)[1] == 0

@@ -354,3 +354,47 @@ def test_an_error_of_the_stream_is_noted_once(url: str) -> None:
             list(reply)
 
     assert len(caught.value.__notes__) == 1
+
+
+def test_a_conflict_that_was_caught_is_not_raised_again(url: str) -> None:
+    """The loop has told of it; the block around it does not tell it twice."""
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        with recording(session) as reply:
+            chunks = iter(reply)
+            next(chunks)
+            session.append(rs.user("Stop."))
+            with pytest.raises(rs.Conflict):
+                list(chunks)
+
+
+async def cancelled_at_its_end(url: str) -> list[tuple[str, str]]:
+    """Cancel a task whose reply has ended, while its save is still in the queue."""
+    async with rs.AsyncStore(url) as store:
+        session = await store.session("chat", create=True)
+        goes_on, ended = threading.Event(), asyncio.Event()
+        before: list[asyncio.Task[Any]] = []
+
+        async def stream() -> AsyncIterator[dict[str, Any]]:
+            yield event("one two")
+            before.extend(asyncio.create_task(session._hops.write(goes_on.wait)) for _ in range(8))
+            await asyncio.sleep(0)
+            ended.set()
+
+        async def read() -> None:
+            async for _ in session.record(stream(), model="m"):
+                pass
+
+        reading = asyncio.create_task(read())
+        await ended.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        reading.cancel()
+        goes_on.set()
+        await asyncio.gather(reading, *before, return_exceptions=True)
+        return [(one.message.status, one.message.text) for one in await session.history()]
+
+
+def test_a_reply_whose_task_is_cancelled_at_its_end_is_kept(url: str) -> None:
+    """Its save was asked for, and is done whether or not anybody waits for it."""
+    assert asyncio.run(cancelled_at_its_end(url)) == [("complete", "one two")]

@@ -16,16 +16,17 @@ what an interrupt kept the first time from doing the second time does.
 A *job* may be done by somebody else. Who gets the one thing there is takes along the jobs
 that stand next in the queue, and does them with its own: their threads need not be woken
 one after the other for it. A job that came to nothing that way stands first in the queue
-again, and is then done alone.
+again, and is then done alone; or it is told at once that it has waited for long enough.
 
 Knows threads; knows no database.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -84,11 +85,12 @@ J = TypeVar("J", bound=Job)
 class _Turn(Generic[T]):
     """A turn in the queue: where what is waited for is put, and what wakes whoever waits."""
 
-    __slots__ = ("held", "job", "served")
+    __slots__ = ("held", "job", "served", "until")
 
-    def __init__(self, held: list[Lent[T]], job: Job | None) -> None:
+    def __init__(self, held: list[Lent[T]], job: Job | None, until: float) -> None:
         self.held = held
         self.job = job
+        self.until = until
         self.served = Lock()
         self.served.acquire()
 
@@ -111,6 +113,7 @@ class Lending(Generic[T]):
         self._drop = drop
         self._timeout = timeout
         self._busy = busy
+        self._most = most
         self._idle = [Lent(make) for _ in range(most)]
         self._guard = Lock()
         self._waiting: deque[_Turn[T]] = deque()
@@ -121,7 +124,7 @@ class Lending(Generic[T]):
         held: list[Lent[T]] = []
         try:
             try:
-                self._take(held, None)
+                self._take(held, None, self._until())
                 return work(held[0])
             finally:
                 self._back(held)
@@ -138,7 +141,7 @@ class Lending(Generic[T]):
         along: list[_Turn[T]] = []
         try:
             try:
-                self._take(held, job)
+                self._take(held, job, self._until())
                 if held:
                     if not job.alone:
                         self._take_along(along, held)
@@ -150,6 +153,17 @@ class Lending(Generic[T]):
         finally:
             self._settle(along)
             self._back(held)
+
+    @contextmanager
+    def emptied(self, until: float) -> Iterator[None]:
+        """Take every place as it comes back, and drop what stands there, until this is left."""
+        with ExitStack() as taken:
+            for _ in range(self._most):
+                held: list[Lent[T]] = []
+                taken.callback(self._back, held)
+                self._take(held, None, until)
+                held[0].clear(self._drop)
+            yield
 
     def close(self) -> None:
         """Drop those that are idle now, and each of the others when it comes back."""
@@ -171,27 +185,34 @@ class Lending(Generic[T]):
                 with self._guard:
                     self._serve(self._idle)
 
-    def _take(self, held: list[Lent[T]], job: Job | None) -> None:
+    def _until(self) -> float:
+        return time.monotonic() + self._timeout
+
+    def _take(self, held: list[Lent[T]], job: Job | None, until: float) -> None:
         """Put one into ``held``, which stays empty where somebody else did the job."""
         try:
             held.extend(map(self._idle.pop, _LAST))
         except IndexError:
-            self._wait(held, job)
+            self._wait(held, job, until)
         for lent in held:
             lent.fit = False
 
-    def _wait(self, held: list[Lent[T]], job: Job | None) -> None:
-        turn = _Turn(held, job)
+    def _wait(self, held: list[Lent[T]], job: Job | None, until: float) -> None:
+        turn = _Turn(held, job, until)
         try:
             with self._guard:
                 self._waiting.append(turn)
                 self._serve(self._idle)
-            while not turn.served.acquire(timeout=self._timeout):
+            # A job that is being done is not given up: who could say what became of it? By
+            # whoever does it this one is woken, whatever did.
+            if not turn.served.acquire(timeout=max(until - time.monotonic(), 0)):
                 with self._guard:
-                    # A job that is being done is not given up: who could say what became of it?
                     if turn in self._waiting:
                         self._waiting.remove(turn)
                         raise StoreBusy(self._busy)
+                turn.served.acquire()
+            if not held and not (job is not None and job.done):
+                raise StoreBusy(self._busy)
         except BaseException:
             # Before anything else: a second interrupt may end this.
             if job is not None:
@@ -224,7 +245,7 @@ class Lending(Generic[T]):
             while along:
                 turn = along[-1]
                 job = turn.job
-                if job is None or job.done:
+                if job is None or job.done or turn.until < time.monotonic():
                     if turn.served.locked():
                         turn.served.release()
                 elif not (job.given_up or turn in self._waiting):

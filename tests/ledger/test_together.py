@@ -148,38 +148,55 @@ def test_a_job_that_came_to_nothing_with_others_is_done_alone() -> None:
     assert order == [0, 1, 2, 3]
 
 
-def test_a_job_that_is_being_done_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long: nobody could say what became of it."""
-    over = threading.Event()
-    overdue: list[bool] = []
+class Hourglass:
+    """Time that is over for everybody who waits as soon as it is turned, and not before."""
 
-    class Impatient:
-        """A lock whose timeout is over as soon as it is said to be, and not before."""
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.overdue = 0
+        """How many have seen that their time is over, and wait on."""
+        self._over = threading.Event()
+        monkeypatch.setattr(room, "time", self)
+        glass = self
 
-        def __init__(self) -> None:
-            self._lock = threading.Lock()
-            self.locked, self.release = self._lock.locked, self._lock.release
+        class Timed:
+            def __init__(self) -> None:
+                self._lock = threading.Lock()
+                self.locked, self.release = self._lock.locked, self._lock.release
 
-        def acquire(self, timeout: float | None = None) -> bool:
-            if timeout is None:
-                return self._lock.acquire()
-            while not self._lock.acquire(blocking=False):
-                if over.is_set():
-                    overdue.append(True)
-                    return False
-            return True
+            def acquire(self, timeout: float | None = None) -> bool:
+                if timeout is None:
+                    return self._lock.acquire()
+                while not self._lock.acquire(blocking=False):
+                    if glass._over.is_set():
+                        glass.overdue += 1
+                        return False
+                return True
 
+        monkeypatch.setattr(room, "Lock", Timed)
+
+    def monotonic(self) -> float:
+        return 1_000_000.0 if self._over.is_set() else 0.0
+
+    def turn(self) -> None:
+        self._over.set()
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_job_that_is_being_done_is_waited_for_and_told_at_once_if_it_comes_to_nothing(
+    monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    """However long: nobody could say what became of it. Behind its time it waits no second one."""
     lane = one()
-    monkeypatch.setattr(room, "Lock", Impatient)
+    glass = Hourglass(monkeypatch)
     first, second = Task(1), Task(2)
     asked: list[Future[None]] = []
 
     def slowly(lent: Lent[int], others: Sequence[Task]) -> None:
         assert [*others] == [second]
-        over.set()
-        while len(overdue) < 3 and not asked[1].done():
-            pass
-        all_at_once(first)(lent, others)
+        glass.turn()
+        while not glass.overdue:
+            assert not asked[1].done()
+        all_at_once(first)(lent, others if done else ())
 
     with ThreadPoolExecutor(2) as pool:
 
@@ -190,10 +207,14 @@ def test_a_job_that_is_being_done_is_waited_for(monkeypatch: pytest.MonkeyPatch)
             asked.extend(ask(lane, [second], pool))
 
         lane.lend(hold)
-        for each in asked:
-            each.result(30)
+        asked[0].result(30)
+        if done:
+            asked[1].result(30)
+        else:
+            assert isinstance(asked[1].exception(30), StoreBusy)
 
-    assert first.by == second.by == [1]
+    assert (first.by, second.by) == ([1], [1] if done else [])
+    assert not lane._waiting
 
 
 def test_a_job_that_nobody_has_begun_is_given_up_in_time() -> None:
