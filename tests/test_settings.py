@@ -37,7 +37,7 @@ def test_the_defaults_are_conservative() -> None:
     ids=["by field", "by key"],
 )
 def test_a_setting_goes_by_both_its_names(made: rs.ReasoningSettings) -> None:
-    """Snake case in Python, the seed's key in JSON."""
+    """Snake case in Python, the key with its dot and camel case in JSON."""
     assert made.given() == {"reasoning.includeInContext": True}
 
 

@@ -35,7 +35,7 @@ _UI_SEALS: Final = {"signed": "signature", "redacted": "redactedData"}
 
 
 def _events(script: Script) -> Iterator[Event]:
-    return _ui_events(script) if script.contract.provider == _UI else _seed_events(script)
+    return _ui_events(script) if script.contract.provider == _UI else _host_events(script)
 
 
 def _body(script: Script) -> Event:
@@ -43,7 +43,7 @@ def _body(script: Script) -> Event:
         parts: list[Event] = [{"type": "step-start"}]
         parts += [_ui_part(block) for block in _said(script)]
         return {"id": script.named("m1"), "role": "assistant", "parts": parts}
-    return _seed_message(script, [_seed_entry(block) for block in _said(script)])
+    return _host_message(script, [_host_entry(block) for block in _said(script)])
 
 
 def _said(script: Script) -> list[Block]:
@@ -60,15 +60,15 @@ def _said(script: Script) -> list[Block]:
 # The hosts' own vocabulary
 
 
-def _seed_events(script: Script) -> Iterator[Event]:
+def _host_events(script: Script) -> Iterator[Event]:
     entries: list[Event] = []
-    yield {"type": "start", "partial": _seed_message(script, [])}
+    yield {"type": "start", "partial": _host_message(script, [])}
     for index, block in enumerate(_said(script)):
         kind = {"tool_call": "toolcall"}.get(block.type, block.type)
         about = {"contentIndex": index}
-        entry = _seed_entry(block)
+        entry = _host_entry(block)
         begun = [*entries, _begun(entry)]
-        yield {"type": f"{kind}_start", **about, "partial": _seed_message(script, begun)}
+        yield {"type": f"{kind}_start", **about, "partial": _host_message(script, begun)}
         # A redacted block has nothing to say; its end has the host's placeholder.
         for piece in script.cut("" if _form(block) == "redacted" else _whole(block)):
             yield {"type": f"{kind}_delta", **about, "delta": piece}
@@ -76,25 +76,25 @@ def _seed_events(script: Script) -> Iterator[Event]:
         if script.breaks_in(block):
             return
         told = ("toolCall", entry) if kind == "toolcall" else ("content", _whole(block))
-        partial = _seed_message(script, [*entries])
+        partial = _host_message(script, [*entries])
         yield {"type": f"{kind}_end", **about, told[0]: told[1], "partial": partial}
     if not script.died:
-        message = _seed_message(script, entries)
+        message = _host_message(script, entries)
         yield {"type": "done", "reason": message["stopReason"], "message": message}
 
 
-def _seed_message(script: Script, content: list[Event]) -> Event:
+def _host_message(script: Script, content: list[Event]) -> Event:
     return {
         "role": "assistant",
         "content": content,
         "model": script.model,
         **known(responseId=script.response_id),
         "stopReason": script.reason(calls="toolUse", otherwise="stop"),
-        **_seed_usage(script.usage),
+        **_host_usage(script.usage),
     }
 
 
-def _seed_entry(block: Block) -> Event:
+def _host_entry(block: Block) -> Event:
     if isinstance(block, ThinkingBlock):
         if form(block) == "redacted":
             seal = {"thinkingSignature": block.encrypted, "redacted": True}
@@ -122,7 +122,7 @@ def _whole(block: Block) -> str:
     return block.text if isinstance(block, TextBlock) else ""
 
 
-def _seed_usage(usage: Usage | None) -> Event:
+def _host_usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
     counts = known(

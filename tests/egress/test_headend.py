@@ -24,7 +24,7 @@ def shown(*pieces: Piece, close: bool = True) -> str:
     return out + renderer.close() if close else out
 
 
-def test_the_delimiters_are_the_seeds() -> None:
+def test_the_delimiters_are_these() -> None:
     """They are decided to the character."""
     assert (OPENING, CLOSING) == ("\n\n---\n", "\n---\n\n")
 

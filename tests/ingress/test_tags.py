@@ -167,7 +167,7 @@ def test_case_holds_for_split_reasoning(case: Case) -> None:
         ),
     ],
 )
-def test_seed_000_leak_case_leaves_no_delimiter(
+def test_no_known_leak_leaves_a_delimiter(
     chunks: list[str], visible: str, thoughts: list[str]
 ) -> None:
     """Each known case comes out clean."""
@@ -180,7 +180,7 @@ def test_seed_000_leak_case_leaves_no_delimiter(
 
 
 @pytest.mark.parametrize("name", DEFAULT_TAGS)
-def test_seed_001_every_name_is_a_tag(name: str) -> None:
+def test_each_of_the_five_names_is_a_tag(name: str) -> None:
     """All five names hide what stands between them."""
     outcome = drive([f"a<{name}>x</{name}>b"])
 
@@ -196,27 +196,27 @@ def test_seed_001_every_name_is_a_tag(name: str) -> None:
         "<think\r\n>hidden< / think\f>visible",
     ],
 )
-def test_seed_001_tolerant_tags_are_hidden(text: str) -> None:
+def test_tolerant_tags_are_hidden(text: str) -> None:
     """Whitespace around the slash and the name does not matter."""
     outcome = drive([text])
 
     assert (outcome.visible, outcome.spoken) == ("visible", ["hidden"])
 
 
-def test_seed_001_tag_split_across_deltas() -> None:
+def test_a_tag_split_across_deltas_is_one_tag() -> None:
     """A tag in five pieces is one tag."""
     chunks = ["<thi", "nking", ">", "hidden ", "stuff", "</thi", "nking>", "out"]
 
     assert plain(chunks) == [("thinking", "hidden stuff"), ("visible", "out")]
 
 
-def test_seed_001_lone_less_than_is_text() -> None:
+def test_a_lone_less_than_is_text() -> None:
     """A comparison survives byte for byte."""
     assert plain(["a < b > c"]) == [("visible", "a < b > c")]
 
 
-def test_seed_001_unclosed_block_is_kept_and_not_shown() -> None:
-    """What the original lost is a thought, and the filter says that it was cut off."""
+def test_an_unclosed_block_is_kept_and_not_shown() -> None:
+    """What others lose is a thought, and the filter says that it was cut off."""
     outcome = drive(["before<thought>never closed"])
 
     assert (
@@ -226,7 +226,7 @@ def test_seed_001_unclosed_block_is_kept_and_not_shown() -> None:
     ) == ("before", ["never closed"], True)
 
 
-def test_seed_001_reset_clears_state() -> None:
+def test_a_reset_clears_all_state() -> None:
     """After a reset the next text is the first."""
     tag_filter = TagFilter()
     tag_filter.feed("<thought>partial</thou")
@@ -236,8 +236,8 @@ def test_seed_001_reset_clears_state() -> None:
     assert (tag_filter.stripped, tag_filter.extracted, tag_filter.interrupted) == (0, 0, False)
 
 
-def test_seed_001_two_blocks_in_one_delta_are_both_kept() -> None:
-    """The original kept only the last thought of a delta."""
+def test_two_blocks_in_one_delta_are_both_kept() -> None:
+    """Not only the last thought of a delta."""
     assert drive(["<think>a</think>X<think>b</think>Y"]).thoughts == {0: "a", 1: "b"}
 
 

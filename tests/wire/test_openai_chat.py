@@ -818,7 +818,7 @@ def test_what_ends_a_stream_or_says_nothing_is_not_unknown(raw: Any) -> None:
 
 
 def test_events_that_a_host_normalised_are_read() -> None:
-    """The seed's vocabulary has no choices and is told by its type."""
+    """Their own vocabulary has no choices and is told by its type."""
     found = chunks(
         {"type": "thinking_delta", "delta": "Think.", "contentIndex": 0},
         {"type": "text_delta", "delta": "Say.", "contentIndex": 1},

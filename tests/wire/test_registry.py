@@ -18,7 +18,7 @@ from reasoning_store.wire.registry import (
     TagFallbackAdapter,
 )
 
-SEED_ADAPTERS = {
+ADAPTERS = {
     "openai": ("openai", "o3-mini"),
     "anthropic": ("anthropic", "claude-opus-4-6"),
     "deepseek": ("deepseek", "deepseek-reasoner"),
@@ -133,8 +133,10 @@ def test_can_handle_never_raises(adapter: Any, name: str | None) -> None:
 # resolve
 
 
-@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
-def test_seed_adapters_are_found(provider: str, model: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("provider", "model"), ADAPTERS.values(), ids=ADAPTERS)
+def test_the_four_adapters_are_found(
+    provider: str, model: str, request: pytest.FixtureRequest
+) -> None:
     """OpenAI, Anthropic, DeepSeek, then the fallback: the first that can handle it."""
     adapter = registry.resolve(model=model, provider=provider)
 
@@ -196,7 +198,7 @@ def test_unknown_api_is_refused() -> None:
 
 def test_every_stream_gets_an_instance_of_its_own() -> None:
     """Two streams never share state."""
-    for provider, model in SEED_ADAPTERS.values():
+    for provider, model in ADAPTERS.values():
         first, second = (registry.resolve(model=model, provider=provider) for _ in range(2))
         assert first is not second
 
@@ -214,11 +216,11 @@ def test_parser_is_found_by_alias() -> None:
     assert registry.parser("chat") is openai_chat.parse_response
 
 
-# The seed's events through the seed's adapters
+# A host's own events, through each of the adapters
 
 
-@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
-def test_seed_lifecycle_is_read_by_every_adapter(provider: str, model: str) -> None:
+@pytest.mark.parametrize(("provider", "model"), ADAPTERS.values(), ids=ADAPTERS)
+def test_a_lifecycle_is_read_by_every_adapter(provider: str, model: str) -> None:
     """Start, deltas, end; an empty delta says nothing; the end is complete."""
     adapter = registry.resolve(model=model, provider=provider)
     chunks = [chunk for event in LIFECYCLE for chunk in adapter.parse_chunk(event)]
@@ -233,8 +235,8 @@ def test_seed_lifecycle_is_read_by_every_adapter(provider: str, model: str) -> N
     ]
 
 
-@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
-def test_seed_lifecycle_is_one_block(provider: str, model: str) -> None:
+@pytest.mark.parametrize(("provider", "model"), ADAPTERS.values(), ids=ADAPTERS)
+def test_a_lifecycle_is_one_block(provider: str, model: str) -> None:
     """The end that repeats the text does not double it, whatever the provider."""
     normalizer = StreamNormalizer(provider=provider, model=model)
     for event in (*LIFECYCLE, {"type": "text_delta", "contentIndex": 1, "delta": "Yes."}):
@@ -246,7 +248,7 @@ def test_seed_lifecycle_is_one_block(provider: str, model: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("provider", "model"), SEED_ADAPTERS.values(), ids=SEED_ADAPTERS)
+@pytest.mark.parametrize(("provider", "model"), ADAPTERS.values(), ids=ADAPTERS)
 def test_reset_makes_an_adapter_as_new(provider: str, model: str) -> None:
     """Between messages all state is cleared."""
     adapter = registry.resolve(model=model, provider=provider)
@@ -257,7 +259,7 @@ def test_reset_makes_an_adapter_as_new(provider: str, model: str) -> None:
     assert [chunk for event in LIFECYCLE for chunk in adapter.parse_chunk(event)] == first
 
 
-# The tag fallback, with the seed's text deltas
+# The tag fallback, with the text of such events
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def snapshot(*entries: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "content": list(entries), "model": "m-1", "usage": {"input": 0}}
 
 
-def seed_events(
+def host_events(
     *pieces: str, seal: str | None = None, place: int = 0, repeats: bool = True
 ) -> list[dict[str, Any]]:
     """One thinking block as such hosts send it."""
@@ -136,14 +136,14 @@ def test_event_that_says_nothing_gives_nothing(event: dict[str, Any]) -> None:
 
 def test_end_that_repeats_does_not_double() -> None:
     """Deltas and an end with the same text are one thought, once."""
-    message = streamed(seed_events("Need the ", "weather tool."))
+    message = streamed(host_events("Need the ", "weather tool."))
 
     assert message.blocks == (ThinkingBlock(thought=THOUGHT, source_field="thinking"),)
 
 
 def test_end_fills_in_what_deltas_lacked() -> None:
     """A host that sends no deltas still gives the thought at its end."""
-    events = seed_events("Need the ", "weather tool.")
+    events = host_events("Need the ", "weather tool.")
     message = streamed([events[0], events[1], events[-1]])
 
     assert [block.thought for block in message.thinking] == [THOUGHT]
@@ -151,14 +151,14 @@ def test_end_fills_in_what_deltas_lacked() -> None:
 
 def test_blocks_with_different_places_stay_apart() -> None:
     """Two consecutive thoughts are two blocks, in their order."""
-    message = streamed([*seed_events("one", place=0), *seed_events("two", place=1)])
+    message = streamed([*host_events("one", place=0), *host_events("two", place=1)])
 
     assert [block.thought for block in message.thinking] == ["one", "two"]
 
 
 def test_interleaved_blocks_stay_apart() -> None:
     """Pieces go to the block that their place names."""
-    first, second = seed_events("a1", "a2", place=0), seed_events("b1", "b2", place=1)
+    first, second = host_events("a1", "a2", place=0), host_events("b1", "b2", place=1)
     interleaved = [event for pair in zip(first, second, strict=True) for event in pair]
 
     assert [block.thought for block in streamed(interleaved).thinking] == ["a1a2", "b1b2"]
@@ -188,7 +188,7 @@ def test_hosts_that_spell_a_delta_differently_are_read(event: dict[str, Any], ch
 
 def test_seal_is_taken_from_the_entry_that_ends() -> None:
     """The signature stands only in the snapshot's entry for the block."""
-    message = streamed(seed_events("Need the ", "weather tool.", seal=SIGNATURE))
+    message = streamed(host_events("Need the ", "weather tool.", seal=SIGNATURE))
 
     assert message.blocks == (
         ThinkingBlock(thought=THOUGHT, source_field="thinking", signature=SIGNATURE),
@@ -206,7 +206,7 @@ def test_seal_on_the_event_itself_is_taken() -> None:
 
 def test_a_field_name_is_no_seal() -> None:
     """Where a thought has no seal its place names the field that it came in."""
-    message = streamed(seed_events("t", seal="reasoning_content"))
+    message = streamed(host_events("t", seal="reasoning_content"))
 
     assert message.blocks == (ThinkingBlock(thought="t", source_field="thinking"),)
 
@@ -237,7 +237,7 @@ def test_the_rest_of_a_snapshot_is_not_said_again() -> None:
     said = snapshot({"type": "thinking", "thinking": "t"}, {"type": "text", "text": ANSWER})
     message = streamed(
         [
-            *seed_events("t"),
+            *host_events("t"),
             {"type": "text_start", "contentIndex": 1, "partial": said},
             {"type": "text_delta", "contentIndex": 1, "delta": ANSWER, "partial": said},
             {"type": "text_end", "contentIndex": 1, "content": ANSWER, "partial": said},
@@ -310,7 +310,7 @@ def test_done_reports_reason_usage_and_model() -> None:
     """The last event says why it ended, what it used and who answered."""
     usage = {"input": 20, "output": 30, "cacheRead": 5, "totalTokens": 55}
     done = {"role": "assistant", "content": [], "model": "m-1", "usage": usage}
-    message = streamed([*seed_events("t"), {"type": "done", "reason": "toolUse", "message": done}])
+    message = streamed([*host_events("t"), {"type": "done", "reason": "toolUse", "message": done}])
 
     assert message.finish_reason == "toolUse"
     assert message.usage == Usage(input=20, output=30, cached=5, raw=usage)
@@ -321,7 +321,7 @@ def test_done_reports_reason_usage_and_model() -> None:
 def test_error_interrupts_and_does_not_keep_a_second_copy() -> None:
     """The message in an error event repeats what was said: only the error of it is kept."""
     failed = snapshot({"type": "thinking", "thinking": "t"}) | {"errorMessage": "overloaded"}
-    message = streamed([*seed_events("t"), {"type": "error", "reason": "error", "error": failed}])
+    message = streamed([*host_events("t"), {"type": "error", "reason": "error", "error": failed}])
 
     assert message.status == "interrupted"
     assert [block.thought for block in message.thinking] == ["t"]
@@ -586,7 +586,7 @@ def test_version_4_invocation_is_a_call() -> None:
     )
 
 
-def test_whole_seed_message_gives_the_blocks_of_its_stream() -> None:
+def test_a_whole_message_gives_the_blocks_of_its_stream() -> None:
     """The content list of a finished message says what its events said."""
     body = {
         "role": "assistant",
@@ -678,7 +678,7 @@ def test_malformed_event_is_one_unknown_chunk(event: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "good", [[*seed_events("Need the ", "weather tool.", seal=SIGNATURE)], case()["stream"]]
+    "good", [[*host_events("Need the ", "weather tool.", seal=SIGNATURE)], case()["stream"]]
 )
 def test_malformed_events_do_not_change_the_good_ones(good: list[Any]) -> None:
     """With bad events between all good ones the blocks are the same, and each is counted."""
@@ -717,7 +717,7 @@ def test_bad_detail_leaves_the_other_details() -> None:
 def test_adapter_reads_what_parse_event_reads() -> None:
     """The protocol's adapter adds nothing to an event's meaning."""
     adapter = Adapter(Contract(api="thinking_events", provider="vercel-ai-sdk"))
-    events = seed_events("a", "b", seal=SIGNATURE)
+    events = host_events("a", "b", seal=SIGNATURE)
     expected: list[Chunk] = [chunk for e in events for chunk in parse_event(e, "vercel-ai-sdk")]
 
     assert [chunk for event in events for chunk in adapter.parse_chunk(event)] == expected

@@ -259,7 +259,7 @@ RULES = (
     Rule(check=structure, source="anthropic SDK types: MessageCreateParams"),
     Rule(
         check=roles_alternate,
-        source="the 400 that seeds-upstream.md 1.10 (1293, 1312) records",
+        source="github.com/lobehub/lobehub/issues/1765: the 400 of api.anthropic.com",
     ),
     Rule(check=text_is_not_blank, source="github.com/NousResearch/hermes-agent/pull/63983"),
     Rule(check=calls_are_answered, source="platform.claude.com/docs: handling tool_result"),
@@ -268,6 +268,6 @@ RULES = (
     Rule(
         check=ends_with_the_user,
         providers=_CLAUDE,
-        source="seeds-upstream.md 1.7: no trailing assistant message when thinking is on",
+        source=_DOCS,
     ),
 )

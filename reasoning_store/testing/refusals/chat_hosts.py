@@ -321,6 +321,6 @@ RULES = (
             "body.messages.{n}.{role}.{name}: property '{name}' is unsupported",
         ),
         providers=hosts("cerebras"),
-        source="seeds-upstream.md 6: reasoning_content is a 400; cerebras SDK types",
+        source="inference-docs.cerebras.ai/capabilities/reasoning; cerebras SDK types",
     ),
 )
