@@ -57,7 +57,8 @@ class Keeper:
     def __init__(self, *, every: float) -> None:
         self._every = every
         self._lock = threading.Lock()
-        self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
+        # Without callbacks: they would be Python that runs as a reply goes, wherever that is.
+        self._kept: set[weakref.ref[Kept]] = set()
         self._hurry: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
@@ -66,7 +67,7 @@ class Keeper:
     def add(self, reply: Kept) -> None:
         """Begin to keep a reply, until it is discarded or forgotten."""
         with self._lock:
-            self._kept.add(reply)
+            self._kept.add(weakref.ref(reply))
             if self._thread is None:
                 thread = threading.Thread(
                     target=self._run, name="reasoning-store-keeper", daemon=True
@@ -79,7 +80,7 @@ class Keeper:
 
     def discard(self, reply: Kept) -> None:
         with self._lock:
-            self._kept.discard(reply)
+            self._kept.discard(weakref.ref(reply))
         if not self._kept:
             self.hurry()
 
@@ -109,7 +110,8 @@ class Keeper:
         if not self._kept or os.getpid() != self._process:
             return ()
         with self._lock:
-            return list(self._kept)
+            kept = [*self._kept]
+        return [reply for one in kept if (reply := one()) is not None]
 
     def hurry(self) -> None:
         """Look soon: a reply has got much at once, or there is none any more."""
@@ -122,17 +124,19 @@ class Keeper:
                 while True:
                     self._hurry.get_nowait()
             with self._lock:
-                replies = list(self._kept)
+                self._kept = {one for one in self._kept if one() is not None}
+                kept = [*self._kept]
                 if self._thread is not threading.current_thread():
                     return  # an interrupt came between its start and here: there is another
-                if not replies:
+                if not kept:
                     self._thread = None
                     return
-            for reply in replies:
-                reply.keep()
-            # Nothing here may keep alive what its reader has let go of.
-            del replies
-            reply = None  # type: ignore[assignment]
+            for one in kept:
+                # Nothing here keeps alive for longer what its reader has let go of.
+                reply = one()
+                if reply is not None:
+                    reply.keep()
+                del reply
 
 
 def _at_the_end() -> None:

@@ -225,6 +225,7 @@ class Reply:
         The application's own exception goes on; ``tell`` says on it what was lost.
         """
         self.failure = failure
+        self._end()
         if error is None or isinstance(error, GeneratorExit):
             raise failure
         self.tell(error)

@@ -94,9 +94,10 @@ def test_a_reply_is_kept_whose_end_is_interrupted(url: str, under_with: bool) ->
 
 @pytest.mark.parametrize("room", [recorder, keeper], ids=lambda room: room.__name__)
 def test_a_reply_whose_end_is_interrupted_anywhere_is_kept_once_and_holds_up_no_other(
-    room: ModuleType,
+    monkeypatch: pytest.MonkeyPatch, room: ModuleType
 ) -> None:
     """At each place of the recorder, and of the keeper, where Python hears of an interrupt."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 0.01)  # what was not woken looks by itself
     store: rs.Store | None = None
 
     def prepare() -> Callable[[], Any]:
@@ -227,7 +228,7 @@ def test_a_forked_child_waits_for_nobody_who_keeps_a_reply(url: str, what: str) 
         session = store.session("chat", create=True)
         chunks = iter(recording(session))
         next(chunks)
-        (reply,) = store._workings.keeper._kept
+        (reply,) = store._workings.keeper._all()
         assert isinstance(reply, Reply)
         with reply._writing, store._workings.keeper._lock:
             child = os.fork()

@@ -17,8 +17,8 @@ Knows SQLite; knows no table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +29,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from reasoning_store.errors import ReasoningStoreError, UsageError
-from reasoning_store.ledger import copies, sqlite_file
+from reasoning_store.ledger import copies, sqlite_file, sqlite_forks
 from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.sqlite_transactions import (
@@ -56,6 +56,7 @@ _PRAGMAS = (
 _OLDEST = (3, 37, 0)
 _CHECKPOINT_PAGES = 1000
 _PAGES_A_WRITE = 12
+_BESIDE = 8
 _SCRUB_MS = 5000
 """How long an erasure waits for readers in other processes: they hold the lane up."""
 
@@ -108,14 +109,20 @@ class SqliteDatabase:
             busy="the writers before this one took longer than the busy timeout",
         )
         self._readers: Lending[Connection] | None = None
+        in_use = "every connection was in use for longer than the busy timeout"
+        self._beside: Lending[Any] = Lending(
+            self._connect, lambda raw: raw.close(), most=_BESIDE, timeout=busy_timeout, busy=in_use
+        )
+        """What copies and checkpoints are made with, once: it is not given back as fit."""
         if path is not None:
             self._readers = Lending(
                 self.engine(reading=True).connect,
                 Connection.close,
                 most=readers,
                 timeout=busy_timeout,
-                busy="every connection was in use for longer than the busy timeout",
+                busy=in_use,
             )
+            sqlite_forks.register(self)
 
     def engine(self, *, reading: bool = False) -> Engine:
         """Return an engine of our recipe: one that writes, or one that only reads."""
@@ -146,7 +153,12 @@ class SqliteDatabase:
     def _connect(self) -> Any:
         # Connections pass from thread to thread, one at a time; the library is serialized.
         # A file that is gone meanwhile is not made anew.
-        name = ":memory:" if self.path is None else sqlite_file.uri(Path(self.path), "mode=rw")
+        if self.path is None:
+            return self._connected(":memory:")
+        with sqlite_forks.opening(self.path):
+            return self._connected(sqlite_file.uri(Path(self.path), "mode=rw"))
+
+    def _connected(self, name: str) -> Any:
         raw = self.module.connect(
             name,
             timeout=self._busy_ms / 1000,
@@ -160,6 +172,16 @@ class SqliteDatabase:
             raw.close()
             raise
         return raw
+
+    @contextmanager
+    def let_go(self, until: float) -> Iterator[None]:
+        """Have no connection to the file open, as long as this is entered; see sqlite_forks."""
+        with ExitStack() as emptied:
+            # Who writes may need one of those beside to come to an end: they are the last.
+            for lending in (self._lane, self._readers, self._beside):
+                if lending is not None:
+                    emptied.enter_context(lending.emptied(until))
+            yield
 
     def _configure(self, raw: Any) -> None:
         (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
@@ -255,8 +277,12 @@ class SqliteDatabase:
 
     def checkpoint(self, connection: Connection) -> None:
         """Copy the WAL into the file while the write lock keeps everyone from resetting it."""
-        with connection.begin() as transaction, closing(self._connect()) as beside:
-            beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+        def copied(lent: Lent[Any]) -> None:
+            lent.one.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+        with connection.begin() as transaction:
+            self._beside.lend(copied)
             transaction.rollback()
 
     def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
@@ -296,16 +322,13 @@ class SqliteDatabase:
         """Write a copy while others write; return how many rows each table has in it."""
         path = None if self.path is None else Path(self.path)
         copies.check_target(target, path, replace=replace)
+
+        def copied(source: Any) -> Mapping[str, int]:
+            return copies.write(source, target, self.module, replace=replace).rows
+
         if path is not None:
-            with closing(self._connect()) as source:
-                return copies.write(source, target, self.module, replace=replace).rows
-        return self._lane.lend(
-            _kept(
-                lambda connection: (
-                    copies.write(driver(connection), target, self.module, replace=replace).rows
-                )
-            )
-        )
+            return self._beside.lend(lambda lent: copied(lent.one))
+        return self._lane.lend(_kept(lambda connection: copied(driver(connection))))
 
     def _let_go(self, connection: Connection) -> None:
         """Write with another connection from now on.
@@ -324,9 +347,9 @@ class SqliteDatabase:
         """
 
         def closed(_: object) -> None:
-            self._lane.close()
-            if self._readers is not None:
-                self._readers.close()
+            for lending in (self._lane, self._readers, self._beside):
+                if lending is not None:
+                    lending.close()
 
         try:
             self._lane.lend(closed)
