@@ -11,6 +11,7 @@ Knows SQLite's files; knows no table.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from hashlib import blake2b
 from pathlib import Path
@@ -49,8 +50,18 @@ def contents(raw: Any) -> Contents:
     return Contents(counts, digest.digest())
 
 
-def write(source: Any, target: Path, module: Any, *, replace: bool) -> Contents:
-    """Copy the database of a connection that is in no transaction; return what it holds."""
+def write(
+    source: Any,
+    target: Path,
+    module: Any,
+    *,
+    replace: bool,
+    wanted: Callable[[Any], bool] = lambda _: True,
+) -> Contents:
+    """Copy the database of a connection that is in no transaction; return what it holds.
+
+    Where it is not ``wanted`` as it stands by then, there is no copy.
+    """
     with ExitStack() as stack:
         try:
             fresh = stack.enter_context(making.beside(target))
@@ -60,6 +71,8 @@ def write(source: Any, target: Path, module: Any, *, replace: bool) -> Contents:
             # One snapshot for both, whoever writes meanwhile.
             source.execute("BEGIN")
             try:
+                if not wanted(source):
+                    return Contents({}, b"")
                 copied_from = contents(source)
                 source.backup(copied, pages=-1)
             finally:
@@ -82,16 +95,8 @@ def _check(copied: Any, copied_from: Contents) -> None:
 def _name(fresh: Path, target: Path, *, replace: bool) -> None:
     if replace:
         fresh.replace(target)
-    else:
-        try:
-            os.link(fresh, target)
-        except FileExistsError:
-            raise taken(target) from None
-        except OSError:
-            # A file system without links; there the test and the renaming are two steps.
-            if target.exists():
-                raise taken(target) from None
-            fresh.rename(target)
+    elif not making.put(fresh, target):
+        raise taken(target)
     sync_folder(target.parent)
 
 

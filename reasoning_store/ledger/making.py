@@ -22,7 +22,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 _ATTEMPTS = 20
@@ -50,6 +50,32 @@ def beside(target: Path) -> Iterator[Path]:
         finally:
             if lock is not None:
                 os.close(lock)
+
+
+def put(fresh: Path, target: Path) -> bool:
+    """Give what was made its name, unless somebody was first; say whether it has it."""
+    try:
+        os.link(fresh, target)
+    except FileExistsError:
+        return False
+    except OSError:
+        # A file system without links; there the test and the renaming are two steps.
+        with _one_by_one(target):
+            if target.exists():
+                return False
+            fresh.rename(target)
+    return True
+
+
+@contextmanager
+def _one_by_one(target: Path) -> Iterator[None]:
+    """Keep others away who are at the same, where folders are locked."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            lock = os.open(around(target), os.O_RDONLY)
+            stack.callback(os.close, lock)
+            _flock(lock, wait=True)
+        yield
 
 
 def clear(target: Path) -> None:
@@ -103,16 +129,20 @@ def _folder(target: Path) -> tuple[Path, int | None]:
 
 def _locked(folder: Path) -> int:
     """Lock a folder that nobody works in; an OSError says why it is not locked."""
-    if sys.platform == "win32":
-        raise OSError("folders are not locked here")
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
     lock = os.open(folder, os.O_RDONLY)
     try:
-        flock(lock, LOCK_EX | LOCK_NB)
+        _flock(lock, wait=False)
         if not os.path.samestat(folder.stat(), os.fstat(lock)):
             raise FileNotFoundError
     except BaseException:
         os.close(lock)
         raise
     return lock
+
+
+def _flock(opened: int, *, wait: bool) -> None:
+    if sys.platform == "win32":
+        raise OSError("folders are not locked here")
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    flock(opened, LOCK_EX if wait else LOCK_EX | LOCK_NB)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, inspect
 
@@ -110,5 +110,14 @@ def downgrade(connection: Connection, revision: str) -> None:
 def keep_copy(path: Path, database: SqliteDatabase) -> Path:
     """Copy an embedded file before it is upgraded, and return where the copy is."""
     target = path.with_name(f"{path.name}.before-{REVISIONS[-1]}")
-    database.copy_to(target, replace=True)
+    # Somebody else may have copied and upgraded it meanwhile.
+    database.copy_to(target, replace=True, wanted=_is_older)
     return target
+
+
+def _is_older(raw: Any) -> bool:
+    named = "SELECT 1 FROM sqlite_schema WHERE name = ?"
+    if raw.execute(named, (_VERSION_TABLE,)).fetchone() is None:
+        return True
+    found = raw.execute("SELECT version_num FROM alembic_version").fetchall()
+    return (REVISIONS[-1],) not in found

@@ -213,12 +213,15 @@ class SqliteDatabase:
         def done(lent: Lent[Connection], others: Sequence[Write[Any]]) -> None:
             connection = lent.one
             try:
-                if not (others and written_together(connection, [job, *others])):
+                if others:
+                    written_together(connection, [job, *others])
+                if not job.done:
                     job.value = written(connection, work)
                 if self._guards_checkpoints:
                     self._checkpoint_when_due(connection, 1 + len(others))
             except Exception:
-                lent.fit = True  # what was begun is taken back
+                # What was begun is taken back; where even that failed, it is not lent again.
+                lent.fit = not driver(connection).in_transaction
                 raise
             lent.fit = True
 
@@ -281,9 +284,15 @@ class SqliteDatabase:
         def copied(lent: Lent[Any]) -> None:
             lent.one.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-        with connection.begin() as transaction:
-            self._beside.lend(copied)
-            transaction.rollback()
+        # It can be done another time: whoever waits behind it waits for no other process.
+        raw = driver(connection)
+        raw.execute("PRAGMA busy_timeout=0")
+        try:
+            with connection.begin() as transaction:
+                self._beside.lend(copied)
+                transaction.rollback()
+        finally:
+            raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
 
     def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
         """Let what was deleted leave the file and its WAL; return the files that it did not."""
@@ -318,13 +327,19 @@ class SqliteDatabase:
         """Return the files beside that hold a copy of this one as it once was."""
         return () if self.path is None else copies.beside(Path(self.path))
 
-    def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
-        """Write a copy while others write; return how many rows each table has in it."""
+    def copy_to(
+        self, target: Path, *, replace: bool, wanted: Callable[[Any], bool] = lambda _: True
+    ) -> Mapping[str, int]:
+        """Write a copy while others write; return how many rows each table has in it.
+
+        Where the database is not ``wanted`` as it stands by then, there is no copy.
+        """
         path = None if self.path is None else Path(self.path)
         copies.check_target(target, path, replace=replace)
 
         def copied(source: Any) -> Mapping[str, int]:
-            return copies.write(source, target, self.module, replace=replace).rows
+            made = copies.write(source, target, self.module, replace=replace, wanted=wanted)
+            return made.rows
 
         if path is not None:
             return self._beside.lend(lambda lent: copied(lent.one))

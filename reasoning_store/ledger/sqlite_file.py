@@ -79,23 +79,11 @@ def create(path: Path, build: Callable[[Path], None]) -> None:
         if Path(f"{fresh}-wal").exists():
             # What was built stands in it still: closing could not copy it, and does not say so.
             raise StoreFull("the disk refused the write")
-        put(fresh, path)
+        if making.put(fresh, path):
+            copies.sync_folder(path.parent)
 
 
 def make_ours(fresh: Path, module: Any) -> None:
     """Write the header that says whose file this is, and nothing else."""
     with closing(module.connect(str(fresh))) as raw:
         raw.execute(f"PRAGMA application_id={APPLICATION_ID}")
-
-
-def put(fresh: Path, path: Path) -> None:
-    """Give a finished file its name, unless somebody was first."""
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
-        return
-    except OSError:
-        # A file system without links; there the test and the renaming are two steps.
-        if not path.exists():
-            fresh.rename(path)
-    copies.sync_folder(path.parent)

@@ -59,11 +59,12 @@ class Write(Generic[T]):
         self._committed = committed
 
 
-def written_together(connection: Connection, writes: Sequence[Write[Any]]) -> bool:
-    """Do all of them in one transaction, one behind the other, or none; say which.
+def written_together(connection: Connection, writes: Sequence[Write[Any]]) -> None:
+    """Do all of them in one transaction, one behind the other.
 
-    Where one fails, each has to be done by itself: so none sees what another took back, and
-    each fails, if it does, as it would have failed alone.
+    What one that fails has written is taken back, and it is not done then: it has to be done
+    by itself, and fails, if it does, as it would have failed alone. Where the transaction
+    fails, none of them is done.
     """
     raw = driver(connection)
     committed: list[object] = []
@@ -72,8 +73,14 @@ def written_together(connection: Connection, writes: Sequence[Write[Any]]) -> bo
         raw.execute("BEGIN IMMEDIATE")
         begun = True
         for write in writes:
-            if not write.given_up:
+            if write.given_up:
+                continue
+            raw.execute("SAVEPOINT one")
+            try:
                 write.run(connection, committed)
+            except Exception:
+                raw.execute("ROLLBACK TO one")  # fails where the library took all of it back
+            raw.execute("RELEASE one")
         # One call that runs no Python in between: an interrupt finds both done, or neither.
         committed.extend(map(raw.execute, ("COMMIT",)))
     except BaseException as error:
@@ -81,8 +88,6 @@ def written_together(connection: Connection, writes: Sequence[Write[Any]]) -> bo
             raw.rollback()
         if not begun or not isinstance(error, Exception):
             raise
-        return False
-    return True
 
 
 def snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
