@@ -6,11 +6,16 @@ the WAL anew. While the write lock is held there is no such commit.
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.ledger import sqlite
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import driver
 
 from . import programs
 from .processes import crowd
@@ -31,6 +36,24 @@ def test_pages_are_copied_only_by_who_holds_the_write_lock(sqlite_path: Path) ->
     check_whole(f"sqlite:///{sqlite_path}")
     with rs.Store(f"sqlite:///{sqlite_path}") as store:
         assert [len(store.session(name).history()) for name in ("a", "b")] == [2 * turns] * 2
+
+
+def test_who_writes_waits_for_no_other_process_to_copy_pages(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written is on the disk; the pages are copied another time."""
+    monkeypatch.setattr(sqlite, "vulnerable", lambda version: True)
+    with Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=3600) as ledger:
+        database: Any = ledger._database
+        with closing(sqlite.library().connect(sqlite_path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(sqlite.library().Error, match="locked"):
+                database._lane.lend(lambda lent: database.checkpoint(lent.one))
+        found = ledger._write(
+            lambda connection: driver(connection).execute("PRAGMA busy_timeout").fetchone()
+        )
+
+    assert found == (3_600_000,)
 
 
 @pytest.mark.long

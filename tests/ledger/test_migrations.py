@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -122,6 +123,22 @@ def test_an_older_file_is_upgraded_and_a_copy_is_kept(
     assert "more" not in names(f"sqlite:///{kept}")
     with Ledger.open(f"sqlite:///{kept}") as ledger:
         assert len(ledger.history(session.key, 1)) == 1
+
+
+def test_the_copy_before_an_upgrade_is_of_before_it(
+    sqlite_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Also where another process upgrades between the look at its age and the copy."""
+    Ledger.open(f"sqlite:///{sqlite_path}").close()
+    request.getfixturevalue("two_revisions")
+    kept = sqlite_path.with_name("chat.db.before-0002")
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        first = kept.read_bytes()
+        database: Any = ledger._database
+        migrate.keep_copy(sqlite_path, database)
+
+    assert kept.read_bytes() == first
+    assert "more" not in names(f"sqlite:///{kept}")
 
 
 def test_an_older_server_is_upgraded_by_command_only(
