@@ -4,9 +4,10 @@ A verb that has begun is waited for, also when its task is cancelled; then the c
 goes on. One that has not begun yet never does. It knows threads and tasks, and nothing of
 what is done in them.
 
-What is written in one lane is written in the order in which it was asked for. A session has
-one lane. Where several wait for the disk at once, the ledger lets them wait together: so
-there are some, though only one can write at a time.
+A lane of one thread writes in the order in which it was asked to: on SQLite each session has
+such a lane. Where several wait for the disk at once, the ledger lets them wait together: so
+there are some, though only one can write at a time. On a server there is one lane of many
+threads, and no order but the database's own.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Hops:
         return await _hop(self._writes, partial(work, *args, **kwargs), may_be_dropped=False)
 
     async def last(self, work: Callable[[], T]) -> T:
-        """The same, when all that was to be written before is."""
+        """Run ``work`` when every write given so far has ended, cancelled or not."""
         before = [given for threads in self._threads.here().writes for given in [*threads.given]]
 
         def behind() -> T:
@@ -119,7 +120,7 @@ class Hops:
         return await _hop(self._threads.here().reads, partial(work, *args, **kwargs))
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what goes through much of the store, in many short steps."""
+        """Run a long verb on threads of its own, outside the order of writes."""
         return await _hop(self._threads.here().aside, partial(work, *args, **kwargs))
 
     async def fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
