@@ -91,6 +91,18 @@ def get(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str]:
     return look(connection, key, branch)[:2]
 
 
+def again(connection: Connection, key: int, was: BranchRow) -> tuple[BranchRow, str]:
+    """Return the same of a branch that was looked at before.
+
+    Where its session was erased meanwhile it is gone, though one may stand there again under
+    the same id: that one was made later, or is not as long yet.
+    """
+    found, encoding = get(connection, key, was.number)
+    if found.created_at != was.created_at or found.next_position < was.next_position:
+        raise no_branch()
+    return found, encoding
+
+
 def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, int]:
     """Return the same, and the number that the branch's next compaction will have."""
     check(branch)

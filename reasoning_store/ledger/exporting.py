@@ -2,7 +2,7 @@
 
 A session is looked at once, whole but for its messages: that fixes how far each branch is
 read, whatever is appended meanwhile. Its messages follow in pages, each of them one
-snapshot; one that was erased meanwhile is exported erased.
+snapshot of that same session; one that was erased meanwhile is exported erased.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import ClearingRow, CompactionRow
 from reasoning_store.ledger.tables import bodies, messages, settings_profiles
 from reasoning_store.ledger.tables import branches as branches_table
-from reasoning_store.ledger.values import DraftRow, Segment
+from reasoning_store.ledger.values import BranchRow, DraftRow, Segment
 
 _m, _b, _p, _h = messages.c, bodies.c, settings_profiles.c, branches_table.c
 _MORE = Sql(
@@ -51,8 +51,8 @@ class Outline:
     """A session as it was at one moment, but for its messages."""
 
     head: Line
-    parts: list[tuple[Line, Segment]]
-    """Each branch's line, and where its own messages lie."""
+    parts: list[tuple[Line, BranchRow]]
+    """Each branch's line, and the branch as it then was."""
     tail: list[Line]
     messages: int
 
@@ -115,7 +115,7 @@ def outline(connection: Connection, key: int) -> Outline:
                     next_compaction=made[lineage.number],
                     created_at=lineage.created_at,
                 ),
-                Segment(lineage.number, lineage.first, lineage.next_position - 1),
+                lineage,
             )
             for lineage in lineages
         ],
@@ -156,9 +156,12 @@ def _draft(row: DraftRow) -> Line:
     )
 
 
-def message_lines(connection: Connection, key: int, part: Segment) -> Iterator[Line]:
-    """Yield the lines of messages that stand behind one another; within the transaction."""
-    branches.get(connection, key, part.branch)  # says that the session is gone, where it is
+def message_lines(
+    connection: Connection, key: int, lineage: BranchRow, first: int, last: int
+) -> Iterator[Line]:
+    """Yield the lines of messages of a branch's own; within the transaction."""
+    branches.again(connection, key, lineage)  # says that the session is gone, where it is
+    part = Segment(lineage.number, first, last)
     span = {"key": key, "of": part.branch, "first": part.first, "last": part.last}
     stored = reading.part(connection, key, part, thinking=True)
     for row, (_, clearable, sent, repeat, batch, erased_at) in zip(

@@ -32,6 +32,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.values import Entry, Erased
+from reasoning_store.ledger.verbs import erasing
 
 from .erasures import Step, steps
 from .histories import (
@@ -393,6 +394,23 @@ def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None
         assert ledger.head(session.key, branch).last_thinking is None
     assert ledger.history(session.key, fork)[-1].message.text == "so far"
     whole(ledger, session.key)
+
+
+def test_a_session_made_again_while_its_reasoning_is_erased_is_another(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was to lose its reasoning is gone, and nothing is said to be damaged."""
+    monkeypatch.setattr(erasing, "_PAGE", 1)
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [answered(), answered(), answered()])
+
+    def counted(message: Message, encoding: str) -> Counts:
+        ledger.erase_session(session.key)
+        ledger.create_session(session.owner, session.id, encoding=encoding)
+        return Counts(visible=1)
+
+    with pytest.raises(NotFound):
+        ledger.erase_session(session.key, only="reasoning", count=counted)
 
 
 @pytest.mark.parametrize("only", [None, "reasoning"])

@@ -799,6 +799,41 @@ def test_a_session_erased_while_it_is_exported_is_not_imported(
         other.get_session("u", session.id)
 
 
+@pytest.mark.parametrize("said_anew", [1, 8], ids=["shorter", "longer"])
+def test_a_session_made_again_while_it_is_exported_ends_as_erased(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, said_anew: int
+) -> None:
+    """No line of the new one stands behind lines of the old one."""
+    monkeypatch.setattr(exporting, "_MOST", 1)
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("old")] * 4)
+    lines = ledger.export_lines(session.key)
+    taken = [next(lines) for _ in range(5)]
+    ledger.erase_session(session.key)
+    ledger.create_session(session.owner, session.id, encoding=session.encoding)
+    ledger.append(session.key, 1, [said("new")] * said_anew)
+    taken += list(lines)
+
+    assert json.loads(taken[-2]) == {"type": "session_end", "messages": 4, "erased": True}
+    assert "new" not in "".join(taken)
+
+
+def test_an_export_goes_on_behind_a_session_that_was_made_again(ledger: Ledger) -> None:
+    """The sessions after it are there, and the file is whole."""
+    sessions = sorted([new_session(ledger) for _ in range(2)], key=lambda one: one.key)
+    for one in sessions:
+        ledger.append(one.key, 1, [said()] * 3)
+    lines = ledger.export_lines()
+    taken = [next(lines) for _ in range(4)]
+    ledger.erase_session(sessions[0].key)
+    ledger.create_session(sessions[0].owner, sessions[0].id, encoding=sessions[0].encoding)
+    taken += list(lines)
+
+    ends = [json.loads(line) for line in taken if '"type":"session_end"' in line]
+    assert [one.get("erased", False) for one in ends] == [True, False]
+    assert json.loads(taken[-1]) == {"type": "end", "sessions": 2}
+
+
 def test_a_page_holds_no_more_than_it_should(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -812,9 +847,9 @@ def test_a_page_holds_no_more_than_it_should(
 
     plain = sql.message_lines
 
-    def noting(connection: Any, key: int, part: Any) -> Any:
-        pages.append(part.last - part.first + 1)
-        return plain(connection, key, part)
+    def noting(connection: Any, key: int, lineage: Any, first: int, last: int) -> Any:
+        pages.append(last - first + 1)
+        return plain(connection, key, lineage, first, last)
 
     monkeypatch.setattr(sql, "message_lines", noting)
     every(ledger, session)

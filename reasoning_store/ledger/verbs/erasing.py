@@ -19,7 +19,7 @@ from reasoning_store.blocks import Counts, Message
 from reasoning_store.errors import NotFound, UsageError
 from reasoning_store.ledger import branches, erasing, faults, reading
 from reasoning_store.ledger.erasing import Change
-from reasoning_store.ledger.values import Erased, Segment, StoredRow
+from reasoning_store.ledger.values import BranchRow, Erased, Segment, StoredRow
 from reasoning_store.ledger.verbs.drafting import DraftVerbs
 from reasoning_store.ledger.verbs.writing import Resolve
 
@@ -128,10 +128,9 @@ class ErasingVerbs(DraftVerbs):
                 part = Segment(lineage.number, first, min(first + _PAGE, lineage.next_position) - 1)
 
                 def page(
-                    connection: Connection, part: Segment = part
+                    connection: Connection, lineage: BranchRow = lineage, part: Segment = part
                 ) -> tuple[list[StoredRow], str]:
-                    # The branch again: by now it may be gone.
-                    _, encoding = branches.get(connection, key, part.branch)
+                    _, encoding = branches.again(connection, key, lineage)
                     return reading.part(connection, key, part, thinking=False), encoding
 
                 yield self._read(page)

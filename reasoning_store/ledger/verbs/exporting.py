@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from reasoning_store.errors import NotFound
 from reasoning_store.ledger import exporting, lines, verifying
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.values import Segment
+from reasoning_store.ledger.values import BranchRow
 
 _SESSIONS = 500
 _MOST = 256
@@ -49,9 +49,9 @@ class ExportingVerbs(Opened):
             yield lines.written(outline.head)
             erased = False
             try:
-                for line, part in outline.parts:
+                for line, lineage in outline.parts:
                     yield lines.written(line)
-                    yield from self._pages_of(key, part)
+                    yield from self._pages_of(key, lineage)
             except NotFound:
                 erased = True
             else:
@@ -82,16 +82,14 @@ class ExportingVerbs(Opened):
             lambda connection: verifying.page(connection, after, _SESSIONS), single=True
         )
 
-    def _pages_of(self, key: int, part: Segment) -> Iterator[str]:
-        first, count = part.first, 1
-        while first <= part.last:
-            last = min(first + count - 1, part.last)
+    def _pages_of(self, key: int, lineage: BranchRow) -> Iterator[str]:
+        first, count = lineage.first, 1
+        while first < lineage.next_position:
+            last = min(first + count, lineage.next_position) - 1
 
             def page(connection: Connection, first: int = first, last: int = last) -> list[str]:
-                own = Segment(part.branch, first, last)
-                return [
-                    lines.written(line) for line in exporting.message_lines(connection, key, own)
-                ]
+                found = exporting.message_lines(connection, key, lineage, first, last)
+                return [lines.written(line) for line in found]
 
             made = self._read(page)
             yield from made
