@@ -340,11 +340,13 @@ def _fitting(item: Any, types: tuple[Any, ...], name: str, place: str) -> Any:
 
 
 def _check_range(item: Any, name: str, place: str) -> None:
+    if item is None:
+        return  # it says nothing, as if it were left out
     if name == "exactness" and item not in EXACTNESS:
         raise UsageError(f"{place}: is none of {', '.join(EXACTNESS)}")
     if name == "repeat" and not _REPEAT.fullmatch(item):
         raise UsageError(f"{place}: is not 32 hexadecimal digits")
-    if name in _RANGES and item is not None:
+    if name in _RANGES:
         least, most = _RANGES[name]
         for number in item if isinstance(item, list) else [item]:
             if not least <= number <= most:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
 
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import lines, strict
@@ -100,6 +102,16 @@ def test_a_line_comes_back_as_it_was(line: Line) -> None:
     assert lines.read(text) == line
     assert lines.read(text.encode()) == line
     assert lines.read("\ufeff" + text) == line
+
+
+@given(anything)
+def test_a_field_that_says_null_says_nothing(line: Line) -> None:
+    """Other languages write every field of a record."""
+    nulls = [to_camel(one.name) for one in fields(line) if getattr(line, one.name) is None]
+    kind = f'{{"type":"{line.kind}"'
+    more = "".join(f',"{name}":null' for name in nulls)
+
+    assert lines.read(lines.written(line).replace(kind, kind + more, 1)) == line
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "NaN", "Infinity"])
