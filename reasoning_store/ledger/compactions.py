@@ -5,9 +5,10 @@ There are two kinds. A *summary* stands for whole turns, none of them the open o
 one before the open turn, which give way to a placeholder.
 
 Rows are added; nothing of them is deleted and no message is touched. A wider range marks
-those of its kind inside as superseded by it, and undoing it takes the mark away again. So
-the summaries that nothing supersedes are disjoint, of clearings the one that reaches
-farthest holds, and what is in force at a position follows from the rows alone.
+those of its kind inside as superseded by it, and undoing it takes the mark away again, or
+hands it on to the one around it. So the summaries that nothing supersedes are disjoint, of
+clearings the one that reaches farthest holds, and what is in force at a position follows
+from the rows alone.
 
 A branch that was forked has its own copies; undoing one touches no other branch.
 """
@@ -88,10 +89,10 @@ _NOT_SUPERSEDED = Sql(
     .order_by(_c.first)
 )
 _SUPERSEDE = Sql(update(compactions).where(*_THIS).values(superseded_by=bindparam("by")))
-_RESTORE = Sql(
+_HAND_ON = Sql(
     update(compactions)
     .where(*_THESE, _c.superseded_by == bindparam("by"))
-    .values(superseded_by=None)
+    .values(superseded_by=bindparam("around"))
 )
 _UNDO = Sql(update(compactions).where(*_THIS).values(undone_at=bindparam("now")))
 
@@ -317,20 +318,40 @@ def compact(
 
 
 def undo(connection: Connection, key: int, branch: int, number: int, *, now: int) -> ClearingRow:
-    """Take a compaction back; those that it superseded are in force again."""
+    """Take a compaction back; those that it superseded are in force again.
+
+    One that is in force can be taken back, though a wider one is yet to hold: as where that
+    ends before the fork's own turn, and none of its own has begun.
+    """
     if not _LOCK.rows(connection, {"key": key, "of": branch}):
         raise branches.no_branch()
     found = _get(connection, key, branch, number)
     if found.undone_at is not None:
         return found
-    if found.superseded_by is not None:
+    lineage, _ = branches.get(connection, key, branch)
+    wider = _in_its_place(found, standing(connection, key, branch, lineage.state.turn_start))
+    if wider is not None:
         raise Conflict(
-            "a wider one stands in its place",
-            hint=f"undo that one first: it is number {found.superseded_by}",
+            "a wider one stands in its place", hint=f"undo that one first: it is number {wider}"
         )
-    _UNDO.run(connection, {"key": key, "of": branch, "this": number, "now": now})
-    _RESTORE.run(connection, {"key": key, "of": branch, "by": number})
+    this = {"key": key, "of": branch}
+    _UNDO.run(connection, {**this, "this": number, "now": now})
+    _HAND_ON.run(connection, {**this, "by": number, "around": found.superseded_by})
     return _get(connection, key, branch, number)
+
+
+def _in_its_place(found: ClearingRow, there: InForce) -> int | None:
+    """Return which of those in force stands in the place of another one."""
+    if isinstance(found, CompactionRow):
+        around = [
+            one.number
+            for one in there.ranges
+            if one.first <= found.first and found.last <= one.last
+        ]
+    else:
+        cleared = there.cleared
+        around = [cleared.number] if cleared is not None and found.last <= cleared.last else []
+    return next((number for number in around if number != found.number), None)
 
 
 def copy(connection: Connection, key: int, branch: int, fork: int, at: int) -> None:
@@ -344,11 +365,17 @@ def copy(connection: Connection, key: int, branch: int, fork: int, at: int) -> N
         if row[_WHOLE.index(_c.last)] < at and row[_WHOLE.index(_c.undone_at)] is None
     ]
     present = {row[0] for row in rows}
+    inside: dict[int, list[int]] = {number: [] for number in present}
     copies = []
     for row in rows:
         made = dict(zip([column.name for column in _WHOLE], row, strict=True))
         made.update(session_key=key, branch=fork, copied_from=branch)
-        if made["superseded_by"] not in present:
+        if made["superseded_by"] in present:
+            inside[made["superseded_by"]].append(made["number"])
+        else:
             made["superseded_by"] = None
         copies.append(made)
+    for made in copies:
+        # Of what it superseded some may have been undone, and is not here.
+        made["supersedes"] = codec.dumps(inside[made["number"]])
     _INSERT.many(connection, copies)

@@ -2,7 +2,8 @@
 
 A range is a message or more of its branch; a clearing begins at 1. What a wider one
 supersedes is there before it, of the same kind and inside of it, and is told so by nobody
-else as long as that one is not undone. Of summaries, those that hold are disjoint.
+else as long as that one is not undone; what was undone hands it on to the one around itself.
+Of summaries, those that hold are disjoint.
 
 Pure: knows numbers; knows no SQL, no message and no line.
 """
@@ -42,7 +43,13 @@ def placed(row: ClearingRow) -> Placed:
 
 def superseders(every: Iterable[Placed]) -> dict[int, int]:
     """Return, of each one that is superseded, the number of the one that does."""
-    return {inside: one.number for one in every if not one.undone for inside in one.supersedes}
+    by: dict[int, int] = {}
+    # A wider one was made later: whoever is around one that was undone is known by then.
+    for one in sorted(every, key=lambda one: one.number, reverse=True):
+        around = by.get(one.number) if one.undone else one.number
+        if around is not None:
+            by |= {inside: by.get(inside, around) for inside in one.supersedes}
+    return by
 
 
 def misplaced(every: Iterable[Placed], end: int) -> Iterator[tuple[int, str]]:

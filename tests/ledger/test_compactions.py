@@ -159,6 +159,69 @@ def test_what_a_wider_one_stands_for_is_not_undone_under_it(ledger: Ledger) -> N
     assert in_force(ledger, session) == [2]
 
 
+def taken_back(ledger: Ledger) -> tuple[SessionRow, int]:
+    """Three around one another, on a fork that begins where the widest ends.
+
+    There the narrower two are yet to be superseded by it.
+    """
+    session = conversation(ledger, 6)
+    ledger.compact(session.key, 1, 1, 4, summary("narrow"))
+    ledger.compact(session.key, 1, 1, 8, summary("wide"))
+    ledger.compact(session.key, 1, 1, 10, summary("widest"))
+    return session, ledger.fork(session.key, 1, 11)
+
+
+def test_what_is_in_force_can_be_undone(ledger: Ledger) -> None:
+    """Also where a wider one will stand in its place as soon as a turn begins."""
+    session, fork = taken_back(ledger)
+
+    assert [row.number for row in ledger.compactions(session.key, fork)] == [2]
+    ledger.undo(session.key, fork, 2)
+    assert [row.number for row in ledger.compactions(session.key, fork)] == [1]
+    ledger.undo(session.key, fork, 1)
+    assert ledger.compactions(session.key, fork) == []
+    assert ledger.verify(session.key).ok
+
+
+def test_the_conflict_names_one_that_can_be_undone(ledger: Ledger) -> None:
+    """Not one in between, which would be a conflict itself."""
+    session, fork = taken_back(ledger)
+    ledger.append(session.key, fork, [said()])
+
+    with pytest.raises(Conflict) as caught:
+        ledger.undo(session.key, fork, 1)
+
+    assert str(caught.value.hint).endswith("number 3")
+
+
+def test_what_was_inside_of_an_undone_one_is_inside_of_the_one_around_it(ledger: Ledger) -> None:
+    """It gives way to that when that begins to hold, and holds again when that is undone."""
+    session, fork = taken_back(ledger)
+    ledger.undo(session.key, fork, 2)
+    ledger.append(session.key, fork, [said()])
+
+    assert shown(ledger.view(session.key, fork)) == ["widest", 11]
+    with pytest.raises(Conflict):
+        ledger.undo(session.key, fork, 1)
+    ledger.undo(session.key, fork, 3)
+    assert shown(ledger.view(session.key, fork)) == ["narrow", *range(5, 12)]
+
+
+def test_a_fork_of_where_one_in_between_was_undone_is_whole(ledger: Ledger) -> None:
+    """Its copies tell of one another, and not of what is not there."""
+    session, fork = taken_back(ledger)
+    ledger.undo(session.key, fork, 2)
+
+    other = ledger.fork(session.key, fork, 11)
+
+    rows = ledger.compactions(session.key, other, every=True)
+    assert [(row.number, row.supersedes, row.superseded_by) for row in rows] == [
+        (1, (), 3),
+        (3, (1,), None),
+    ]
+    assert ledger.verify(session.key).ok
+
+
 def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledger) -> None:
     """A narrower one, where the wider that supersedes it does not apply yet."""
     session = conversation(ledger, 6)
@@ -629,7 +692,14 @@ def undo(ledger: Ledger, session: SessionRow, line: Line, number: int) -> None:
     if found is None:
         with pytest.raises(NotFound):
             ledger.undo(session.key, line.number, number)
-    elif found.undone or found in line.in_force(1 << 62, clears=found.clears):
+        return
+    turn_start = ledger.head(session.key, line.number).turn_start
+    wider = [
+        one
+        for one in line.in_force(turn_start, clears=found.clears)
+        if one is not found and one.first <= found.first and found.last <= one.last
+    ]
+    if found.undone or not wider:
         assert ledger.undo(session.key, line.number, number).undone_at is not None
         found.undone = True
     else:

@@ -712,6 +712,23 @@ def test_an_older_export_takes_no_compaction_back(ledger: Ledger, other: Ledger)
     assert other.verify().ok
 
 
+def test_what_was_undone_inside_of_another_is_learnt(ledger: Ledger, other: Ledger) -> None:
+    """What it stood for is inside of the one around it, there as here."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
+    for last in (2, 4, 6):
+        ledger.compact(session.key, 1, 1, last, said(f"to {last}"))
+    fork = ledger.fork(session.key, 1, 7)
+    ledger.append(session.key, fork, [answered()])
+    other.import_lines(every(ledger))
+    ledger.undo(session.key, fork, 2)
+
+    other.import_lines(every(ledger))
+
+    assert every(other) == every(ledger)
+    assert other.verify().ok
+
+
 def test_a_summary_of_what_was_erased_here_is_not_brought_back(
     ledger: Ledger, other: Ledger
 ) -> None:
