@@ -25,7 +25,7 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import reasoning_parameters
 from reasoning_store.wire.base import Asked, Outgoing, Written
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.openai_chat_replies import is_part
+from reasoning_store.wire.openai_chat_replies import is_part, together
 from reasoning_store.wire.openai_chat_requests import (
     Medium,
     function_tool,
@@ -108,7 +108,7 @@ def _messages(
 
 
 def _reply(message: Message, contract: Contract, left_out: dict[str, None]) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = []
+    parts: list[str | dict[str, Any]] = []
     plan: list[str] = []
     calls: list[dict[str, Any]] = []
     citations: list[Any] = []
@@ -122,7 +122,7 @@ def _reply(message: Message, contract: Contract, left_out: dict[str, None]) -> d
         elif isinstance(block, TextBlock):
             citations += about.get(_CITATIONS) or ()
             if block.text:
-                parts.append({"type": "text", "text": block.text})
+                parts.append(block.text)
         elif isinstance(block, ToolCallBlock):
             calls.append(_call(block))
         elif isinstance(block, RawBlock) and is_part(block.data):
@@ -132,12 +132,9 @@ def _reply(message: Message, contract: Contract, left_out: dict[str, None]) -> d
         else:
             left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
     out: dict[str, Any] = {"role": "assistant"}
-    if all(part["type"] == "text" for part in parts):
-        text = "".join(part["text"] for part in parts)
-        if text or not calls:
-            out["content"] = text
-    else:
-        out["content"] = parts
+    told = together(parts)
+    if told or not calls:
+        out["content"] = told
     if any(plan):
         out[_PLAN] = "".join(plan)
     if calls:

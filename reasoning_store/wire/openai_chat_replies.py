@@ -69,7 +69,7 @@ def reply(outgoing: Outgoing, contract: Contract, left_out: dict[str, None]) -> 
             made.calls.append(_call(block))
         elif not _say(block, made):
             left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
-    content = _content(made.parts)
+    content = together(made.parts)
     if not content:
         # Text beside calls is never lost; without any most hosts want null.
         bare = made.calls or "refusal" in made.beside or "audio" in made.beside
@@ -182,8 +182,11 @@ def is_part(data: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(data, Mapping) and isinstance(data.get("type"), str)
 
 
-def _content(parts: Sequence[str | dict[str, Any]]) -> Any:
-    """Return a string where there is nothing but text, else the parts."""
+def together(parts: Sequence[str | dict[str, Any]]) -> Any:
+    """Return a string where there is nothing but text, which are the strings, else the parts.
+
+    A part that was kept as it came is whatever somebody made of it, and is never looked into.
+    """
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) == len(parts):
         return "".join(texts)

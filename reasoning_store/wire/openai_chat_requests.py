@@ -28,7 +28,7 @@ from reasoning_store.blocks import (
 from reasoning_store.wire import asking, neutral, reasoning_parameters
 from reasoning_store.wire.base import Asked, Outgoing, Plain, Written
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.openai_chat_replies import is_part, plain_place, reply
+from reasoning_store.wire.openai_chat_replies import is_part, plain_place, reply, together
 from reasoning_store.wire.pages import Page
 
 SDK_PARAMETERS: Final = frozenset(
@@ -193,25 +193,19 @@ def said(message: Message, media: Mapping[str, Medium], left_out: dict[str, None
     """Return what a user says: a string where it is text alone, else its parts."""
     if len(message.blocks) == 1 and isinstance(block := message.blocks[0], TextBlock):
         return block.text
-    parts = []
+    parts: list[str | dict[str, Any]] = []
     for block in message.blocks:
         if isinstance(block, ToolResponseBlock):
             continue
-        part = _part(block, media)
+        part = block.text if isinstance(block, TextBlock) else _part(block, media)
         if part is None:
             left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
         else:
             parts.append(part)
-    if not parts:
-        return None
-    if all(part.keys() == {"type", "text"} for part in parts):
-        return "".join(part["text"] for part in parts)
-    return parts
+    return together(parts) if parts else None
 
 
 def _part(block: Block, media: Mapping[str, Medium]) -> dict[str, Any] | None:
-    if isinstance(block, TextBlock):
-        return {"type": "text", "text": block.text}
     if isinstance(block, MediaBlock):
         render = media.get(block.kind)
         return render(block) if render is not None else None

@@ -5,7 +5,8 @@ response, and these may name themselves by the server's ids only behind it. Wher
 stayed home, the ids of the items that would have followed it go too (``call_id`` stays), and
 with them what a hosted tool did, which is nothing without its id. Reasoning that led to
 nothing, because the stream died or its limit was reached, gets a word said behind it where
-the host wants the pair (``paired``).
+the host wants the pair (``paired``). What was kept as it came is any mapping: only what was
+made here is added to.
 
 An assistant's message without an id has another shape than one with: a role and a text.
 Nothing has to alternate here. The history is ours, so a host that can is asked to keep none
@@ -52,7 +53,7 @@ _BETWEEN_PARTS: Final = "\n\n"
 _OF_REASONING: Final = ("item_id", "item_type", "summary", "content")
 _OF_CALLS: Final = ("caller", "namespace")
 """What a call says beside its data and takes back as it came."""
-_STANDS_ALONE: Final = frozenset({"compaction"})
+_STANDS_ALONE: Final = ("compaction",)
 """Kept items that no reasoning led to."""
 
 
@@ -139,13 +140,16 @@ class _Page(Page):
     def _said(self, message: Message, blocks: Sequence[Block]) -> list[Item]:
         named = False  # whether items may name themselves: their reasoning is before them
         items: list[Item] = []
+        spoken: Item | None = None  # the last message of ours, of which a text may be a part
         for block in blocks:
             if isinstance(block, ThinkingBlock):
                 items.append(self._reasoning(block))
                 named = True
             elif isinstance(block, TextBlock):
                 if block.text:
-                    self._say(items, block, named=named)
+                    before = spoken if items and items[-1] is spoken else None
+                    spoken = self._said_with(before, block, named=named)
+                    items += [] if spoken is before else [spoken]
             elif isinstance(block, ToolCallBlock):
                 items.append(self._call(block, named=named))
             elif isinstance(block, RawBlock) and self._returns(block, message, named=named):
@@ -159,7 +163,7 @@ class _Page(Page):
 
     def _follow(self, items: list[Item]) -> None:
         """Say something behind reasoning that led to nothing, where it must not stand alone."""
-        if self.contract.paired and items and items[-1]["type"] == "reasoning":
+        if self.contract.paired and items and items[-1].get("type") == "reasoning":
             items.append({"type": "message", "role": "assistant", "content": neutral.NO_ANSWER})
             self._unfollowed = True
 
@@ -200,27 +204,24 @@ class _Page(Page):
             item["signature"] = block.signature
         return item
 
-    def _say(self, items: list[Item], block: TextBlock, *, named: bool) -> None:
-        """Add a text: to the message that it is a part of, or as a message."""
+    def _said_with(self, before: Item | None, block: TextBlock, *, named: bool) -> Item:
+        """Return a text as a message: the one before, where it is a part of that, or another."""
         about = block.provider_metadata or {}
         item_id = about.get("item_id") if named else None
         phase = {"phase": about["phase"]} if about.get("phase") else {}
-        if item_id and items and items[-1]["type"] == "message" and items[-1].get("id") == item_id:
-            items[-1]["content"].append(_part(block, about))
-        elif self._is_new(item_id):
-            items.append(
-                {
-                    "id": item_id,
-                    "type": "message",
-                    "role": "assistant",
-                    "status": about.get("status", "completed"),
-                    **phase,
-                    "content": [_part(block, about)],
-                }
-            )
-        else:
-            message = {"type": "message", "role": "assistant", "content": block.text}
-            items.append({**message, **phase})
+        if item_id and before is not None and before.get("id") == item_id:
+            before["content"].append(_part(block, about))
+            return before
+        if self._is_new(item_id):
+            return {
+                "id": item_id,
+                "type": "message",
+                "role": "assistant",
+                "status": about.get("status", "completed"),
+                **phase,
+                "content": [_part(block, about)],
+            }
+        return {"type": "message", "role": "assistant", "content": block.text, **phase}
 
     def _call(self, block: ToolCallBlock, *, named: bool) -> Item:
         about = block.provider_metadata or {}

@@ -170,3 +170,55 @@ def test_a_block_with_a_newer_field_is_an_error(kind: str) -> None:
         codec.block_from_json({"type": kind, "text": "a", "thought": "a", "hologram": 1})
 
     assert "one too many" in str(refused.value)
+
+
+RAW: tuple[Any, ...] = (
+    {},
+    {"x": 1},
+    {"type": None},
+    {"type": ["message"]},
+    {"type": "text"},
+    {"type": "text", "text": None},
+    {"type": "reasoning"},
+    {"type": "message", "id": "msg_1", "content": "Hi."},
+    {"type": "message", "id": "msg_1"},
+    [],
+    "text",
+    None,
+)
+HOSTS = {
+    "openai.chat": ("openai", "gpt-5.1"),
+    "openai.responses": ("openai", "gpt-5.1"),
+    "anthropic.messages": ("anthropic", "claude-sonnet-4-5"),
+    "gemini.generate_content": ("gemini", "gemini-3-pro"),
+    "ollama.chat": ("ollama", "qwen3"),
+    "mistral.chat": ("mistral", "magistral-medium-latest"),
+    "bedrock.converse": ("bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+    "cohere.chat": ("cohere", "command-a-reasoning-08-2025"),
+    "thinking_events": ("thinking_events", "any"),
+}
+
+
+@pytest.mark.parametrize("data", RAW, ids=repr)
+@pytest.mark.parametrize("api", HOSTS)
+def test_what_an_application_keeps_as_it_came_has_any_form(api: str, data: Any) -> None:
+    """It goes out as it stands or stays at home, and is never what a request fails on."""
+    provider, model = HOSTS[api]
+    before = json.dumps(data)
+    about = {"item_id": "rs_1", "item_type": "reasoning"}
+    thought = rs.ThinkingBlock(thought="Hm.", encrypted="e", provider_metadata=about)
+    text = rs.TextBlock(text="No.", provider_metadata={"item_id": "msg_1"})
+    origin = rs.Origin(provider=provider, api=api, model=model)
+    for blocks in ((), (thought,), (text,)):
+        reply = rs.assistant(*blocks, rs.RawBlock(data=data), text, origin=origin)
+        asked = rs.user(rs.RawBlock(data=data), "Hi")
+
+        build(
+            [asked, reply, rs.user("Why?")],
+            settings={"reasoning.includeInContext": True},
+            provider=provider,
+            model=model,
+            api=api,
+        )
+
+    assert json.dumps(data) == before
