@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.values import Erased
 
 
-@click.command("erase", cls=Leaf, answers="sessions messages thinkingBlocks copies")
+@click.command("erase", cls=Leaf, answers="sessions messages thinkingBlocks profiles copies")
 @OPTIONAL_SESSION
 @OWNER
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")
@@ -74,12 +74,14 @@ def say_erased(call: Call, erased: Erased) -> None:
             "sessions": erased.sessions,
             "messages": erased.messages,
             "thinkingBlocks": erased.thinking_blocks,
+            "profiles": erased.profiles,
             "copies": list(erased.copies),
         },
         lambda page: page.line(
             f"erased: {plural(erased.sessions, 'session')},"
             f" {plural(erased.messages, 'message')},"
             f" {plural(erased.thinking_blocks, 'thinking block')}"
+            + (f", {plural(erased.profiles, 'settings profile')}" if erased.profiles else "")
         ),
     )
     warn(f"it may still be in {name}" for name in erased.copies)

@@ -166,7 +166,7 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     answer(call, {"id": where.session, "archived": not undo}, _silent)
 
 
-@sessions.command("delete", answers="sessions messages thinkingBlocks copies")
+@sessions.command("delete", answers="sessions messages thinkingBlocks profiles copies")
 @a_session
 @YES
 @click.pass_obj

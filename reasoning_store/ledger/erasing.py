@@ -143,10 +143,12 @@ _OF_OWNER = Sql(
     )
 )
 _PROFILES = Sql(
-    delete(settings_profiles).where(
+    delete(settings_profiles)
+    .where(
         settings_profiles.c.session_key == bindparam("owner_key"),
         settings_profiles.c.owner == bindparam("owner"),
     )
+    .returning(settings_profiles.c.name)
 )
 
 
@@ -312,6 +314,7 @@ def sessions_of(connection: Connection, owner: str) -> list[int]:
     return [key for (key,) in _OF_OWNER.rows(connection, params)]
 
 
-def remove_profiles(connection: Connection, owner: str) -> None:
-    """Remove the settings profiles of an owner."""
-    _PROFILES.run(connection, {"owner_key": owner_key(owner), "owner": codec.dumps(owner)})
+def remove_profiles(connection: Connection, owner: str) -> int:
+    """Remove the settings profiles of an owner; return how many there were."""
+    params = {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
+    return len(_PROFILES.rows(connection, params))

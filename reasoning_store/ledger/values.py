@@ -251,6 +251,8 @@ class Erased:
     sessions: int = 0
     messages: int = 0
     thinking_blocks: int = 0
+    profiles: int = 0
+    """Settings profiles: they go with their owner."""
     copies: tuple[str, ...] = ()
     """Files that may still hold it: copies made before upgrades, and where the file or its
     WAL could not be rewritten because somebody was using it, these."""

@@ -355,7 +355,8 @@ def test_an_erased_session_leaves_no_row(ledger: Ledger) -> None:
 
 
 def test_an_owner_is_erased_with_all_that_is_his(ledger: Ledger) -> None:
-    """Archived sessions too; another owner's stay; nobody is nothing."""
+    """Archived sessions and profiles too; another owner's stay; nobody is nothing."""
+    ledger.set_profile("gone", "brief", {})
     for n in range(3):
         session = ledger.create_session("gone", f"s{n}", encoding="o200k_base")
         ledger.append(session.key, 1, [said(), answered()])
@@ -367,7 +368,8 @@ def test_an_owner_is_erased_with_all_that_is_his(ledger: Ledger) -> None:
     done = ledger.erase_owner("gone")
 
     assert replace(only, copies=()) == Erased(thinking_blocks=3)
-    assert replace(done, copies=()) == Erased(sessions=3, messages=6)
+    assert replace(done, copies=()) == Erased(sessions=3, messages=6, profiles=1)
+    assert ledger.profiles("gone") == []
     assert ledger.sessions("gone", archived=None).items == []
     assert len(ledger.history(kept.key, 1)[1].message.thinking) == 1
     assert replace(ledger.erase_owner("nobody"), copies=()) == Erased()
@@ -583,6 +585,17 @@ def test_no_byte_of_what_was_erased_is_left(sqlite_path: Path, seed: int) -> Non
         assert found(sqlite_path, names[4]) == {}
         ledger.append(keys[names[5]], 1, [answered("a", "b")], resolve=resolved)
         whole(ledger, keys[names[5]])
+
+
+def test_no_byte_of_an_owner_who_only_had_profiles_is_left(sqlite_path: Path) -> None:
+    """Their name and his are as much his as what he said."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        ledger.set_profile("owner <gone>", "profile <gone>", {})
+        assert found(sqlite_path, "gone")
+
+        assert ledger.erase_owner("owner <gone>").profiles == 1
+
+        assert found(sqlite_path, "gone") == {}
 
 
 def test_no_byte_of_an_erased_message_is_left(sqlite_path: Path) -> None:

@@ -74,7 +74,10 @@ class ErasingVerbs(DraftVerbs):
             except NotFound:
                 continue  # erased by somebody else meanwhile
         if only is None:
-            self._write(lambda connection: erasing.remove_profiles(connection, owner), single=True)
+            profiles = self._write(
+                lambda connection: erasing.remove_profiles(connection, owner), single=True
+            )
+            total = replace(total, profiles=profiles)
         return self._scrubbed(total, rewrite=rewrite)
 
     def erase_message(
@@ -144,7 +147,7 @@ class ErasingVerbs(DraftVerbs):
 
     def _scrubbed(self, erased: Erased, *, rewrite: bool) -> Erased:
         """Let the bytes leave the files, and name those that they did not leave."""
-        anything = erased.sessions or erased.messages or erased.thinking_blocks
+        anything = erased != Erased()
         copies = faults.guarded(
             lambda: self._database.scrub(rewrite=rewrite) if anything else self._database.copies()
         )
@@ -172,7 +175,7 @@ def _unthought(rows: list[StoredRow], encoding: str, count: Count | None) -> lis
 
 def _sum(one: Erased, other: Erased) -> Erased:
     return Erased(
-        one.sessions + other.sessions,
-        one.messages + other.messages,
-        one.thinking_blocks + other.thinking_blocks,
+        sessions=one.sessions + other.sessions,
+        messages=one.messages + other.messages,
+        thinking_blocks=one.thinking_blocks + other.thinking_blocks,
     )
