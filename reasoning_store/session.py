@@ -265,9 +265,14 @@ class Session(Shortening):
     def fork(self, *, at: int) -> Session:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
-        Neither this handle nor the session's current branch moves.
+        Neither this handle nor the session's current branch moves. The last that it shares
+        may be a reply whose recorder is gone; one that is still being recorded may not
+        (``Conflict``).
         """
-        return self.branch(self._workings.ledger.fork(self._row.key, self._branch, at))
+        workings = self._workings
+        return self.branch(
+            workings.ledger.fork(self._row.key, self._branch, at, resolve=workings.resolve)
+        )
 
     def edit(self, position: int, message: Message) -> Stored:
         """Say something else at ``position``, on a new branch that becomes the current one.
@@ -332,18 +337,18 @@ class Session(Shortening):
         thought there.
 
         An erased message leaves its position and its role, in every branch that shares it,
-        and takes its tool pair with it. The bytes leave the database; ``copies`` names the
-        files that may still hold them.
+        and takes its tool pair with it. A reply that is being recorded there ends for it, as
+        interrupted: its recorder goes on, and is told at its end. The bytes leave the
+        database; ``copies`` names the files that may still hold them.
         """
         ledger, counts = self._workings.ledger, self._workings.counts
+        resolve = self._workings.resolve
         try:
             if position is not None:
                 return ledger.erase_message(
-                    self._row.key, self._branch, position, only=only, count=counts
+                    self._row.key, self._branch, position, only=only, count=counts, resolve=resolve
                 )
-            return ledger.erase_session(
-                self._row.key, only=only, count=counts, resolve=self._workings.resolve
-            )
+            return ledger.erase_session(self._row.key, only=only, count=counts, resolve=resolve)
         finally:
             # Whoever asked meanwhile may have read what is gone now.
             self._workings.views.forget(self._row.key)

@@ -240,6 +240,13 @@ def test_what_is_not_there_says_where_to_look(store: rs.Store) -> None:
         assert where in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("verb", ["get", "fork", "edit", "regenerate", "erase", "usage", "undo"])
+def test_what_is_not_there_is_named_by_its_number(store: rs.Store, verb: str) -> None:
+    """Whoever asks for many finds the one in a log."""
+    with pytest.raises(rs.NotFound, match=r"\b99\b"):
+        POSITIONS[verb](store.session("chat"), 99)
+
+
 @pytest.mark.parametrize("metadata", [["a"], "text", {"a": {1}}, {"a": b"x"}], ids=repr)
 def test_metadata_that_json_cannot_hold_is_refused(store: rs.Store, metadata: Any) -> None:
     """On a session that is there, and on one that is made with it."""

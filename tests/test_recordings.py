@@ -329,6 +329,128 @@ def test_a_reader_that_comes_back_late_goes_on_where_nobody_was_in_a_hurry(
     assert states(session) == [("ab", "complete")]
 
 
+@pytest.fixture
+def left(timed: rs.Store, clock: Clock) -> Iterator[rs.Session]:
+    """A session whose last reply was left alone by its reader, until its lease ran out."""
+    session = timed.session("s", create=True)
+    session.append(rs.user("Hi"))
+    recording = session.record(iter([event("<think>Hm.</think>Hel"), event("lo")]), model="m")
+    chunks = iter(recording)
+    while not isinstance(next(chunks), rs.TextChunk):
+        pass
+    recording._reply.keep()
+    clock.pass_(2 * recorder.LEASE)
+    assert states(session) == [("Hi", "complete"), ("Hel", "interrupted")]
+    yield session
+    chunks.close()  # type: ignore[attr-defined]
+
+
+def test_a_reply_that_was_left_can_be_erased(left: rs.Session) -> None:
+    """It stands in the history, so it has a position like any other."""
+    assert left.erase(2).messages == 1
+
+    assert states(left) == [("Hi", "complete"), ("", "erased")]
+
+
+def test_the_reasoning_of_a_reply_that_was_left_can_be_erased(left: rs.Session) -> None:
+    """What it said stays, as an interrupted message."""
+    assert left.get(2).message.thinking
+
+    assert left.erase(2, only="reasoning").thinking_blocks == 1
+
+    assert states(left) == [("Hi", "complete"), ("Hel", "interrupted")]
+    assert left.get(2).message.thinking == ()
+
+
+def test_a_fork_shares_a_reply_that_was_left(left: rs.Session) -> None:
+    """It ends for this, and is the same message on both branches."""
+    fork = left.fork(at=3)
+    fork.append(rs.user("Go on."))
+
+    assert [s.message.text for s in fork.history()] == ["Hi", "Hel", "Go on."]
+    assert left.history() == fork.history()[:2]
+
+
+def test_a_reply_that_was_left_has_no_count_of_its_own_yet(left: rs.Session) -> None:
+    """It is said to be a draft, and not to be missing; asking changes nothing."""
+    with pytest.raises(rs.NotFound, match="at position 2 is still a draft"):
+        left.usage(at=2)
+
+    assert [branch.head for branch in left.branches()] == [1]
+
+
+def test_a_reply_that_is_being_recorded_ends_where_it_is_erased(store: rs.Store) -> None:
+    """Nothing of it is stored; its reader goes on, and is told at the end."""
+    session = store.session("s", create=True)
+    shown: list[str] = []
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        assert store.session("s").erase(1).messages == 1
+        yield event("lo")
+
+    def read(reply: rs.Recording) -> None:
+        shown.extend(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
+
+    with pytest.raises(rs.Conflict) as told, session.record(stream(), model="m") as reply:
+        read(reply)
+
+    assert shown == ["Hel", "lo"]
+    assert told.value.stored.message.status == "erased"
+    assert states(session) == [("", "erased")]
+
+
+def test_a_fork_does_not_end_a_reply_that_is_being_recorded(store: rs.Store) -> None:
+    """It is a conflict, which says from where on there is something to share."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        with pytest.raises(rs.Conflict, match="at position 1 is still being recorded") as told:
+            session.fork(at=2)
+        assert "fork(at=1)" in str(told.value.hint)
+        yield event("lo")
+
+    list(session.record(stream(), model="m"))
+
+    assert states(session) == [("Hello", "complete")]
+
+
+def test_what_is_no_position_ends_no_reply(store: rs.Store) -> None:
+    """True is not 1, whatever arrives there."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        with pytest.raises(rs.UsageError):
+            session.erase(True)
+        yield event("lo")
+
+    list(session.record(stream(), model="m"))
+
+    assert states(session) == [("Hello", "complete")]
+
+
+@pytest.mark.parametrize("verb", ["erase", "fork"])
+def test_where_history_shows_nothing_no_reply_is_ended(store: rs.Store, verb: str) -> None:
+    """A position beyond the reply that is arriving is a mistake, and changes nothing."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        with pytest.raises(rs.NotFound, match=r"no message at position [23]"):
+            session.erase(2) if verb == "erase" else session.fork(at=3)
+        yield event("lo")
+
+    list(session.record(stream(), model="m"))
+
+    assert states(session) == [("Hello", "complete")]
+
+
 def test_a_repeat_under_the_key_of_a_reply_that_is_arriving_is_refused(store: rs.Store) -> None:
     """Two workers that take the same attempt: one records, the other is told."""
     session = store.session("s", create=True)

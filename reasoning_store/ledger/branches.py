@@ -130,8 +130,10 @@ def no_branch() -> NotFound:
     )
 
 
-def no_position() -> NotFound:
-    return NotFound("there is no message at this position", hint="history() tells which there are")
+def no_position(position: int) -> NotFound:
+    return NotFound(
+        f"there is no message at position {position}", hint="history() tells which there are"
+    )
 
 
 def all_of(connection: Connection, key: int) -> list[BranchRow]:
@@ -168,7 +170,7 @@ def place(branch: BranchRow, position: int) -> Segment:
     for segment in branch.segments:
         if segment.first <= position <= segment.last:
             return segment
-    raise no_position()
+    raise no_position(position)
 
 
 def states(
@@ -200,7 +202,7 @@ def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: 
     number = sessions.take_branch_number(connection, key)
     parent, _, next_compaction = look(connection, key, branch)
     if not 1 <= arguments.number(at, "at") <= parent.next_position:
-        raise no_position()
+        raise no_position(at)
     state = states(connection, key, parent, [at - 1])[at - 1][0]
     shared = [[s.branch, s.first, s.last] for s in upto(parent.segments, at - 1)]
     _INSERT.run(

@@ -193,7 +193,8 @@ def _get(connection: Connection, key: int, branch: int, number: int) -> Clearing
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
     if row is None:
         raise NotFound(
-            "there is no such compaction on this branch", hint="compactions() lists those in force"
+            f"there is no compaction {number} on this branch",
+            hint="compactions() lists those in force",
         )
     return _row(row)
 
@@ -209,7 +210,7 @@ def basis(connection: Connection, key: int, found: BranchRow, first: int, last: 
     if first > last:
         raise UsageError(f"a range from {first} to {last} holds no message")
     if first < 1 or last > head.position:
-        raise branches.no_position()
+        raise branches.no_position(first if first < 1 else last)
     if head.turn_start is None or last >= head.turn_start:
         raise UsageError(
             "the open turn cannot be summarized", hint="end the range before it, where a turn ends"
@@ -239,7 +240,7 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
     """Return what is to be cleared now; refuse a place up to which no results can be."""
     head = found.state
     if not 1 <= arguments.number(last, "a position") <= head.position:
-        raise branches.no_position()
+        raise branches.no_position(last)
     if head.turn_start is None or last >= head.turn_start:
         raise UsageError(
             "what tools answered in the open turn is not cleared",

@@ -21,13 +21,13 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 
 from reasoning_store import codec
-from reasoning_store.errors import CorruptRow, UsageError
+from reasoning_store.errors import CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import branches as lineages
 from reasoning_store.ledger.columns import holdable
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import branches, draft_parts, drafts, messages
-from reasoning_store.ledger.values import DraftRow
+from reasoning_store.ledger.values import BranchRow, DraftRow
 
 _b, _d, _p = branches.c, drafts.c, draft_parts.c
 _BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
@@ -175,6 +175,21 @@ def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow 
         )
     except UNREADABLE:
         raise CorruptRow(f"the draft of branch {branch} cannot be read back") from None
+
+
+def not_counted(
+    connection: Connection, key: int, branch: BranchRow, position: int
+) -> NotFound | None:
+    """Return the error that a draft stands at a position, which has no count; None: none does."""
+    if position != branch.next_position:
+        return None
+    found = get(connection, key, branch.number, now=0)
+    if found is None or not found.parts:
+        return None
+    return NotFound(
+        f"the reply at position {position} is still a draft, and has no count",
+        hint="it is counted when it has ended: the next append() ends it",
+    )
 
 
 def under_key(connection: Connection, key: int, idempotency_key: str) -> list[int]:

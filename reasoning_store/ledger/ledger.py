@@ -13,7 +13,6 @@ from __future__ import annotations
 from reasoning_store.ledger.verbs.branching import BranchVerbs
 from reasoning_store.ledger.verbs.budgeting import BudgetVerbs
 from reasoning_store.ledger.verbs.compacting import CompactionVerbs
-from reasoning_store.ledger.verbs.drafting import DraftVerbs
 from reasoning_store.ledger.verbs.exporting import ExportingVerbs
 from reasoning_store.ledger.verbs.importing import ImportingVerbs
 from reasoning_store.ledger.verbs.keeping import KeepingVerbs
@@ -26,9 +25,8 @@ from reasoning_store.ledger.verbs.verifying import VerifyingVerbs
 class Ledger(
     SessionVerbs,
     ImportingVerbs,
-    DraftVerbs,
-    ReadingVerbs,
     BranchVerbs,
+    ReadingVerbs,
     CompactionVerbs,
     VerifyingVerbs,
     KeepingVerbs,

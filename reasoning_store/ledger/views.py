@@ -21,6 +21,7 @@ from reasoning_store.ledger import (
     branches,
     carried,
     compactions,
+    drafts,
     interning,
     plain,
     reading,
@@ -71,7 +72,7 @@ def state_at(connection: Connection, key: int, found: BranchRow, at: int | None)
     if at is None or at == head.position:
         return head
     if not 0 <= arguments.number(at, "at") <= head.position:
-        raise branches.no_position()
+        raise drafts.not_counted(connection, key, found, at) or branches.no_position(at)
     return branches.states(connection, key, found, [at])[at][0]
 
 

@@ -620,6 +620,20 @@ def test_no_byte_of_an_erased_message_is_left(sqlite_path: Path) -> None:
         whole(ledger, key)
 
 
+def test_no_byte_of_an_erased_draft_is_left(sqlite_path: Path) -> None:
+    """Nor of its parts, which were written one by one."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        draft = ledger.begin_draft(session.key, 1, metadata={"x": "<gone>"})
+        for n in range(1, 4):
+            ledger.add_part(draft, n, part("<gone>" * 2000))
+
+        assert ledger.erase_message(session.key, 1, 1, resolve=resolved).messages == 1
+
+        assert found(sqlite_path, "gone") == {}
+        whole(ledger, session.key)
+
+
 def test_a_row_is_gone_from_the_server(postgres_url: str) -> None:
     """From every table; its dead versions go with the server's next vacuum."""
     with Ledger.open(postgres_url) as ledger:

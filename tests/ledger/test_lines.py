@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 import pytest
 from hypothesis import given
@@ -107,6 +107,7 @@ def test_a_line_comes_back_as_it_was(line: Line) -> None:
 @given(anything)
 def test_a_field_that_says_null_says_nothing(line: Line) -> None:
     """Other languages write every field of a record."""
+    assert is_dataclass(line)
     nulls = [to_camel(one.name) for one in fields(line) if getattr(line, one.name) is None]
     kind = f'{{"type":"{line.kind}"'
     more = "".join(f',"{name}":null' for name in nulls)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from reasoning_store.ledger import branches, compactions, sessions
-from reasoning_store.ledger.opened import Opened
+from reasoning_store.ledger import arguments, branches, forking, sessions
 from reasoning_store.ledger.values import BranchRow, SessionRow
+from reasoning_store.ledger.verbs.drafting import DraftVerbs
+from reasoning_store.ledger.verbs.writing import Resolve
 
 
-class BranchVerbs(Opened):
+class BranchVerbs(DraftVerbs):
     """The lines of a conversation."""
 
     def branches(self, session_key: int) -> list[BranchRow]:
@@ -28,16 +29,21 @@ class BranchVerbs(Opened):
         *,
         current: bool = False,
         created_at: int | None = None,
+        resolve: Resolve | None = None,
     ) -> int:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
         It has its own copies of the compactions that end before it. With ``current`` it is,
-        in the same step, the one that opening the session gives.
+        in the same step, the one that opening the session gives. Where the last that it
+        shares is a draft which has lost its recorder, that ends first: ``resolve`` is that of
+        ``append``.
         """
         now = self._time(created_at)
+        shared = arguments.number(at, "at") - 1
+        self.end_draft_at(session_key, branch, shared, resolve)
 
         def work(connection: Connection) -> int:
-            number = forked(connection, session_key, branch, at, created_at=now)
+            number = forking.fork(connection, session_key, branch, at, created_at=now)
             if current:
                 sessions.change(connection, session_key, "current_branch", number)
             return number
@@ -52,10 +58,3 @@ class BranchVerbs(Opened):
             return sessions.change(connection, session_key, "current_branch", branch)
 
         return self._write(work)
-
-
-def forked(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
-    """Write a branch with all that is its own, and return its number."""
-    number = branches.fork(connection, key, branch, at, created_at=created_at)
-    compactions.copy(connection, key, branch, number, at)
-    return number

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from reasoning_store.blocks import Origin
 from reasoning_store.errors import Conflict, UsageError
-from reasoning_store.ledger import branches, columns, drafts, reading
+from reasoning_store.ledger import arguments, branches, columns, drafts, reading
 from reasoning_store.ledger.columns import Prepared
 from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
 from reasoning_store.ledger.verbs.writing import Resolve, WritingVerbs, new_rows, same
@@ -161,6 +161,31 @@ class DraftVerbs(WritingVerbs):
                     draft.session_key, draft.branch, became.position, others, now=self._clock()
                 )
             raise
+
+    def end_draft_at(
+        self,
+        session_key: int,
+        branch: int,
+        position: int,
+        resolve: Resolve | None,
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """End the draft that readers see at a position, so that a message stands there.
+
+        One that is still being recorded is a Conflict, unless it is to end ``at_once``, as
+        interrupted. Where readers see no draft, this is nothing.
+        """
+        arguments.number(position, "a position")
+        draft = self.draft(session_key, branch)
+        if draft is None or draft.position != position or not draft.parts:
+            return
+        if not (draft.expired or at_once):
+            raise Conflict(
+                f"the reply at position {position} is still being recorded",
+                hint=f"wait for its end, or share what stands before it: fork(at={position})",
+            )
+        self._end(draft, resolve, (), now=self._clock())
 
     def drop_draft(self, draft: DraftRow) -> bool:
         """Remove a draft of which nothing has arrived; False where it has ended."""

@@ -88,14 +88,17 @@ class ErasingVerbs(DraftVerbs):
         *,
         only: Only = None,
         count: Count | None = None,
+        resolve: Resolve | None = None,
         rewrite: bool = True,
     ) -> Erased:
         """Erase a message in every branch that shares it, or only its reasoning.
 
         Position and role stay, its status is ``erased``. Tool pairs go together: the calls
-        that it answers, and the answers to its calls.
+        that it answers, and the answers to its calls. A reply that is still a draft ends as
+        interrupted for this, recorded or not: ``resolve`` is that of ``append``.
         """
         _check(only)
+        self.end_draft_at(session_key, branch, position, resolve, at_once=True)
         if only is None:
             changes = self._read(
                 lambda connection: erasing.to_empty(connection, session_key, branch, position)

@@ -21,6 +21,7 @@ from reasoning_store.ledger import (
     engine,
     erasing,
     faults,
+    forking,
     interning,
     keys,
     reading,
@@ -30,7 +31,6 @@ from reasoning_store.ledger import (
 from reasoning_store.ledger.columns import Prepared
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
-from reasoning_store.ledger.verbs.branching import forked
 
 Resolve: TypeAlias = Callable[[DraftRow], Entry | None]
 """What has arrived of a draft, as a message: the caller's answer, asked for outside of any
@@ -117,7 +117,7 @@ class WritingVerbs(Opened):
         prepared = [self._prepared(entry, now)]
 
         def work(connection: Connection) -> StoredRow:
-            fork = forked(connection, session_key, branch, at, created_at=now)
+            fork = forking.fork(connection, session_key, branch, at, created_at=now)
             appending.append(
                 connection, session_key, fork, prepared, after=None, ending=None, now=now
             )
@@ -329,7 +329,7 @@ class WritingVerbs(Opened):
 def _append_beside(
     connection: Connection, key: int, branch: int, at: int, other: Prepared, *, now: int
 ) -> None:
-    fork = forked(connection, key, branch, at, created_at=now)
+    fork = forking.fork(connection, key, branch, at, created_at=now)
     appending.append(connection, key, fork, [other], after=None, ending=None, now=now)
 
 
