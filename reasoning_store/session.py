@@ -253,7 +253,9 @@ class Session(Shortening):
         ledger = self._workings.ledger
         draft = ledger.draft(self._row.key, self._branch)
         try:
-            return Stored(ledger.get(self._row.key, self._branch, position))
+            row = ledger.get(self._row.key, self._branch, position)
+            others = siblings(ledger.branches(self._row.key), self._branch)
+            return Stored(row, others.get(position, ()))
         except NotFound:
             arriving = draft_so_far(draft) if draft is not None else None
             if arriving is None or arriving.position != position:

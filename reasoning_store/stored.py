@@ -69,7 +69,10 @@ class Stored:
 
     @property
     def siblings(self) -> tuple[int, ...]:
-        """The branches that say something else here, after the same messages before."""
+        """The branches that say something else here, after the same messages before.
+
+        Each other message once, by the branch that it was said on; others may share it.
+        """
         return self._siblings
 
     def __repr__(self) -> str:
@@ -192,15 +195,19 @@ def told(conflict: Conflict) -> Conflict:
 
 
 def siblings(branches: Sequence[BranchRow], mine: int) -> dict[int, tuple[int, ...]]:
-    """Return, by position, the branches that first differ from one of them there."""
+    """Return, by position, the branches that first differ from one of them there.
+
+    Of those that share what stands there, the one that it is the own message of.
+    """
     by_number = {row.number: row for row in branches}
-    found: dict[int, list[int]] = {}
+    here = by_number[mine]
+    found: dict[int, set[int]] = {}
     for other in branches:
-        if other.number != mine:
-            differ = _common(by_number[mine].segments, other.segments) + 1
-            if differ <= min(other.state.position, by_number[mine].state.position):
-                found.setdefault(differ, []).append(other.number)
-    return {position: tuple(numbers) for position, numbers in found.items()}
+        differ = _common(here.segments, other.segments) + 1
+        if differ <= min(other.state.position, here.state.position):
+            own = next(one.branch for one in other.segments if differ <= one.last)
+            found.setdefault(differ, set()).add(own)
+    return {position: tuple(sorted(numbers)) for position, numbers in found.items()}
 
 
 def _common(one: Sequence[Segment], other: Sequence[Segment]) -> int:

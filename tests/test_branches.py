@@ -86,15 +86,23 @@ def test_a_turn_is_taken_back_from_its_user_message_on(session: Any) -> None:
 
 
 def test_history_names_the_branches_that_differ(session: Any) -> None:
-    """At the first message that is another one, and only there."""
+    """At the first message that is another one, and only there; what two share counts once."""
     fork = session.fork(at=3)
     fork.append([rs.user("drei"), rs.assistant("vier")])
     other = fork.fork(at=4)
     other.append(rs.assistant("IV"))
 
-    assert [item.siblings for item in session.history()] == [(), (), (2, 3), ()]
+    assert [item.siblings for item in session.history()] == [(), (), (2,), ()]
     assert [item.siblings for item in fork.history()] == [(), (), (1,), (3,)]
     assert [item.siblings for item in other.history()] == [(), (), (1,), (2,)]
+
+
+def test_a_message_alone_names_the_branches_that_differ(session: Any) -> None:
+    """As the same message does in the history."""
+    session.fork(at=3).append(rs.user("drei"))
+
+    for item in session.history():
+        assert session.get(item.position) == item
 
 
 def test_a_branch_without_a_message_there_is_no_sibling(session: Any) -> None:
