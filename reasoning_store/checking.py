@@ -3,18 +3,20 @@
 A dataclass takes whatever it is given, and what is stored cannot be taken back: a role that
 there is not would be found by whoever reads the session, and by then it is too late. So the
 faces look once at what comes from outside, before it is counted or written. The rules are
-read off the fields of ``blocks``; whether a value is JSON is seen when it is written.
+read off the fields of ``blocks``; whether a value is JSON is seen when it is written, but for
+its keys, which would be written as strings.
 
-Pure: knows ``blocks``. It must not know JSON, SQL, or what a provider takes. It is on the way
-of every append: what is right is seen by its exact type, and only what is not is looked at.
+Pure: knows ``blocks``. It must not know SQL, or what a provider takes. It is on the way of
+every append: what is right is seen by its exact type, and only what is not is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from reasoning_store import codec
 from reasoning_store.blocks import (
     MediaBlock,
     Message,
@@ -54,9 +56,19 @@ class _Rule(NamedTuple):
     """The strings that it may be; empty: any."""
 
 
-def _rules(kind: type) -> tuple[_Rule, ...]:
-    found = [_rule(name, hint) for name, hint in get_type_hints(kind).items() if hint is not Any]
-    return tuple(found)
+class _Rules(NamedTuple):
+    """What a kind of value holds."""
+
+    typed: tuple[_Rule, ...]
+    json: tuple[str, ...]
+    """The fields with an application's own JSON, or a provider's."""
+
+
+def _rules(kind: type) -> _Rules:
+    hints = get_type_hints(kind)
+    typed = {name: _rule(name, hint) for name, hint in hints.items() if hint is not Any}
+    json = [name for name in hints if name not in typed or Mapping in typed[name].also]
+    return _Rules(tuple(typed.values()), tuple(json))
 
 
 def _rule(name: str, hint: Any) -> _Rule:
@@ -71,7 +83,7 @@ def _rule(name: str, hint: Any) -> _Rule:
 _MESSAGE = _rules(Message)
 _ORIGIN = _rules(Origin)
 _USAGE = _rules(Usage)
-_BLOCKS: Mapping[type, tuple[_Rule, ...]] = {
+_BLOCKS: Mapping[type, _Rules] = {
     kind: _rules(kind)
     for kind in (
         TextBlock,
@@ -101,8 +113,8 @@ def check(message: Message, place: str = "") -> None:
         _check(message.usage, _USAGE, f"{place}usage.")
 
 
-def _check(value: Any, rules: Iterable[_Rule], place: str) -> None:
-    for field, exact, also, values in rules:
+def _check(value: Any, rules: _Rules, place: str) -> None:
+    for field, exact, also, values in rules.typed:
         item = getattr(value, field)
         if type(item) in exact:
             if values and item not in values:
@@ -110,6 +122,10 @@ def _check(value: Any, rules: Iterable[_Rule], place: str) -> None:
         elif isinstance(item, bool) or not isinstance(item, also):
             names = [_NAMES[kind] for kind in also if kind is not NoneType] or ["a string"]
             raise _wrong(f"{place}{field}", names[0], item)
+    for field in rules.json:
+        item = getattr(value, field)
+        if item is not None and (kind := codec.other_key(item)) is not None:
+            raise UsageError(f"not a message: {place}{field}: a key is a string, not {kind}")
 
 
 def _wrong(place: str, wanted: str, item: Any) -> UsageError:

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store.blocks import (
@@ -73,6 +74,36 @@ def dumps(value: Any) -> str:
         text = _SPLIT_PAIR.sub(wedge, text)
         prefix = " " * len(wedge)
     return prefix + _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def other_key(value: Any) -> str | None:
+    """Return the type of a key inside a value that is no string; None where all keys are.
+
+    JSON would have a string in its place, and two such keys may become one. What nests too
+    deep to be looked through is too deep to be written, and is refused there.
+    """
+    try:
+        return None if type(value) in _LEAVES else _other_key(value)
+    except RecursionError:
+        return None
+
+
+_LEAVES = frozenset([str, int, float, bool, NoneType])
+
+
+def _other_key(value: Any) -> str | None:
+    inside: Any = ()
+    if isinstance(value, dict | Mapping):
+        for key in value:
+            if type(key) is not str and not isinstance(key, str):
+                return type(key).__name__
+        inside = value.values()
+    elif isinstance(value, list | tuple):
+        inside = value
+    for item in inside:
+        if type(item) not in _LEAVES and (found := _other_key(item)) is not None:
+            return found
+    return None
 
 
 def loads(text: str) -> Any:

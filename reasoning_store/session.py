@@ -119,26 +119,13 @@ class Session(Shortening):
         when something stands behind it already, nothing is stored (``Conflict``).
         """
         # What is neither is refused where it is counted, as one message that is none.
-        several = type(message) is list or (
-            isinstance(message, Iterable) and not isinstance(message, _ONE)
+        given: Any = message
+        several = type(given) is list or (
+            isinstance(given, Iterable) and not isinstance(given, _ONE)
         )
-        batch: Any = message if several else [message]
-        stored = self._append(
-            batch, idempotency_key=idempotency_key, after=after, created_at=created_at
-        )
-        return stored[0] if isinstance(message, Message) else stored
-
-    def _append(
-        self,
-        batch: Iterable[Message],
-        *,
-        sent: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-        after: int | None = None,
-        created_at: datetime | None = None,
-    ) -> list[Stored]:
+        batch = enumerate(given) if several else [(None, given)]
         # Masking, counting and JSON are done before the ledger's lane is asked for.
-        entries = [self._workings.entry(item, self._row.encoding, sent) for item in batch]
+        entries = [self._workings.entry(item, self._row.encoding, at=at) for at, item in batch]
         here = self._branch
         self._workings.keeper.keep_on(self._row.key, here)
         try:
@@ -153,7 +140,8 @@ class Session(Shortening):
             )
         except Conflict as conflict:
             raise told(conflict) from None
-        return [Stored(row) for row in rows]
+        stored = [Stored(row) for row in rows]
+        return stored[0] if isinstance(message, Message) else stored
 
     def record(
         self,

@@ -36,15 +36,24 @@ class Workings:
         self.views = Views(ledger)
 
     def entry(
-        self, message: Message, encoding: str, sent: Mapping[str, Any] | None = None
+        self,
+        message: Message,
+        encoding: str,
+        sent: Mapping[str, Any] | None = None,
+        *,
+        at: int | None = None,
     ) -> Entry:
-        """Return a message ready to be written: masked first, then counted."""
+        """Return a message ready to be written: masked first, then counted.
+
+        ``at`` is its place among several.
+        """
+        place = "" if at is None else f"messages.{at}"
         if not isinstance(message, Message):
             raise UsageError(
-                f"a message, not {type(message).__name__}",
+                f"{place and place + ': '}a message, not {type(message).__name__}",
                 hint='rs.user("text"), or rs.normalize_response(body) for what a provider answered',
             )
-        checking.check(message)
+        checking.check(message, place and f"{place}.")
         safe = message if self.masker is None else masked(message, self.masker)
         return Entry(safe, self.counts(safe, encoding), sent)
 

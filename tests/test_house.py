@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "chunks": {"blocks"},
     "codec": VALUES,
     "clearing": VALUES | {"codec"},
-    "checking": VALUES,
+    "checking": VALUES | {"codec"},
     "streams": VALUES,
     "settings": VALUES,
     "tokenizers": VALUES | {"forks"},

@@ -176,12 +176,50 @@ WRONG: dict[str, Callable[[], Any]] = {
 def test_what_could_not_be_read_again_is_not_stored(store: rs.Store, place: str) -> None:
     """A field of another type is refused by its place, and the session stays whole."""
     wrong = WRONG[place]()
-    for verb in (
-        lambda _, chat: chat.append(wrong),
-        lambda _, chat: chat.append([rs.user("First."), wrong]),
-        lambda _, chat: chat.edit(1, wrong),
+    for verb, at in (
+        (lambda _, chat: chat.append(wrong), ""),
+        (lambda _, chat: chat.append([rs.user("First."), wrong]), "messages.1."),
+        (lambda _, chat: chat.edit(1, wrong), ""),
     ):
-        assert str(refused(store, verb)).startswith(f"not a message: {place}: ")
+        assert str(refused(store, verb)).startswith(f"not a message: {at}{place}: ")
+
+
+def test_what_is_no_message_among_several_is_named_by_its_place(store: rs.Store) -> None:
+    """A batch may be long."""
+    several: Any = [rs.user("First."), "second"]
+    error = refused(store, lambda _, chat: chat.append(several))
+
+    assert str(error) == "messages.1: a message, not str"
+
+
+ODD: tuple[Any, ...] = (
+    {1: "a", "1": "b"},
+    {"a": [{None: 1}]},
+    OrderedDict(a=({True: 1},)),
+)
+HOLDING: dict[str, Callable[[Any], rs.Message]] = {
+    "metadata": lambda odd: rs.user("Hi.", metadata=odd),
+    "usage.raw": lambda odd: rs.assistant("Hi.", usage=rs.Usage(raw=odd)),
+    "blocks.0.provider_metadata": lambda odd: rs.user(
+        rs.TextBlock(text="Hi.", provider_metadata=odd)
+    ),
+    "blocks.1.parameters": lambda odd: rs.assistant(
+        "Hi.", rs.ToolCallBlock(id="a", name="b", parameters=odd)
+    ),
+    "blocks.0.result": lambda odd: rs.tool(rs.ToolResponseBlock(call_id="a", result=odd)),
+    "blocks.0.data": lambda odd: rs.user(rs.RawBlock(data=odd)),
+}
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("place", HOLDING)
+def test_a_key_that_would_come_back_as_another_is_not_stored(
+    store: rs.Store, place: str, odd: Any
+) -> None:
+    """JSON has strings only, and two keys may become one."""
+    error = refused(store, lambda _, chat: chat.append(HOLDING[place](odd)))
+
+    assert str(error).startswith(f"not a message: {place}: a key is a string, not ")
 
 
 def test_a_message_may_be_made_of_an_applications_own_kinds(store: rs.Store) -> None:
@@ -247,7 +285,9 @@ def test_what_is_not_there_is_named_by_its_number(store: rs.Store, verb: str) ->
         POSITIONS[verb](store.session("chat"), 99)
 
 
-@pytest.mark.parametrize("metadata", [["a"], "text", {"a": {1}}, {"a": b"x"}], ids=repr)
+@pytest.mark.parametrize(
+    "metadata", [["a"], "text", {"a": {1}}, {"a": b"x"}, {1: "a"}, {"a": [{1: 2}]}], ids=repr
+)
 def test_metadata_that_json_cannot_hold_is_refused(store: rs.Store, metadata: Any) -> None:
     """On a session that is there, and on one that is made with it."""
     refused(store, lambda _, chat: chat.set_metadata(metadata))

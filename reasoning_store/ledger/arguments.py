@@ -4,7 +4,7 @@ A driver takes True for 1, one engine takes 1.5 for a position and the other rai
 is no whole number and what is no string is refused here, the same on both engines, before
 any statement is run. That a position is not there is found by whoever looks for it.
 
-Pure: knows kinds of values; knows no SQL and no table.
+Pure: knows kinds of values, and what keys JSON has; knows no SQL and no table.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reasoning_store import codec
 from reasoning_store.errors import UsageError
 
 
@@ -38,6 +39,8 @@ def truth(value: Any, what: str) -> bool:
 def mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{what}: a mapping, not {_kind(value)}")
+    if (kind := codec.other_key(value)) is not None:
+        raise UsageError(f"{what}: a key is a string, not {kind}")
     return dict(value)
 
 
