@@ -37,6 +37,7 @@ BODY = ("text", "data", "sent")
 THINKING = ("ordinal", "tokens", "source_field", "thought", "data")
 """What stands in ``Prepared``, in the order in which it stands there and in the tables."""
 _NAME_LIMIT = 1000
+"""Bytes of a name as JSON writes it between its quotes: what an index takes has an end."""
 
 
 def holdable(text: str) -> bool:
@@ -55,8 +56,10 @@ def holdable(text: str) -> bool:
 def name(value: str, what: str) -> str:
     """Return the JSON text of a name: any string, but short enough for an index."""
     text = codec.dumps(arguments.text(value, what))
-    if len(text.encode()) > _NAME_LIMIT:
-        raise UsageError(f"{what} is longer than {_NAME_LIMIT} bytes")
+    if len(text.encode()) > _NAME_LIMIT + len('""'):
+        raise UsageError(
+            f"{what} is longer than {_NAME_LIMIT} bytes", hint="a digest of it is as good a name"
+        )
     return text
 
 

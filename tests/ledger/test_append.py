@@ -175,10 +175,43 @@ def test_after_refuses_a_second_message_at_one_place(ledger: Ledger) -> None:
     ledger.append(session.key, 1, [said()], after=0)
 
     for place in (0, 2, -1, 10**30):
+        with pytest.raises(Conflict):
+            ledger.append(session.key, 1, [said()], after=place)
+    assert ledger.append(session.key, 1, [said()], after=1)[0].position == 2
+
+
+def test_the_conflict_of_after_has_what_came_first(ledger: Ledger) -> None:
+    """The first message behind that place; nothing where none is, as at a place not reached."""
+    session = new_session(ledger)
+    first, _ = ledger.append(session.key, 1, [said("one"), said("two")])
+    stands = {0: [replace(first, is_new=False)], 3: None, -1: None, 10**30: None}
+
+    for place, expected in stands.items():
         with pytest.raises(Conflict) as caught:
             ledger.append(session.key, 1, [said()], after=place)
-        assert caught.value.hint
-    assert ledger.append(session.key, 1, [said()], after=1)[0].position == 2
+        assert caught.value.stored == expected
+
+
+def test_the_conflict_of_after_has_the_reply_that_ended_for_it(ledger: Ledger) -> None:
+    """It began to arrive while the append was under way, and stands where that was to stand."""
+    session = new_session(ledger)
+    draft = ledger.begin_draft(session.key, 1)
+
+    with pytest.raises(Conflict) as caught:
+        ledger.append(session.key, 1, [said()], after=0, resolve=lambda draft: answered("so far"))
+
+    assert [(row.id, row.message.text) for row in caught.value.stored] == [(draft.id, "so far")]
+
+
+@pytest.mark.parametrize(("key", "fits"), [("k" * 1000, True), ("k" * 1001, False)])
+def test_a_key_is_as_long_as_it_says(ledger: Ledger, key: str, fits: bool) -> None:
+    """What is counted is what was given."""
+    session = new_session(ledger)
+    if fits:
+        assert ledger.append(session.key, 1, [said()], idempotency_key=key)[0].is_new
+        return
+    with pytest.raises(UsageError, match="longer than 1000 bytes"):
+        ledger.append(session.key, 1, [said()], idempotency_key=key)
 
 
 @pytest.mark.parametrize("branch", [0, -1, 2, 10**30])

@@ -170,7 +170,7 @@ class WritingVerbs(Opened):
             # Its message stands before ours, unless nothing of it has arrived.
             last = draft.position - (not draft.parts)
         if after is not None and after != last:
-            raise stale(last, after)
+            raise _stale(connection, session_key, branch, last, after)
         return draft
 
     def _end(
@@ -205,7 +205,8 @@ class WritingVerbs(Opened):
         if after is not None and after != first - 1:
             # By now the draft is nobody's: what arrived of it is kept all the same.
             self._append(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
-            raise stale(first - 1, after)
+            key, branch, last = draft.session_key, draft.branch, first - 1
+            raise self._read(lambda connection: _stale(connection, key, branch, last, after))
         if not (ended or behind):
             dropped = self._write(lambda connection: drafts.drop(connection, taken))
             return first if dropped else None
@@ -350,8 +351,10 @@ def same(stored: Sequence[StoredRow], prepared: Sequence[Prepared]) -> bool:
     return [row.digest for row in stored] == [item.columns["digest"] for item in prepared]
 
 
-def stale(last: int, after: int) -> Conflict:
+def _stale(connection: Connection, key: int, branch: int, last: int, after: int) -> Conflict:
+    """Return the conflict of an append that something else has come before: the first of it."""
     return Conflict(
         f"the last message is at {last}, not at {after}",
+        stored=reading.from_position(connection, key, branch, after + 1, count=1) or None,
         hint="read the messages after it, then decide anew",
     )
