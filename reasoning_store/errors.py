@@ -1,7 +1,7 @@
 """What can go wrong, drawn once.
 
     ReasoningStoreError
-    |-- SettingError     a reasoning.* value or key that is not allowed (ERR-001)
+    |-- SettingError     a reasoning.* key or value, or another option, not allowed (ERR-001)
     |-- WireError        what a provider sent, or what a protocol cannot carry
     |-- UsageError       a call that does not fit the state of the thing it was made on
     |-- NotFound         no such session, position, branch, profile: or not yours
@@ -78,16 +78,19 @@ class CorruptRow(ReasoningStoreError):
     hint = "run: reasoning-store verify"
 
 
+_AGAIN = "try again: what is given an idempotency key is stored once"
+
+
 class StoreFull(ReasoningStoreError):
     """The disk has no room for the write; nothing of it was kept, and reads go on."""
 
-    hint = "free some space, then try again with the same idempotency key"
+    hint = f"free some space, then {_AGAIN}"
 
 
 class StoreBusy(ReasoningStoreError):
     """Another writer held the store for longer than the busy timeout."""
 
-    hint = "try again with the same idempotency key"
+    hint = _AGAIN
 
 
 class MissingExtra(ReasoningStoreError):

@@ -41,6 +41,7 @@ _GONE = (StoreBusy, "the connection to the database server was lost or refused")
 _TAKEN = (Taken, "a key was there already")
 _DANGLING = (Dangling, "what this belongs to is not there")
 _SCHEMA = (SchemaError, "the database lacks a table or column of this version")
+_FOREIGN = (SchemaError, "the database has something of another's under a name of ours")
 
 T = TypeVar("T")
 Fault = tuple[type[ReasoningStoreError], str]
@@ -76,6 +77,9 @@ _POSTGRES: dict[str, Fault] = {
     "08": _GONE,
     "57P": _GONE,
     "42": _SCHEMA,
+    "42P07": _FOREIGN,
+    "42710": _FOREIGN,
+    "42723": _FOREIGN,
     "42501": (UsageError, "the database role may not do this"),
     "25006": (UsageError, "the database cannot be written"),
     "28": (UsageError, "the database server refused the role or its password"),
@@ -85,8 +89,11 @@ _POSTGRES: dict[str, Fault] = {
 _HINTS = {
     "SQLITE_READONLY": "let this user write the file and its folder: the WAL stands beside it",
     "SQLITE_CANTOPEN": "let this user read and write the file and its folder",
+    **dict.fromkeys(
+        ("42P07", "42710", "42723"), "give the store a database of its own: createdb NAME"
+    ),
 }
-"""By the first part of the name, all of one length."""
+"""By the first part of the name: SQLite's are all of one length."""
 _BY_TEXT = {
     "database or disk is full": "SQLITE_FULL",
     "disk I/O error": "SQLITE_IOERR",

@@ -75,6 +75,7 @@ def test_a_code_of_sqlite_has_one_error(code: str, kind: type[Exception]) -> Non
         ("40001", StoreBusy),
         ("40P01", StoreBusy),
         ("42P01", SchemaError),
+        ("42P07", SchemaError),
         ("42501", UsageError),
         ("25006", UsageError),
         ("23505", Conflict),
@@ -99,6 +100,13 @@ def test_the_drivers_own_text_is_gone() -> None:
 
     assert "secret" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [StoreBusy, StoreFull])
+def test_a_hint_asks_for_nothing_that_a_verb_does_not_take(kind: type[Any]) -> None:
+    """An erasure or a fork has no idempotency key that it could be given again."""
+    assert "try again" in kind().hint
+    assert "the same" not in kind().hint
 
 
 def test_an_error_that_is_no_drivers_passes() -> None:

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, create_engine, inspect, make_url
 
 from reasoning_store.errors import SchemaError, StoreBusy, UsageError
 from reasoning_store.ledger import engine, postgres
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
+from reasoning_store.store import upgrade
 
 from .histories import answered, new_session, said
 
@@ -31,6 +32,24 @@ def test_a_database_without_our_schema_is_refused(create_database: Callable[...,
 
     with Ledger.open(url) as ledger:
         assert ledger.revision == "0001"
+
+
+def test_a_database_with_tables_of_others_is_not_upgraded(
+    create_database: Callable[..., URL],
+) -> None:
+    """One of them has a name of ours: it is said to be there, and everything stays as it was."""
+    url = create_database().render_as_string(hide_password=False)
+    others = create_engine(url, isolation_level="AUTOCOMMIT")
+    with others.connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE messages (theirs int)")
+
+    with pytest.raises(SchemaError, match="something of another's") as caught:
+        upgrade(url)
+
+    assert "a database of its own" in str(caught.value.hint)
+    with others.connect() as connection:
+        assert inspect(connection).get_table_names() == ["messages"]
+    others.dispose()
 
 
 def test_a_newer_schema_is_refused(postgres_url: str) -> None:
