@@ -41,6 +41,7 @@ from reasoning_store.stored import microseconds
 from reasoning_store.tokenizers import DEFAULT_ENCODING, ENCODINGS, counter
 from reasoning_store.workings import Workings
 
+_OWNER = 'as in for_owner("user-7"); without one the owner is ""'
 CONNECTIONS = 8
 """How many connections a store keeps: readers of an SQLite file, all of them on a server."""
 
@@ -81,6 +82,7 @@ class Owner:
         with this title and metadata; one that exists is returned as it is.
         """
         ledger = self._workings.ledger
+        arguments.truth(create, "create")
         if id is not None:
             try:
                 row = ledger.get_session(self._owner, id)
@@ -105,6 +107,7 @@ class Owner:
         self, *, limit: int = 50, after: str | None = None, archived: bool = False
     ) -> Page:
         """Return sessions, the latest first, without reading any history."""
+        arguments.truth(archived, "archived")
         page = self._workings.ledger.sessions(
             self._owner, limit=limit, after=after, archived=archived
         )
@@ -200,7 +203,7 @@ class Store(Owner):
     def for_owner(self, owner: str) -> Owner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
         # Past here None is everybody: who has no name must not be shown everything.
-        return Owner(self._workings, arguments.text(owner, "owner"))
+        return Owner(self._workings, arguments.text(owner, "owner", hint=_OWNER))
 
     def verify(self) -> Verified:
         """Go through all that is stored, and say what is not as it was written."""

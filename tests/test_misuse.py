@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import pytest
@@ -88,7 +89,52 @@ def test_what_nothing_can_count_is_no_limit(store: rs.Store, case: str) -> None:
     refused(store, NO_LIMITS[case])
 
 
-@pytest.mark.parametrize("archived", [2, 1, "no", [False]], ids=repr)
+@pytest.mark.parametrize("create", [2, 1, "yes", None], ids=repr)
+def test_create_is_true_or_false(store: rs.Store, create: Any) -> None:
+    """A session that is there is not given for it, and one that is not is not made."""
+    refused(store, lambda every, _: every.session("chat", create=create))
+    refused(store, lambda every, _: every.session("new", create=create))
+
+
+BAD: dict[str, Verb] = {
+    "limit": lambda _, chat: chat.usage(limit=0),
+    "reserve": lambda _, chat: chat.compression(limit=100, reserve="some"),  # type: ignore[arg-type]
+    "threshold": lambda _, chat: chat.compression(limit=1, threshold="x"),  # type: ignore[arg-type]
+    "sessions": lambda every, _: every.sessions(limit=0),
+    "history": lambda _, chat: chat.history(limit=-1),
+    "provider": lambda _, chat: chat.build_request(provider=5),  # type: ignore[arg-type]
+    "report": lambda every, _: every.report(by="week"),  # type: ignore[arg-type]
+    "owner": lambda every, _: every.for_owner(None),  # type: ignore[arg-type]
+    "extra": lambda _, chat: chat.build_request(extra=["stream"]),  # type: ignore[arg-type]
+    "a key": lambda _, chat: chat.append(rs.user("a"), idempotency_key="k" * 1001),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_value_comes_with_what_a_good_one_is(store: rs.Store, case: str) -> None:
+    """As it would stand in the call."""
+    assert refused(store, BAD[case]).hint
+
+
+@pytest.mark.parametrize("verb", [rs.StreamNormalizer, partial(rs.normalize_response, {})])
+def test_whom_something_is_from_is_named_by_strings(verb: Any) -> None:
+    """Also where no request is built."""
+    with pytest.raises(rs.UsageError, match="provider is a string, not int"):
+        verb(provider=5)
+
+
+def test_a_conflict_shows_what_stands_in_the_place(store: rs.Store) -> None:
+    """Who submits twice sees that the first one is his own."""
+    chat = store.session("chat")
+    first = chat.append(rs.user("More."), after=2)
+
+    with pytest.raises(rs.Conflict) as caught:
+        chat.append(rs.user("More."), after=2)
+
+    assert caught.value.stored == chat.get(first.position)
+
+
+@pytest.mark.parametrize("archived", [2, 1, "no", [False], None], ids=repr)
 def test_archived_is_true_or_false(store: rs.Store, archived: Any) -> None:
     """A number of its own would take the session out of both lists."""
     refused(store, lambda _, chat: chat.archive(archived=archived))

@@ -22,14 +22,21 @@ def tokens(name: str, value: Any, *, least: int = 0, optional: bool = False) -> 
     if optional and value is None:
         return
     if type(value) is not int:
-        raise UsageError(f"{name} is a whole number of tokens, not {type(value).__name__}")
+        raise _no_tokens(name, "a whole number", type(value).__name__)
     if value < least:
-        raise UsageError(f"{name} is {least} tokens or more, not {value}")
+        raise _no_tokens(name, f"{least} or more", value)
     if value > _MOST:
-        raise UsageError(f"{name} is {_MOST} tokens or fewer")
+        raise _no_tokens(name, f"{_MOST} or less", "more")
+
+
+def _no_tokens(name: str, wanted: str, given: Any) -> UsageError:
+    return UsageError(f"{name}: {wanted}, not {given}", hint=f"it is in tokens, as {name}=8_192")
 
 
 def share(name: str, value: Any, *, optional: bool = False) -> None:
     """Refuse what is no share."""
     if not (type(value) in (int, float) or (optional and value is None)):
-        raise UsageError(f"{name} is a share as {THRESHOLD}, not {type(value).__name__}")
+        raise UsageError(
+            f"{name}: a share, not {type(value).__name__}",
+            hint=f"more than 0 and at most 1, as in {name}={THRESHOLD}",
+        )

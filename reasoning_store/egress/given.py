@@ -172,5 +172,8 @@ def _not_json(value: Any) -> tuple[str, str] | None:
 
 def _mapping(name: str, value: Any) -> Mapping[str, Any]:
     if value is not None and not isinstance(value, Mapping):
-        raise UsageError(f"{name} is a mapping, not {type(value).__name__}")
+        raise UsageError(
+            f"{name} is a mapping, not {type(value).__name__}",
+            hint=f'it is laid over the body, as {name}={{"stream": True}}',
+        )
     return value or {}

@@ -70,9 +70,8 @@ def target(
 ) -> Target:
     """Return whom a request is for; an unknown host gets its api's own row."""
     names = {"provider": provider, "model": model, "api": api, "base_url": base_url}
+    contracts.check_names(**names)
     for name, value in names.items():
-        if value is not None and not isinstance(value, str):
-            raise UsageError(f"{name} is a string, not {type(value).__name__}")
         if value is not None and not is_encodable(value):
             raise UsageError(f"{name} holds half of a character, which cannot be sent")
     if base_url is not None and not contracts.is_address(base_url):

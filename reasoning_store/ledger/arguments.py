@@ -16,16 +16,18 @@ from reasoning_store import codec
 from reasoning_store.errors import UsageError
 
 
-def number(value: Any, what: str) -> int:
-    """Return a whole number; True is none."""
+def number(value: Any, what: str, *, least: int | None = None, hint: str | None = None) -> int:
+    """Return a whole number, ``least`` or more; True is none."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{what}: a whole number, not {_kind(value)}")
+        raise UsageError(f"{what}: a whole number, not {_kind(value)}", hint=hint)
+    if least is not None and value < least:
+        raise UsageError(f"{what}: {least} or more, not {value}", hint=hint)
     return value
 
 
-def text(value: Any, what: str) -> str:
+def text(value: Any, what: str, *, hint: str | None = None) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"{what}: a string, not {_kind(value)}")
+        raise UsageError(f"{what}: a string, not {_kind(value)}", hint=hint)
     return value
 
 

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection
 
-from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments, branches, reading, windows
 from reasoning_store.ledger.values import BranchRow, StoredRow
 
@@ -37,10 +36,8 @@ def history(
     given = {"limit": limit, "tokens": tokens, "before": before, "after": after}
     for what, value in given.items():
         if value is not None:
-            arguments.number(value, what)
-    for what in ("limit", "tokens"):
-        if (given[what] or 0) < 0:
-            raise UsageError(f"{what}: at least 0")
+            least = 0 if what in ("limit", "tokens") else None
+            arguments.number(value, what, least=least, hint=f"as in history({what}=50)")
     found, _ = branches.get(connection, key, branch)
     first = 1 if after is None else max(after + 1, 1)
     last = found.state.position if before is None else min(before - 1, found.state.position)

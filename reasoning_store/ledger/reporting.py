@@ -84,7 +84,7 @@ def report(
 ) -> list[ReportRow]:
     """Return the sums of each group, in order; of one owner, or of all."""
     if not isinstance(by, str) or by not in _GROUPS:
-        raise UsageError(f"by: one of {', '.join(_GROUPS)}")
+        raise UsageError(f"by: one of {', '.join(_GROUPS)}", hint='as in report(by="model")')
     params: dict[str, Any] = {
         "since": -_EVER if since is None else max(since, -_EVER),
         "until": _EVER if until is None else min(until, _EVER),

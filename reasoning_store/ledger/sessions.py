@@ -225,8 +225,7 @@ def page(
     archived: bool | None,
 ) -> SessionPage:
     """Return one page of the owner's sessions, latest first; reads no message."""
-    if arguments.number(limit, "limit") < 1:
-        raise UsageError("limit: at least 1")
+    arguments.number(limit, "limit", least=1, hint="as in sessions(limit=50)")
     before_time, before_key = _cursor(after)
     params: dict[str, Any] = {
         "owner_key": owner_key(owner),

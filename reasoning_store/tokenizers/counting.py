@@ -52,7 +52,7 @@ def counter(encoding: str = DEFAULT_ENCODING) -> Counter:
         raise SettingError(
             f"the encoding must be one of {', '.join(ENCODINGS)}",
             key="encoding",
-            hint="for another tokenizer, pass a counter of your own",
+            hint=f"leave it out for {DEFAULT_ENCODING}",
         ) from None
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from reasoning_store.errors import UsageError
@@ -139,6 +139,7 @@ def resolve(
     What holds for the model alone is laid over it, and where the text may hold delimiters,
     those of the model's own template are in it.
     """
+    check_names(provider=provider, model=model, api=api, base_url=base_url)
     known = host(provider, base_url)
     wanted = api_name(api) if api is not None else known.api if known else DEFAULT_API
     own = known.id if known is not None else None
@@ -146,6 +147,23 @@ def resolve(
         if own and row.provider == own and row.api == wanted and row.matches(model):
             return _with_template(_with_model(row, model), model)
     return _with_template(_own_row(wanted), model)
+
+
+def check_names(**names: Any) -> None:
+    """Refuse what is no string, of that which says whom something is for or from."""
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise UsageError(
+                f"{name} is a string, not {type(value).__name__}", hint=f"e.g. {_EXAMPLES[name]}"
+            )
+
+
+_EXAMPLES: Final = {
+    "provider": 'provider="openai"',
+    "model": 'model="gpt-5.1"',
+    "api": 'api="openai.chat"',
+    "base_url": 'base_url="https://host/v1"',
+}
 
 
 def mirrors(contract: Contract) -> tuple[str, ...]:
