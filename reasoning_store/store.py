@@ -138,7 +138,8 @@ class Owner:
         """Return what was used, by session, owner, model or day (UTC).
 
         From ``since`` on and before ``until``. A message that several branches share counts
-        once; ``unreported`` is how many replies came without numbers, which is not zero.
+        once; ``unreported`` is how many replies came without numbers, which is not zero. It
+        is a sum of what is stored: what was erased took its numbers along.
         """
         return self._workings.ledger.report(
             by,
