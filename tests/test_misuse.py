@@ -324,11 +324,16 @@ def test_what_is_not_there_says_where_to_look(store: rs.Store) -> None:
         assert where in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("at", "named"), [(99, "99"), (10**5000, r"about 2\*\*16610")], ids=["near", "far"]
+)
 @pytest.mark.parametrize("verb", ["get", "fork", "edit", "regenerate", "erase", "usage", "undo"])
-def test_what_is_not_there_is_named_by_its_number(store: rs.Store, verb: str) -> None:
+def test_what_is_not_there_is_named_by_its_number(
+    store: rs.Store, verb: str, at: int, named: str
+) -> None:
     """Whoever asks for many finds the one in a log."""
-    with pytest.raises(rs.NotFound, match=r"\b99\b"):
-        POSITIONS[verb](store.session("chat"), 99)
+    with pytest.raises(rs.NotFound, match=rf"\b{named}\b"):
+        POSITIONS[verb](store.session("chat"), at)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,8 @@ def no_branch() -> NotFound:
 
 def no_position(position: int) -> NotFound:
     return NotFound(
-        f"there is no message at position {position}", hint="history() tells which there are"
+        f"there is no message at position {arguments.shown(position)}",
+        hint="history() tells which there are",
     )
 
 

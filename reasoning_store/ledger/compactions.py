@@ -193,7 +193,7 @@ def _get(connection: Connection, key: int, branch: int, number: int) -> Clearing
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
     if row is None:
         raise NotFound(
-            f"there is no compaction {number} on this branch",
+            f"there is no compaction {arguments.shown(number)} on this branch",
             hint="compactions() lists those in force",
         )
     return _row(row)

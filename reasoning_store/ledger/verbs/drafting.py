@@ -177,7 +177,11 @@ class DraftVerbs(WritingVerbs):
         interrupted. Where readers see no draft, this is nothing.
         """
         arguments.number(position, "a position")
-        draft = self.draft(session_key, branch)
+        found = self._read(
+            lambda connection: branches.get(connection, session_key, branch)[0], single=True
+        )
+        # What has arrived of a draft may be much: it is read only where it is asked for.
+        draft = self.draft(session_key, branch) if position == found.next_position else None
         if draft is None or draft.position != position or not draft.parts:
             return
         if not (draft.expired or at_once):
