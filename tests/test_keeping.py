@@ -190,6 +190,23 @@ def test_what_is_exported_comes_back_the_same(store: rs.Store) -> None:
     assert (first.messages, second.messages, second.already) == (3, 0, 3)
 
 
+def test_a_session_whose_last_turns_were_taken_back_comes_back_the_same(store: rs.Store) -> None:
+    """Behind a summary there is nothing left then, on the branch that stands open."""
+    session = store.session("chat", create=True)
+    for _ in range(4):
+        talk(session)
+    plan = session.compression(limit=20, threshold=0.5, reserve=1)
+    assert plan.to_summarize is not None
+    session.compact(plan, summary="They talked.")
+
+    for _ in range(3):
+        session.pop_turn()
+        lines = list(store.export_lines())
+        with rs.Store("sqlite://") as other:
+            other.import_lines(lines)
+            assert list(other.export_lines()) == lines
+
+
 def test_one_session_is_exported_alone(store: rs.Store) -> None:
     """By its id, for its owner."""
     talk(store.session("one", create=True))

@@ -128,14 +128,15 @@ def _check_turns(
 ) -> None:
     """Refuse a summary of something else than whole turns.
 
-    Where a fork took it along, or what began the turn behind it was erased, it may end
-    within one by now.
+    What began the turn behind it may be erased by now. One that a fork took along may end
+    within a turn of the fork's, or where the fork has no message yet.
     """
     if line.clears:
         return
     behind = line.last + 1
-    ends = [line.first] if line.copied_from is not None else [line.first, behind]
-    if behind < lineage.next_position:
+    taken_along = line.copied_from is not None and behind <= lineage.first
+    ends = [line.first] if taken_along else [line.first, behind]
+    if ends[-1] < lineage.next_position:
         states = branches.states(connection, key, lineage, ends)
         begins = [states[at][0].turn_start == at for at in ends]
         if begins[0] and (begins[-1] or _erased(connection, key, lineage, behind)):

@@ -625,6 +625,7 @@ LIES: dict[str, tuple[list[Any], int, str]] = {
     "within a turn": ([{**SUMMED, "last": 3}], 1, "whole turns"),
     "from within a turn": ([{**SUMMED, "first": 2, "last": 4}], 1, "whole turns"),
     "the open turn": ([{**SUMMED, "first": 5, "last": 6}], 1, "whole turns"),
+    "taken along from nowhere": ([{**SUMMED, "last": 3, "copiedFrom": 1}], 1, "whole turns"),
     "superseding nothing": ([{**SUMMED, "supersedes": [7]}], 1, "supersedes what is not"),
     "superseding itself": ([{**SUMMED, "supersedes": [1]}], 1, "supersedes what is not"),
     "superseding a clearing": (
@@ -722,6 +723,21 @@ def test_what_was_undone_inside_of_another_is_learnt(ledger: Ledger, other: Ledg
     ledger.append(session.key, fork, [answered()])
     other.import_lines(every(ledger))
     ledger.undo(session.key, fork, 2)
+
+    other.import_lines(every(ledger))
+
+    assert every(other) == every(ledger)
+    assert other.verify().ok
+
+
+def test_a_summary_comes_along_with_a_fork_that_has_no_message_yet(
+    ledger: Ledger, other: Ledger
+) -> None:
+    """It ends right before the fork's first own position, and nothing stands there."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [one for _ in range(3) for one in (said(), answered())])
+    ledger.compact(session.key, 1, 1, 4, said("two turns"))
+    ledger.fork(session.key, ledger.fork(session.key, 1, 5), 5)
 
     other.import_lines(every(ledger))
 
