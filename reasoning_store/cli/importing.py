@@ -30,14 +30,13 @@ from reasoning_store.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from reasoning_store.importers.values import Report
     from reasoning_store.importing import Imported
+    from reasoning_store.ledger.lines import SessionLine
     from reasoning_store.store import Owner, Store
 
 T = TypeVar("T")
 _Given: TypeAlias = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 _LINES = "lines"
-_SESSION = b'"session"'
-"""What the line of a session holds; few others have to be looked at."""
 _FORMATS = ("anthropic", _LINES, "llm", "openai")
 _COUNTS = {
     "reasoning_in": "thoughts in it",
@@ -190,28 +189,38 @@ def _tried(here: Store, owner: str | None) -> Iterator[tuple[Store, _Given]]:
     A session of ``here`` is copied when its line comes by: so the lines come in, are known
     or are refused as they would be.
     """
-    from reasoning_store.ledger import lines
     from reasoning_store.store import Store
 
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
         Store(f"sqlite:///{Path(folder) / 'dry-run.db'}") as store,
     ):
+        copied: set[tuple[str, str]] = set()
 
         def given(texts: Iterable[bytes]) -> Iterator[bytes]:
-            copied: set[tuple[str, str]] = set()
             for text in texts:
-                if _SESSION in text:
-                    with suppress(UsageError):  # it has its number where it is taken in
-                        line = lines.read(text)
-                        if isinstance(line, lines.SessionLine):
-                            of = line.owner if owner is None else owner
-                            if (of, line.id) not in copied:
-                                copied.add((of, line.id))
-                                _copy(here.for_owner(of), store, line.id)
+                line = _session_line(text)
+                if line is not None:
+                    of = line.owner if owner is None else owner
+                    if (of, line.id) not in copied:
+                        copied.add((of, line.id))
+                        _copy(here.for_owner(of), store, line.id)
                 yield text
 
         yield store, given
+
+
+def _session_line(text: bytes) -> SessionLine | None:
+    """Return the line of a session; another, or one that cannot be read, is none here."""
+    from reasoning_store.ledger import lines
+
+    if not lines.may_be_session(text):
+        return None
+    try:
+        line = lines.read(text)
+    except UsageError:
+        return None  # it has its number where it is taken in
+    return line if isinstance(line, lines.SessionLine) else None
 
 
 def _copy(here: Owner, into: Store, id: str) -> None:

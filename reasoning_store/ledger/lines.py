@@ -170,6 +170,7 @@ _KINDS: tuple[type[Line], ...] = (
 )
 _BY_NAME = {kind.kind: kind for kind in _KINDS}
 _AS_TEXT = "with_nan"
+_OF_SESSION = (f'"{SessionLine.kind}"'.encode(), f'"{_AS_TEXT}"'.encode(), b"\\u")
 _TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Microseconds: the years 1 to 9999, which is what a datetime holds."""
 _TOKENS = (0, (1 << 40) - 1)
@@ -279,6 +280,14 @@ def _json(line: Any) -> dict[str, Any]:
 
 
 # From text
+
+
+def may_be_session(text: bytes) -> bool:
+    """Whether this can be the line of a session: few others have to be read to know.
+
+    Its type stands there as it is, or within a text, or is spelled with escapes.
+    """
+    return any(mark in text for mark in _OF_SESSION)
 
 
 def read(text: str | bytes) -> Line:

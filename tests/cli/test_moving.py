@@ -6,12 +6,13 @@ import json
 import os
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli import captures
+from reasoning_store.cli import captures, importing
 from reasoning_store.cli.exits import Exit
 from reasoning_store.testing import stream
 from reasoning_store.wire.contracts import APIS
@@ -70,6 +71,54 @@ def test_a_dry_run_gives_the_numbers_of_the_import(here: Here, owner: str) -> No
     assert dry["already"] > 0
     assert dry["messages"] > 0
     assert {**dry, "dryRun": False} == done
+
+
+def as_text(line: str) -> str:
+    """Return a line of a session with a number in it that JSON has no form for."""
+    with_nan = line.replace('"type":"session",', '"type":"session","metadata":{"x":NaN},')
+    return json.dumps({"type": "with_nan", "line": with_nan})
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "escaped": lambda line: line.replace('"session"', '"sess\\u0069on"'),
+    "as text": as_text,
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_dry_run_knows_the_line_of_a_session_however_it_is_spelled(
+    here: Here, spelling: str
+) -> None:
+    """What is here of it counts as being here."""
+    here("export -o all.jsonl")
+    lines = Path("all.jsonl").read_text("utf-8").splitlines()
+    spelled = [
+        SPELLINGS[spelling](line) if json.loads(line)["type"] == "session" else line
+        for line in lines
+    ]
+    assert spelled != lines
+    Path("spelled.jsonl").write_text("\n".join(spelled), "utf-8")
+
+    dry = here("import spelled.jsonl --dry-run --json").data
+
+    assert (dry["messages"], dry["already"]) == (0, 15)
+    assert {**dry, "dryRun": False} == here("import spelled.jsonl --json").data
+
+
+def test_a_dry_run_that_cannot_look_at_what_is_here_says_so(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers that are not the import's are worse than none."""
+    here("export -o all.jsonl")
+
+    def unreadable(*_: object) -> None:
+        raise rs.UsageError("what is here cannot be taken along")
+
+    monkeypatch.setattr(importing, "_copy", unreadable)
+    dry = here("import all.jsonl --dry-run --json")
+
+    assert dry.code == Exit.USAGE
+    assert "what is here cannot be taken along" in dry.err
 
 
 @pytest.mark.parametrize("more", ["", "--on-conflict skip"])
