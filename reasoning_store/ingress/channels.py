@@ -9,7 +9,7 @@ promises for every input:
 2. Visible text holds no supported delimiter.
 3. A thought that arrives in several fields is taken from the first that speaks; once any
    field spoke, tagged copies in the text are taken out and not added, unless ``merge`` asks
-   for them.
+   for them. A block that is never closed is no copy, unless it says what a field said.
 4. Nothing follows the finish. What a provider still sends after it is kept for the message,
    in ``late``, and not shown.
 
@@ -192,8 +192,10 @@ class Channels:
     def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> Unit:
         if key is None:
             self._units.end_loose(out)
-        self._text.pause()
+        self._text.native_begins()
+        self._text.pause(out)
         unit = self._units.begin(metadata, out, key=key)
+        self._text.natives.append(unit.said)
         if key is None:
             self._units.loose = unit
         return unit
@@ -205,7 +207,7 @@ class Channels:
         # Some hosts number every call of a message alike; then the ids tell them apart.
         if call is None or (chunk.id and call.id and chunk.id != call.id):
             self._units.end_loose(out)
-            self._text.pause()
+            self._text.pause(out)
             call = _Call(number=self._units.number(), index=len(self._calls), id=chunk.id)
             self._calls.append(call)
             self._call_at[chunk.index] = call
@@ -218,7 +220,7 @@ class Channels:
 
     def _whole(self, chunk: BlockChunk, out: list[Chunk]) -> None:
         self._units.end_loose(out)
-        self._text.pause()
+        self._text.pause(out)
         out.append(replace(chunk, content_index=self._units.number()))
 
     def _finish(self, chunk: FinishChunk, out: list[Chunk]) -> None:

@@ -39,6 +39,9 @@ class PaddedTagFilter(PlacedTagFilter):
             self._line_end = None
         return runs
 
+    def begin_outside(self) -> list[Run]:
+        return self._unpad(super().begin_outside())
+
     @property
     def held(self) -> str:
         return (_LINE_END if self._line_end is not None else "") + super().held

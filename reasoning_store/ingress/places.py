@@ -12,7 +12,8 @@ filter's events, and must not know what a mark stands for.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import copy
+from typing import Self, TypeAlias
 
 from reasoning_store.ingress.tags import Run, TagFilter
 
@@ -34,6 +35,12 @@ class PlacedTagFilter(TagFilter):
         self._undecided: Stretches = ()  # held by the first lexer
         self._decided: Stretches = ()  # held by the second
         self._watching = False
+
+    def fork(self) -> Self:
+        """Return the same, to go on with apart from this one."""
+        other = copy.copy(self)
+        other.older = list(self.older)
+        return other
 
     def finish(self) -> list[Run]:
         self._watch()

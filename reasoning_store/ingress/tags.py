@@ -139,6 +139,21 @@ class TagFilter:
         self._settle()
         return runs
 
+    def begin_outside(self) -> list[Run]:
+        """Take it that the prompt's block is over, if nothing was thought or opened in it yet.
+
+        For who learns from elsewhere that the text begins with the answer.
+        """
+        runs: list[Run] = []
+        if self._leading:
+            if not self._untouched:  # white space has come, and is thought text
+                self._mark("thinking", "", "end", runs)
+                self._block += 1
+            self._kind = "visible"
+            self._leading = self._untouched = False
+            self._settle()
+        return runs
+
     def pending(self) -> list[Run]:
         """What ``finish`` would give now; the filter stays as it is (for drafts)."""
         return copy.copy(self).finish()
@@ -157,6 +172,11 @@ class TagFilter:
     def inside(self) -> bool:
         """Whether the text goes on inside a block."""
         return self._kind == "thinking"
+
+    @property
+    def leading(self) -> bool:
+        """The prompt opened a block, and nothing has come but white space."""
+        return self._leading
 
     @property
     def bound(self) -> int:

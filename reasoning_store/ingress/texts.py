@@ -3,8 +3,18 @@
 Text goes on with the block before it, or with the one that the protocol numbers. What may
 yet become a delimiter is held back, and when it turns out to be text, something else may
 have begun since: then it stands where it arrived (``places``). What was thought in the text
-is a unit like any other; once a native field spoke it is a copy, taken out and not added,
-unless ``merge`` asks for it.
+is a unit like any other.
+
+Once a native field spoke, what stands between delimiters is a copy, taken out and not added,
+unless ``merge`` asks for it. That it is one is known when its block is closed, and it is
+withheld until then: of a block that never is closed nobody knows where it should have ended
+(an answer may speak of delimiters), and it is kept as what it looks like, an interrupted
+thought, unless it repeats the native one.
+
+Where the prompt opened the block, a native field that speaks first says that the server may
+have told thought and answer apart, so that the text is the answer from its first character.
+It is in doubt for as long as it repeats the native thought: if the block is closed then, it
+was a copy; otherwise it is the answer, and read as such from where it began.
 
 This module knows text and its delimiters. It must not know which native field counts, nor
 what else a message is made of: that is ``channels``.
@@ -12,11 +22,13 @@ what else a message is made of: that is ``channels``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from reasoning_store.blocks import Metadata
 from reasoning_store.chunks import Chunk, TextChunk
+from reasoning_store.ingress.copies import Copies, Echo
 from reasoning_store.ingress.places import PlacedTagFilter
 from reasoning_store.ingress.tags import Run
 from reasoning_store.ingress.units import Unit, Units
@@ -27,17 +39,27 @@ TAG_SOURCE = "think_tags"
 _TAGGED: Mapping[str, Any] = {"sourceField": TAG_SOURCE}
 
 
+@dataclass(slots=True)
+class _Doubt:
+    """The text since a native field spoke: the prompt's block, or the answer."""
+
+    outside: PlacedTagFilter
+    """As it was when the text began."""
+    echo: Echo
+    came: list[str] = field(default_factory=list)
+
+
 class TextChannel:
     """The text of one choice, between an adapter and the accumulator."""
 
     __slots__ = (
         "_choice",
         "_current",
+        "_doubt",
         "_extracted",
         "_filter",
         "_key",
         "_last",
-        "_last_copy",
         "_merge",
         "_numbered",
         "_places",
@@ -45,8 +67,11 @@ class TextChannel:
         "_stripped",
         "_tagged",
         "_units",
+        "_withheld",
+        "_withheld_at",
         "copies",
         "native",
+        "natives",
     )
 
     def __init__(
@@ -58,8 +83,13 @@ class TextChannel:
         self._choice = choice
         self.native = False
         """Whether a native field has spoken."""
+        self.natives: list[Sequence[str]] = []
+        """What the native fields have said so far, a block each."""
         self.copies = 0
         """How many thoughts were not added, for that."""
+        self._withheld: list[str] = []
+        self._withheld_at: int | None = None
+        self._doubt: _Doubt | None = None
         self._stretch = 0
         self._places: dict[int, int] = {}
         self._current: int | None = None
@@ -69,7 +99,6 @@ class TextChannel:
         self._tagged: Unit | None = None
         self._stripped = 0
         self._extracted = 0
-        self._last_copy: tuple[int, int] | None = None
 
     @property
     def stripped(self) -> int:
@@ -90,19 +119,30 @@ class TextChannel:
         if key != self._key:
             # Another text of the protocol's: no delimiter reaches from one into the next.
             if self._filter.held or self._filter.interrupted:
-                self._drain(self._filter, out)
+                self._filter = self._drained(self._filter, out)
             self._key = key
         if chunk.metadata:
             if chunk.text:
                 self._place(key, out)  # the note is on the text that comes with it
             self._show("", key, chunk.metadata, out)
         if chunk.text:
+            if self._doubt is not None:
+                self._doubt.came.append(chunk.text)
             self._read(self._filter, chunk.text, key, out)
 
-    def pause(self) -> None:
+    def native_begins(self) -> None:
+        """Note that a native field is about to speak, and may have spoken for the text."""
+        if self._filter is not None and self._filter.leading and self._doubt is None:
+            self._doubt = _Doubt(self._filter.fork(), Echo(self.natives))
+
+    def pause(self, out: list[Chunk]) -> None:
         """Note that something comes which visible text does not go on behind."""
+        if self._doubt is not None and self._doubt.came:
+            self._answer(self._doubt, out)
+        if self._withheld and self._withheld_at is None and self._tagged is None:
+            self._withheld_at = self._units.number()
         waiting = self._filter
-        if waiting is not None and (waiting.joining or (waiting.held and not waiting.inside)):
+        if waiting is not None and (waiting.joining or self._may_show(waiting)):
             self._places[self._stretch] = self._reserved(self._key)
         self._stretch += 1
         self._current = None
@@ -110,7 +150,30 @@ class TextChannel:
     def end(self, out: list[Chunk]) -> None:
         """Give out what is held: nothing more comes."""
         if self._filter is not None:
-            self._drain(self._filter, out)
+            self._filter = self._drained(self._filter, out)
+
+    def _may_show(self, waiting: PlacedTagFilter) -> bool:
+        """Whether something is held that may turn out to be visible text."""
+        in_doubt = waiting.leading or self._doubt is not None
+        return bool(waiting.held) and (in_doubt or not waiting.inside)
+
+    def _answer(self, doubt: _Doubt, out: list[Chunk]) -> PlacedTagFilter:
+        """Read what came as the answer: it does not go on as a copy of the thought would."""
+        self._doubt = None
+        self._withheld = []
+        tag_filter = self._filter = doubt.outside
+        for run in tag_filter.begin_outside():
+            self._run(run, self._key, out)
+        if doubt.came:
+            self._read(tag_filter, "".join(doubt.came), self._key, out)
+        return tag_filter
+
+    def _is_there(self, out: list[Chunk]) -> None:
+        """Note that the prompt's block is in the text: it is closed, or opened once more."""
+        self._doubt = None
+        if self._merge and self._withheld:
+            self._think("".join(self._withheld), out)
+            self._withheld = []
 
     def _read(
         self, tag_filter: PlacedTagFilter, text: str, key: int | None, out: list[Chunk]
@@ -122,6 +185,8 @@ class TextChannel:
                 run = self._where_it_arrived(run, tag_filter.older, out)
             if run.text or run.phase != "delta":
                 self._run(run, key, out)
+            if self._filter is not tag_filter:
+                return  # read anew
         if not tag_filter.held:
             self._places.clear()
 
@@ -141,39 +206,64 @@ class TextChannel:
         return run._replace(text=text)
 
     def _run(self, run: Run, key: int | None, out: list[Chunk]) -> None:
-        kind, text, block, phase = run
+        kind, text, _, phase = run
         if phase != "delta":
+            if self._doubt is not None and phase != "start":
+                self._is_there(out)
             if phase == "end":
+                self._drop_withheld()
                 self._end_tagged(out)
             return
         if kind == "visible":
             self._show(text, key, None, out)
-        elif self.native and not self._merge:
-            # The native field is authoritative; the tagged copy is not added.
-            if (place := (self._stripped, block)) != self._last_copy:
-                self._last_copy = place
-                self.copies += 1
+        elif self._doubt is not None and not self._doubt.echo.goes_on(text):
+            self._answer(self._doubt, out)
+        elif self._doubt is not None or (self.native and not self._merge):
+            self._withheld.append(text)
         else:
-            if self._tagged is None:
-                self._units.end_loose(out)
-                self._current = None
-                self._numbered.clear()
-                self._tagged = self._units.begin(_TAGGED, out)
-            out.append(self._units.piece("delta", self._tagged.number, text, _TAGGED))
+            self._think(text, out)
+
+    def _think(self, text: str, out: list[Chunk], *, at: int | None = None) -> None:
+        if self._tagged is None:
+            self._units.end_loose(out)
+            self._current = None
+            self._numbered.clear()
+            self._tagged = self._units.begin(_TAGGED, out, number=at)
+        out.append(self._units.piece("delta", self._tagged.number, text, _TAGGED))
+
+    def _drop_withheld(self) -> None:
+        """Leave a copy out: the native field is authoritative."""
+        if self._withheld:
+            self.copies += 1
+        self._withheld, self._withheld_at = [], None
+
+    def _give_withheld(self, out: list[Chunk]) -> None:
+        """Give out what was taken for a copy, and was never closed."""
+        if self._withheld and self._withheld not in Copies(self.natives):
+            self._think("".join(self._withheld), out, at=self._withheld_at)
+            self._withheld = []
+        self._drop_withheld()
 
     def _end_tagged(self, out: list[Chunk], *, interrupted: bool = False) -> None:
         if self._tagged is not None:
             self._units.end(self._tagged, out, interrupted=interrupted)
             self._tagged = None
 
-    def _drain(self, tag_filter: PlacedTagFilter, out: list[Chunk]) -> None:
-        """End one text: what was held goes out, and the filter is as new for the next."""
+    def _drained(self, tag_filter: PlacedTagFilter, out: list[Chunk]) -> PlacedTagFilter:
+        """End one text: what was held goes out. Return the filter, as new for the next."""
+        if self._doubt is not None:
+            tag_filter = self._answer(self._doubt, out)
         self._read(tag_filter, "", self._key, out)
         # An unclosed block is never visible and never lost.
+        self._give_withheld(out)
         self._end_tagged(out, interrupted=tag_filter.interrupted)
         self._stripped += tag_filter.stripped
         self._extracted += tag_filter.extracted
+        is_first = tag_filter.leading
         tag_filter.reset()
+        if not is_first:
+            tag_filter.begin_outside()  # the prompt opens a block before the first text only
+        return tag_filter
 
     def _show(
         self, text: str, key: int | None, metadata: Metadata | None, out: list[Chunk]

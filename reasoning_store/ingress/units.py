@@ -61,9 +61,15 @@ class Units:
         return list(self._open.values())
 
     def begin(
-        self, metadata: Mapping[str, Any], out: list[Chunk], *, key: int | None = None
+        self,
+        metadata: Mapping[str, Any],
+        out: list[Chunk],
+        *,
+        key: int | None = None,
+        number: int | None = None,
     ) -> Unit:
-        unit = Unit(self.number(), metadata, key)
+        """Begin a unit at the end, or at the place that was kept for it."""
+        unit = Unit(self.number() if number is None else number, metadata, key)
         self._open[unit.number] = unit
         if key is not None:
             self._by_key[key] = unit

@@ -376,6 +376,217 @@ def test_text_that_a_removal_may_join_stands_where_it_arrived() -> None:
     ]
 
 
+# --- a block that is never closed, behind native reasoning
+
+
+def test_an_answer_that_speaks_of_a_delimiter_is_not_lost_behind_native_reasoning() -> None:
+    """A literal open is no copy of the thought: what follows is never visible, never lost."""
+    message = read(
+        delta(reasoning_content="Plan"),
+        delta(content="Use the <think> tag"),
+        delta(tool_calls=[CALL]),
+        delta(content=" to think."),
+    )
+
+    assert kinds(message) == [
+        ("thinking", "Plan"),
+        ("text", "Use the "),
+        ("thinking", " tag to think."),
+        ("tool_call", ""),
+    ]
+    assert message.thinking[1].interrupted
+    assert "suppressedDuplicates" not in counters(message)
+
+
+def test_what_follows_an_open_that_stays_open_is_shown_at_the_end() -> None:
+    """The application has seen then what is stored."""
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    chunks = [
+        chunk
+        for event in (delta(reasoning_content="Plan"), delta(content="a <think> b"))
+        for chunk in normalizer.feed(event)
+    ]
+    last = normalizer.close()
+
+    assert_well_formed([*chunks, *last])
+    assert "b" not in "".join(chunk.text for chunk in chunks if isinstance(chunk, rs.TextChunk))
+    assert [chunk.text for chunk in last if isinstance(chunk, rs.ReasoningChunk)] == ["", " b", ""]
+
+
+def test_a_thought_that_began_in_the_text_is_kept_whole_where_it_stays_open() -> None:
+    """Native reasoning that speaks in the middle of it takes nothing of it away."""
+    message = read(
+        delta(content="<think>One"), delta(reasoning_content="Two"), delta(content=" and more")
+    )
+
+    assert thoughts(message) == [("think_tags", "One and more"), ("reasoning_content", "Two")]
+    assert message.thinking[0].interrupted
+
+
+def test_a_copy_that_was_cut_off_is_a_copy_still() -> None:
+    """A host that sends the thought twice reached its limit: it is neither kept nor shown again."""
+    normalizer = rs.StreamNormalizer(api="openai.chat")
+    for word in ("One ", "two ", "three"):
+        normalizer.feed(delta(reasoning_content=word))
+    normalizer.feed(delta(content="<think>One two th"))
+    shown = normalizer.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
+
+    assert [type(chunk) for chunk in shown] == [rs.ReasoningChunk, rs.FinishChunk]
+    assert thoughts(normalizer.finish()) == [("reasoning_content", "One two three")]
+    assert counters(normalizer.finish())["suppressedDuplicates"] == 1
+
+
+# --- native reasoning, and a prompt that opened a block
+
+
+INSIDE: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
+    "the answer": (
+        [delta(reasoning_content="Plan"), delta(content="42")],
+        [("thinking", "Plan"), ("text", "42")],
+    ),
+    "in one chunk": (
+        [delta(reasoning_content="Plan", content="42")],
+        [("thinking", "Plan"), ("text", "42")],
+    ),
+    "an answer that begins like the thought": (
+        [delta(reasoning_content="The sum is 4."), delta(content="The sum: 4.")],
+        [("thinking", "The sum is 4."), ("text", "The sum: 4.")],
+    ),
+    "an answer that is the thought": (
+        [delta(reasoning_content="42"), delta(content="42")],
+        [("thinking", "42"), ("text", "42")],
+    ),
+    "an answer that thinks": (
+        [delta(reasoning_content="Plan"), delta(content="So <think>hm</think> 42")],
+        [("thinking", "Plan"), ("text", "So  42")],
+    ),
+    "a copy": (
+        [delta(reasoning_content="Plan B"), delta(content="Plan\nB</think>42")],
+        [("thinking", "Plan B"), ("text", "42")],
+    ),
+    "a copy that was cut short": (
+        [delta(reasoning_content="Plan B"), delta(content="Plan</think>42")],
+        [("thinking", "Plan B"), ("text", "42")],
+    ),
+    "a copy with its delimiters": (
+        [delta(reasoning_content="Plan"), delta(content=" <think>Plan</think>42")],
+        [("thinking", "Plan"), ("text", "42")],
+    ),
+    "a copy beside each piece": (
+        [
+            delta(reasoning_content="Plan", content="Plan"),
+            delta(reasoning_content=" B", content=" B"),
+            delta(content="</think>42"),
+        ],
+        [("thinking", "Plan B"), ("text", "42")],
+    ),
+    "white space first": (
+        [delta(content="\n"), delta(reasoning_content="Plan"), delta(content="42")],
+        [("thinking", "\n"), ("thinking", "Plan"), ("text", "42")],
+    ),
+    "a call behind the answer": (
+        [
+            delta(reasoning_content="Plan"),
+            delta(content="Pl"),
+            delta(tool_calls=[CALL]),
+            delta(content="us"),
+        ],
+        [("thinking", "Plan"), ("text", "Pl"), ("tool_call", ""), ("text", "us")],
+    ),
+    "half a delimiter first": (
+        [delta(content="<thi"), delta(reasoning_content="Plan"), delta(content="s>")],
+        [("text", "<thi"), ("thinking", "Plan"), ("text", "s>")],
+    ),
+    "half a delimiter, and a call": (
+        [
+            delta(content="<thi"),
+            delta(tool_calls=[CALL]),
+            delta(reasoning_content="Plan"),
+            delta(content="s>"),
+        ],
+        [("text", "<thi"), ("tool_call", ""), ("thinking", "Plan"), ("text", "s>")],
+    ),
+    "the thought in the text first": (
+        [delta(content="One"), delta(reasoning_content="Two"), delta(content=" more")],
+        [("thinking", "One more"), ("thinking", "Two")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INSIDE)
+@pytest.mark.parametrize("merge", [False, True], ids=["", "merged"])
+def test_native_reasoning_leaves_the_answer_where_the_prompt_opened_a_block(
+    case: str, merge: bool
+) -> None:
+    """The server has told them apart: no text is taken for a thought, no copy for the answer."""
+    deltas, blocks = INSIDE[case]
+    if merge and case == "an answer that thinks":
+        blocks = [("thinking", "Plan"), ("text", "So "), ("thinking", "hm"), ("text", " 42")]
+
+    assert kinds(read(*deltas, starts_inside=True, merge=merge)) == blocks
+
+
+def test_a_whole_response_leaves_the_answer_where_the_prompt_opened_a_block() -> None:
+    """As a stream does."""
+    said = {"role": "assistant", "reasoning_content": "Plan", "content": "42"}
+    body = {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}
+    message = rs.normalize_response(body, api="openai.chat", starts_inside=True)
+
+    assert kinds(message) == [("thinking", "Plan"), ("text", "42")]
+
+
+def test_the_prompt_opens_a_block_before_the_first_text_only() -> None:
+    """Where a protocol numbers its texts, the others are outside."""
+    normalizer = rs.StreamNormalizer(api="thinking_events", tags="always", starts_inside=True)
+    for number, text in enumerate(["Plan</think>One <", "two", "three"]):
+        normalizer.feed({"type": "text_start", "contentIndex": number})
+        normalizer.feed({"type": "text_delta", "contentIndex": number, "delta": text})
+
+    assert kinds(normalizer.finish()) == [
+        ("thinking", "Plan"),
+        ("text", "One <"),
+        ("text", "two"),
+        ("text", "three"),
+    ]
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", " ", "<think>"]), min_size=1, max_size=5).map("".join)
+
+
+@hypothesis_settings(max_examples=400, deadline=None)
+@given(
+    parts=st.lists(
+        st.tuples(st.sampled_from(["text", "text", "call", "native"]), WORDS),
+        min_size=1,
+        max_size=7,
+    ),
+    merge=st.booleans(),
+    inside=st.booleans(),
+)
+def test_no_text_is_lost_where_no_block_is_closed(
+    parts: list[tuple[str, str]], merge: bool, inside: bool
+) -> None:
+    """Whatever came natively and in between, and whoever opened the block."""
+    deltas = [
+        {
+            "text": delta(content=text),
+            "call": delta(tool_calls=[{**CALL, "index": number, "id": f"c{number}"}]),
+            "native": delta(reasoning_content="n"),
+        }[kind]
+        for number, (kind, text) in enumerate(parts)
+    ]
+    message = read(*deltas, merge=merge, starts_inside=inside)
+
+    told = "".join(
+        block.text if isinstance(block, rs.TextBlock) else block.thought
+        for block in message.blocks
+        if isinstance(block, rs.TextBlock)
+        or (isinstance(block, rs.ThinkingBlock) and block.source_field == "think_tags")
+    )
+    came = "".join(text for kind, text in parts if kind == "text")
+    assert told.replace("<think>", "") == came.replace("<think>", "")
+
+
 FRAGMENTS = ["a", " ", "\n", "<", "/", "<thi", "nk>", "<think>", "</think>", "[THINK]", "\ud83d"]
 TEXTS = st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=6).map("".join)
 BETWEEN = st.sampled_from(["text", "text", "text", "call", "native", "picture"])
@@ -385,16 +596,19 @@ BETWEEN = st.sampled_from(["text", "text", "text", "call", "native", "picture"])
 @given(
     parts=st.lists(st.tuples(BETWEEN, TEXTS), min_size=1, max_size=6),
     merge=st.booleans(),
+    inside=st.booleans(),
     provider=st.sampled_from([None, "minimax"]),
     cut=st.integers(1, 3),
 )
 def test_text_may_be_cut_anywhere_between_whatever_else_comes(
-    parts: list[tuple[str, str]], merge: bool, provider: str | None, cut: int
+    parts: list[tuple[str, str]], merge: bool, inside: bool, provider: str | None, cut: int
 ) -> None:
     """The blocks, their order and their counters are those of the text in one piece."""
 
     def message(size: int) -> rs.Message:
-        normalizer = rs.StreamNormalizer(provider, api="openai.chat", merge=merge)
+        normalizer = rs.StreamNormalizer(
+            provider, api="openai.chat", merge=merge, starts_inside=inside
+        )
         for number, (kind, text) in enumerate(parts):
             if kind == "text":
                 for first in range(0, len(text), size):
@@ -402,7 +616,9 @@ def test_text_may_be_cut_anywhere_between_whatever_else_comes(
             elif kind == "call":
                 normalizer.feed(delta(tool_calls=[{**CALL, "index": number, "id": f"c{number}"}]))
             elif kind == "native":
-                normalizer.feed(delta(reasoning_details=[{"type": "reasoning.text", "text": "n"}]))
+                normalizer.feed(
+                    delta(reasoning_details=[{"type": "reasoning.text", "text": "a \n a"}])
+                )
             else:
                 normalizer.feed(delta(images=[{"image_url": {"url": "https://example.org/1"}}]))
         return normalizer.finish()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_store.ingress import copies
-from reasoning_store.ingress.copies import Copies, folded
+from reasoning_store.ingress.copies import Copies, Echo, folded
 from tests.wire.steps import steps
 
 SPACED = st.text("ab \n\t\u00a0\u2003", max_size=12)
@@ -35,6 +35,36 @@ def test_a_copy_begins_one_thought_or_all_of_them_together(
 
     found = tagged in Copies(native)
     assert found is (bool(thought) and any(text.startswith(thought) for text in candidates))
+
+
+@given(native=st.lists(st.lists(SPACED, max_size=3), max_size=4), text=st.lists(SPACED, max_size=5))
+def test_an_echo_goes_on_as_long_as_all_so_far_was_thought(
+    native: list[list[str]], text: list[str]
+) -> None:
+    """However either is cut; white space is no difference."""
+    thought = "".join(piece for pieces in native for piece in pieces)
+    echo = Echo(native)
+    so_far = ""
+    for piece in text:
+        so_far += piece
+        goes_on = echo.goes_on(piece)
+
+        assert goes_on is "".join(thought.split()).startswith("".join(so_far.split()))
+        if not goes_on:
+            break
+
+
+def test_a_long_echo_costs_work_in_proportion() -> None:
+    """Word by word, of a thought that came in one piece."""
+
+    def work(count: int) -> int:
+        def compare() -> None:
+            echo = Echo([["word " * count]])
+            assert all([echo.goes_on("word ") for _ in range(count)])
+
+        return steps(compare)
+
+    assert work(4_000) < 4.5 * work(1_000)
 
 
 def test_many_thoughts_are_compared_with_many_in_linear_work() -> None:

@@ -443,6 +443,28 @@ def test_starts_inside_swallows_one_redundant_open(
         )
 
 
+@pytest.mark.parametrize(
+    ("before", "behind", "visible", "thinking"),
+    [
+        ("", "a", "a", ""),
+        (" ", "a", "a", " "),
+        ("<thi", "s>", "<this>", ""),
+        ("<thi", "nk>a", "", "a"),
+        ("a", "b", "", "ab"),
+        ("<think>", "a", "", "a"),
+    ],
+)
+def test_the_prompts_block_can_be_over_before_anything_is_thought_in_it(
+    before: str, behind: str, visible: str, thinking: str
+) -> None:
+    """Once something was, or the text has opened it as well, it is there."""
+    tag_filter = TagFilter(starts_inside=True)
+    runs = [*tag_filter.feed(before), *tag_filter.begin_outside(), *tag_filter.feed(behind)]
+
+    assert "".join(run.text for run in runs if run.kind == "visible") == visible
+    assert "".join(run.text for run in runs if run.kind == "thinking") == thinking
+
+
 # What removal brings together
 
 
