@@ -24,7 +24,8 @@ from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.values import SessionRow
 
 _s, _m, _h = sessions_table.c, messages.c, branches_table.c
-_d, _p = drafts_table.c, settings_profiles.c
+_p = settings_profiles.c
+_BRANCH = (_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
 _STATUS = Sql(select(_s.archived).where(_s.session_key == bindparam("key")))
 _THERE = Sql(
     select(_m.position, _m.id, _m.digest, _m.erased_at)
@@ -50,21 +51,18 @@ _USED = Sql(
     .where(_s.session_key == bindparam("key"))
     .values({name: bindparam(name) for name in _SUMS})
 )
-_NEXT = (
-    update(branches_table)
-    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
-    .values(next_compaction=bindparam("number"))
-)
+_NEXT = update(branches_table).where(*_BRANCH).values(next_compaction=bindparam("number"))
 _SET_NEXT = Sql(_NEXT)
 NEXT_COMPACTION = Sql(_NEXT.where(_h.next_compaction < bindparam("number")))
 """Its number is this at least."""
-_CLAIM = Sql(
-    update(branches_table)
-    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"), _h.draft.is_(None))
-    .values(draft=bindparam("this"))
-    .returning(_h.branch)
+_HEAD = Sql(select(_h.next_position, _h.draft).where(*_BRANCH).with_for_update())
+_CLAIM = Sql(update(branches_table).where(*_BRANCH).values(draft=bindparam("this")))
+_NAMED = Sql(
+    select(_m.position)
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.id == bindparam("this"))
+    .limit(1)
 )
-_DRAFT = Sql(select(_d.id).where(_d.session_key == bindparam("key"), _d.branch == bindparam("of")))
 _INSERT_DRAFT = Sql(insert(drafts_table))
 _INSERT_PARTS = Sql(insert(draft_parts))
 _PROFILE = Sql(
@@ -155,12 +153,22 @@ def there(
     }
 
 
-def draft(connection: Connection, key: int, line: DraftLine) -> bool:
-    """Write a draft, as one whose recorder is gone; False where it is there already."""
-    if _DRAFT.row(connection, {"key": key, "of": line.branch}) == (line.id,):
+def draft(connection: Connection, key: int, line: DraftLine, *, position: int) -> bool:
+    """Write a draft, as one whose recorder is gone.
+
+    ``position`` is where its message will stand. False where that is past: the draft is there
+    already, or has become a message, or the branch has gone on without it.
+    """
+    this = {"key": key, "of": line.branch, "this": line.id}
+    head = _HEAD.row(connection, this)
+    if head is None:
+        raise branches.no_branch()
+    next_position, live = head
+    if live == line.id or next_position != position or _NAMED.row(connection, this) is not None:
         return False
-    if _CLAIM.row(connection, {"key": key, "of": line.branch, "this": line.id}) is None:
+    if live is not None:
         raise Conflict("another reply is being recorded on this branch")
+    _CLAIM.run(connection, this)
     header: dict[str, Any] = {}
     if line.origin is not None:
         header["origin"] = line.origin

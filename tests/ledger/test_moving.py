@@ -32,7 +32,7 @@ from reasoning_store.blocks import (
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow
-from reasoning_store.ledger.values import Entry, Imported, SessionRow, Thought
+from reasoning_store.ledger.values import DraftRow, Entry, Imported, SessionRow, Thought
 from reasoning_store.ledger.verbs import exporting, intake
 
 from .histories import (
@@ -574,6 +574,11 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
         "origin",
     ),
     (
+        lines_with({"type": "draft", "branch": 2, "id": "d", "parts": [], "createdAt": 1}),
+        3,
+        "has no line of its own",
+    ),
+    (
         lines_with({"type": "draft", "branch": 1, "id": "d", "parts": ["\0"], "createdAt": 1}),
         3,
         "parts",
@@ -743,6 +748,45 @@ def test_a_summary_comes_along_with_a_fork_that_has_no_message_yet(
 
     assert every(other) == every(ledger)
     assert other.verify().ok
+
+
+ENDS: dict[str, Callable[[Ledger, DraftRow], Any]] = {
+    "by its recorder": lambda ledger, draft: ledger.finish_draft(draft, [answered()]),
+    "by somebody else": lambda ledger, draft: ledger.append(
+        draft.session_key, draft.branch, [said()], resolve=resolved
+    ),
+    "without a word": lambda ledger, draft: (
+        ledger.drop_draft(draft),
+        ledger.append(draft.session_key, draft.branch, [said()]),
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_older_export_brings_no_draft_back(ledger: Ledger, end: str) -> None:
+    """It has become a message here, or the branch has gone on without it."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said()])
+    draft = ledger.begin_draft(session.key, 1)
+    ledger.add_part(draft, 1, part("so far"))
+    older = every(ledger)
+    ENDS[end](ledger, draft)
+    newer = every(ledger)
+
+    ledger.import_lines(older)
+
+    assert every(ledger) == newer
+
+
+def test_a_draft_of_the_same_id_as_a_message_is_not_taken(ledger: Ledger) -> None:
+    """It would become a second one."""
+    reply = {**REPLIED, "id": "d"}
+    draft = {"type": "draft", "branch": 1, "id": "d", "parts": ["[]"], "createdAt": 1}
+    end = [{"type": "session_end", "messages": 1}, {"type": "end", "sessions": 1}]
+
+    ledger.import_lines(lines_with(reply, draft, *end))
+
+    assert not [line for line in every(ledger) if json.loads(line)["type"] == "draft"]
 
 
 def test_a_summary_of_what_was_erased_here_is_not_brought_back(

@@ -139,9 +139,7 @@ class Intake:
 
     def message(self, line: MessageLine) -> None:
         current = self._inside()
-        if line.branch not in current.next:
-            raise UsageError("branch: has no line of its own before this one")
-        position = current.next[line.branch]
+        position = self._position(current, line.branch)
         if line.position not in (None, position):
             raise UsageError(f"position: is not {position}, which follows")
         if (line.repeat is None) != (line.batch is None):
@@ -180,6 +178,12 @@ class Intake:
         current.characters += len(prepared.body["text"] or "") + len(prepared.body["data"] or "")
         if len(current.waiting) >= _MOST or current.characters >= _CHARACTERS:
             self._flush(current)
+
+    def _position(self, current: Current, branch: int) -> int:
+        """Return where the next message of a branch stands; refuse one that was not begun."""
+        if branch not in current.next:
+            raise UsageError("branch: has no line of its own before this one")
+        return current.next[branch]
 
     def _counted(
         self, given: dict[str, object], line: CountsLine | None, current: Current
@@ -263,8 +267,7 @@ class Intake:
             raise UsageError("message: is missing")
         else:
             entry = Entry(*self._counted(line.message, line.counts, current))
-        if line.branch not in current.next:
-            raise UsageError("branch: has no line of its own before this one")
+        self._position(current, line.branch)
         found = current.compactions.setdefault(line.branch, {})
         if line.number in found:
             raise UsageError("number: is that of another one on this branch")
@@ -272,6 +275,7 @@ class Intake:
 
     def draft(self, line: DraftLine) -> None:
         current = self._inside()
+        position = self._position(current, line.branch)
         self._flush(current)
         if line.origin is not None:
             _check_origin(line.origin)
@@ -283,7 +287,9 @@ class Intake:
         if not all(columns.holdable(text) for text in (line.id, *parts)):
             raise UsageError("parts: are not as drafts are")
         safe = replace(line, parts=parts)
-        self.ledger._write(lambda connection: importing.draft(connection, current.key, safe))
+        self.ledger._write(
+            lambda connection: importing.draft(connection, current.key, safe, position=position)
+        )
 
     def session_end(self, line: SessionEndLine) -> None:
         current = self._inside()
