@@ -6,6 +6,7 @@ A session is only ever returned to the owner it is compared with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -93,6 +94,8 @@ SAID = Sql(
 )
 """What an append leaves on the session: that something was said, and what was thought."""
 _LAST = (1 << 63) - 1
+_CURSOR = re.compile(r"(-?[0-9]{1,20})\.([0-9]{1,20})")
+"""The time and the key of a page's last session. What was kept elsewhere may be of before 1970."""
 _Session = twin(SessionRow)
 
 
@@ -246,12 +249,13 @@ def page(
 def _cursor(after: str | None) -> tuple[int, int]:
     if after is None:
         return _LAST, _LAST
-    time, dot, key = arguments.text(after, "after").partition(".")
-    if not (dot and time.isdecimal() and key.isdecimal() and len(after) < 45):
+    found = _CURSOR.fullmatch(arguments.text(after, "after"))
+    if found is None:
         raise UsageError(
             "after: not the .next of a page of sessions", hint="sessions(after=page.next)"
         )
-    return min(int(time), _LAST), min(int(key), _LAST)
+    time, key = map(int, found.groups())
+    return max(min(time, _LAST), -_LAST), min(key, _LAST)
 
 
 def change(connection: Connection, key: int, column: str, value: Any) -> SessionRow:

@@ -108,9 +108,9 @@ def test_what_is_changed_is_returned_and_kept(ledger: Ledger) -> None:
 
 
 def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
-    """Each session once, whatever the size of a page, archived ones apart."""
+    """Each session once, whatever the size of a page, archived ones apart, of any year."""
     made = [
-        ledger.create_session("p", f"s{n}", encoding="o200k_base", created_at=n // 2)
+        ledger.create_session("p", f"s{n}", encoding="o200k_base", created_at=n // 2 - 3)
         for n in range(11)
     ]
     ledger.create_session("other", "s0", encoding="o200k_base")
@@ -141,7 +141,18 @@ def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
     assert ledger.sessions("nobody").items == []
 
 
-@pytest.mark.parametrize("after", ["", "1", "a.b", "1.", ".1", "1.2.3", "9" * 60])
+def test_a_cursor_beyond_all_times_is_before_or_behind_every_session(ledger: Ledger) -> None:
+    """Its form is a cursor's, and a column need not hold it."""
+    made = ledger.create_session("u", "s", encoding="o200k_base")
+    most = "9" * 20
+
+    assert ledger.sessions("u", after=f"{most}.{most}").items == [made]
+    assert ledger.sessions("u", after=f"-{most}.{most}").items == []
+
+
+@pytest.mark.parametrize(
+    "after", ["", "1", "a.b", "1.", ".1", "-.1", "--1.1", "1.-1", "1.2.3", "9" * 60]
+)
 def test_a_cursor_that_we_did_not_make_is_refused(ledger: Ledger, after: str) -> None:
     """And so is an empty page."""
     with pytest.raises(UsageError):
