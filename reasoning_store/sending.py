@@ -30,7 +30,7 @@ from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.egress.what_if import WhatIf, what_if
 from reasoning_store.ledger.carried import field_of, origin_of
 from reasoning_store.ledger.collecting import uncollected
-from reasoning_store.ledger.summaries import UsageRows
+from reasoning_store.ledger.summaries import Outlook, UsageRows
 from reasoning_store.ledger.values import SentRow, SessionRow
 from reasoning_store.rope import Rope
 from reasoning_store.settings import KEYS, Policy, ReasoningSettings
@@ -93,10 +93,12 @@ class Sending:
         counter = self._workings.counter(self._row.encoding)
         digest = _request.digest(system, tools)
         first = _first_kept(policy.settings, to, lambda: now.usage)
-        then = self._then(row, last, digest) if last is not None else None
+        then = self._then(now, last, digest) if last is not None else None
         if then is not None:
             first = min(first, then.first)
         view = self._workings.views.of(row, self._branch, thinking_from=first)
+        if then is not None and view.in_force != now.usage.in_force.numbers:
+            then = replace(then, position=0)  # it was changed since it was looked at
         before = self._made_then(then, view) if then is not None else None
         key = building.Key.of(to, policy.settings, digest)
         request, made = _request.build_next(
@@ -233,7 +235,7 @@ class Sending:
                 )
         return asked
 
-    def _then(self, row: SessionRow, last: SentRow, digest: str) -> _Then | None:
+    def _then(self, now: Outlook, last: SentRow, digest: str) -> _Then | None:
         """Return how the request was asked for that the last recorded reply answered.
 
         None where system and tools are not what they were, or nothing is known of it.
@@ -244,11 +246,11 @@ class Sending:
         settings = ReasoningSettings.model_validate(last.sent["settings"])
         policy = Policy(settings, dict.fromkeys(KEYS, "call"))
         key = building.Key.of(to, settings, digest)
-        changed = row.erased_at is not None and row.erased_at >= last.created_at
-        for made in self._workings.ledger.compactions(self._row.key, self._branch, every=True):
-            undone = made.undone_at or 0
-            changed = changed or made.created_at >= last.created_at or undone >= last.created_at
-        if changed:
+        in_force = self._workings.ledger.in_force_when_sent(self._row.key, last)
+        erased_at = now.session.erased_at
+        if in_force != now.usage.in_force.before(last.position) or (
+            erased_at is not None and erased_at >= last.created_at
+        ):
             return _Then(key, policy, 0, _NOWHERE)
         first = _first_kept(settings, to, partial(self._carried, last.position - 1))
         return _Then(key, policy, last.position, first)
@@ -268,7 +270,7 @@ class _Then:
     key: building.Key
     policy: Policy
     position: int
-    """Of its reply: what stands before it was sent. 0 where that was changed since."""
+    """Of its reply: what stands before it was sent. 0 where a view has something else there."""
     first: int
     """The first position whose thinking it may have carried."""
 

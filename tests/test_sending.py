@@ -194,6 +194,89 @@ def test_before_the_cache_break_all_is_as_it_was_sent(session: rs.Session, chang
     assert kept == last.body["messages"][: request.cache_break]
 
 
+def talked(session: rs.Session) -> rs.Request:
+    """Three turns that were recorded, and a fourth behind a summary of the first two."""
+    for number in range(3):
+        session.append(rs.user(f"Question {number}? " + "please " * 20))
+        answered(session, **DEEPSEEK)
+    plan = session.compression(limit=100, threshold=0.1, reserve=1, **DEEPSEEK)
+    assert plan.to_summarize is not None
+    session.compact(plan, summary="They talked.")
+    session.append(rs.user("And now?"))
+    return answered(session, **DEEPSEEK)
+
+
+def undone_on_a_fork_behind_it(session: rs.Session) -> rs.Request:
+    """A fork does not take along what was undone."""
+    sent = talked(session)
+    session.undo(session.compactions()[0].id)
+    session.append(rs.user("Well?"))
+    session.edit(9, rs.user("Really?"))
+    return sent
+
+
+def undone_before_it(session: rs.Session) -> rs.Request:
+    """What was undone by then had been in force no more."""
+    talked(session)
+    session.undo(session.compactions()[0].id)
+    session.append(rs.user("Again?"))
+    return answered(session, **DEEPSEEK)
+
+
+def in_force_since(session: rs.Session) -> rs.Request:
+    """A summary that a fork took along holds from the fork's second turn on."""
+    for number in range(3):
+        session.append(rs.user(f"Question {number}?"))
+        answered(session, **DEEPSEEK)
+    entry = session._workings.entry(rs.user("They talked."), session._row.encoding)
+    session._workings.ledger.compact(session._row.key, 1, 1, 4, entry)
+    session.pop_turn()
+    return answered(session, **DEEPSEEK)
+
+
+def in_force_all_along(session: rs.Session) -> rs.Request:
+    """Nothing was changed."""
+    sent = talked(session)
+    session.append(rs.user("Well?"))
+    session.edit(9, rs.user("Really?"))
+    return sent
+
+
+def made_for_what_came_behind_it(session: rs.Session) -> rs.Request:
+    """A summary of later turns changes nothing before them."""
+    sent = talked(session)
+    session.append([rs.user("Well?"), rs.assistant("Well."), rs.user("So?")])
+    ledger, key = session._workings.ledger, session._row.key
+    first = session.history()[-3].position
+    entry = session._workings.entry(rs.user("They went on."), session._row.encoding)
+    ledger.compact(key, session._branch, first, first + 1, entry)
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("history", "holds"),
+    [
+        (undone_on_a_fork_behind_it, False),
+        (undone_before_it, True),
+        (in_force_since, False),
+        (in_force_all_along, True),
+        (made_for_what_came_behind_it, True),
+    ],
+)
+def test_the_cache_breaks_where_another_summary_stands_than_was_sent(
+    session: rs.Session, history: Callable[[rs.Session], rs.Request], holds: bool
+) -> None:
+    """What was in force when the reply was asked for, on the reply's own branch, decides."""
+    sent = history(session)
+    session.append(rs.user("What next?"))
+
+    request = session.build_request()
+
+    before: list[Any] = sent.body["messages"]
+    assert request.cache_break == (len(before) if holds else 0)
+    assert (request.body["messages"][: len(before)] == before) is holds
+
+
 def test_other_tools_break_the_cache_at_once(session: rs.Session) -> None:
     """They stand before the first message."""
     session.append(rs.user("One?"))

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, or_, select, update
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts
@@ -70,18 +70,24 @@ _LOCK = Sql(select(_b.branch).where(*_BRANCH).with_for_update())
 _INSERT = Sql(insert(compactions))
 _GET = Sql(select(*_WHOLE).where(*_THIS))
 _LIST = Sql(select(*_WHOLE).where(*_THESE).order_by(_c.number))
-_HELD = select(_c.number, _c.first, _c.last, _c.tokens, _c.exactness).where(
-    *_THESE, _c.undone_at.is_(None)
-)
-_FARTHEST = (_c.last.desc(), _c.number.desc())
 _AT_ONCE = 8
-_SUMMARIES = Sql(
-    _HELD.where(_c.summary.is_not(None), _c.last < bindparam("before"))
-    .order_by(*_FARTHEST)
-    .limit(_AT_ONCE)
-)
-_CLEARING = Sql(
-    _HELD.where(_c.summary.is_(None), _c.last < bindparam("before")).order_by(*_FARTHEST).limit(1)
+
+
+def _farthest(*held: ColumnElement[bool]) -> tuple[Sql, Sql]:
+    """Return what reads the summaries that end before a place, farthest first, and a clearing."""
+    found = (
+        select(_c.number, _c.first, _c.last, _c.tokens, _c.exactness)
+        .where(*_THESE, *held, _c.last < bindparam("before"))
+        .order_by(_c.last.desc(), _c.number.desc())
+    )
+    summaries = Sql(found.where(_c.summary.is_not(None)).limit(_AT_ONCE))
+    return summaries, Sql(found.where(_c.summary.is_(None)).limit(1))
+
+
+_HELD = _farthest(_c.undone_at.is_(None))
+_HELD_THEN = _farthest(
+    _c.created_at < bindparam("then"),
+    or_(_c.undone_at.is_(None), _c.undone_at >= bindparam("then")),
 )
 _NOT_SUPERSEDED = Sql(
     select(_c.number, _c.first, _c.last, _c.summary.is_(None))
@@ -143,20 +149,33 @@ def summary_columns(summary: Entry | None) -> dict[str, Any]:
     }
 
 
-def standing(connection: Connection, key: int, branch: int, turn_start: int | None) -> InForce:
+def standing(
+    connection: Connection,
+    key: int,
+    branch: int,
+    turn_start: int | None,
+    *,
+    then: int | None = None,
+) -> InForce:
     """Return what is in force at a position in the turn that starts at ``turn_start``.
+
+    With ``then``, what was in force there at that time.
 
     Those that end before it and are inside of no other that does: so at an earlier position
     a narrower one holds where the wider did not apply yet. Two have nothing in common, or
     one is inside of the other and older: the farthest one that ends before a place holds,
     and the next ends before that begins. So what is superseded is not read, but for a few.
     """
-    this = {"key": key, "of": branch}
+    this: dict[str, Any] = {"key": key, "of": branch}
+    farthest, clearings = _HELD
+    if then is not None:
+        farthest, clearings = _HELD_THEN
+        this["then"] = then
     before = 0 if turn_start is None else turn_start
-    clearing = _CLEARING.row(connection, {**this, "before": before})
+    clearing = clearings.row(connection, {**this, "before": before})
     ranges: list[SummaryRange] = []
     try:
-        found = _SUMMARIES.rows(connection, {**this, "before": before})
+        found = farthest.rows(connection, {**this, "before": before})
         while found:
             for number, first, last, tokens, exactness in found:
                 if last < before:
@@ -165,7 +184,7 @@ def standing(connection: Connection, key: int, branch: int, turn_start: int | No
                     before = first
             if before <= 1 or len(found) < _AT_ONCE:
                 break
-            found = _SUMMARIES.rows(connection, {**this, "before": before})
+            found = farthest.rows(connection, {**this, "before": before})
     except UNREADABLE:
         raise CorruptRow("a compaction cannot be read back") from None
     return InForce(

@@ -54,6 +54,10 @@ class InForce:
         some = tuple([one.number for one in self.ranges])
         return some if self.cleared is None else (*some, self.cleared.number)
 
+    def before(self, position: int) -> InForce:
+        """Return what of it makes the view another before a position."""
+        return InForce(tuple([one for one in self.ranges if one.first < position]), self.cleared)
+
 
 NOTHING_IN_FORCE = InForce()
 

@@ -285,6 +285,18 @@ def _sent_at(connection: Connection, key: int, found: BranchRow, position: int) 
     return _sent(number, row)
 
 
+def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> InForce:
+    """Return what was in force when the request was made that a recorded reply answers.
+
+    On the reply's own branch: a fork behind it may have others by now.
+    """
+    found, _, next_compaction = branches.look(connection, key, sent.branch)
+    if next_compaction == 1:
+        return NOTHING_IN_FORCE
+    turn_start = state_at(connection, key, found, sent.position - 1).turn_start
+    return compactions.standing(connection, key, sent.branch, turn_start, then=sent.created_at)
+
+
 def sent_from(connection: Connection, key: int, branch: int, first: int) -> list[SentRow]:
     """Return the recorded replies from a position on, with their requests."""
     found, _ = branches.get(connection, key, branch)

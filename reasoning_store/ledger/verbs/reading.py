@@ -8,7 +8,7 @@ from __future__ import annotations
 from reasoning_store.ledger import branches, columns, paging, reading, views
 from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.summaries import Outlook, UsageRows
+from reasoning_store.ledger.summaries import InForce, Outlook, UsageRows
 from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow
 
 
@@ -91,6 +91,12 @@ class ReadingVerbs(Opened):
     def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:
         """Return the last recorded reply's request, at the head or at an earlier position."""
         return self._read(lambda connection: views.last_sent(connection, session_key, branch, at))
+
+    def in_force_when_sent(self, session_key: int, sent: SentRow) -> InForce:
+        """Return what was in force when the request of a recorded reply was made."""
+        return self._read(
+            lambda connection: views.in_force_when_sent(connection, session_key, sent)
+        )
 
     def sent_from(self, session_key: int, branch: int, first: int) -> list[SentRow]:
         """Return the requests of the recorded replies from a position on."""
