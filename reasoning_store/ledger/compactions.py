@@ -73,18 +73,18 @@ _LIST = Sql(select(*_WHOLE).where(*_THESE).order_by(_c.number))
 _AT_ONCE = 8
 
 
-def _farthest(*held: ColumnElement[bool]) -> tuple[Sql, Sql]:
+def _farthest(*held: ColumnElement[bool], at_once: int | None = None) -> tuple[Sql, Sql]:
     """Return what reads the summaries that end before a place, farthest first, and a clearing."""
     found = (
         select(_c.number, _c.first, _c.last, _c.tokens, _c.exactness)
         .where(*_THESE, *held, _c.last < bindparam("before"))
         .order_by(_c.last.desc(), _c.number.desc())
     )
-    summaries = Sql(found.where(_c.summary.is_not(None)).limit(_AT_ONCE))
+    summaries = Sql(found.where(_c.summary.is_not(None)).limit(at_once))
     return summaries, Sql(found.where(_c.summary.is_(None)).limit(1))
 
 
-_HELD = _farthest(_c.undone_at.is_(None))
+_HELD = _farthest(_c.undone_at.is_(None), at_once=_AT_ONCE)
 _HELD_THEN = _farthest(
     _c.created_at < bindparam("then"),
     or_(_c.undone_at.is_(None), _c.undone_at >= bindparam("then")),

@@ -2,19 +2,22 @@
 
 A session that is imported is marked until it is whole (``sessions.IMPORTING``), so that
 nobody lists half of it, and so that whoever goes on with it knows that what comes last is
-still to be written. A row that is there already is compared, never written twice.
+still to be written. A row that is there already is compared, never written twice. Where its
+lines turn out to be wrong, what was begun with them is taken back: the right ones would not
+fit to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from reasoning_store import codec
 from reasoning_store.errors import Conflict, UsageError
-from reasoning_store.ledger import auditing, branches, columns, profiles, sessions
+from reasoning_store.ledger import auditing, branches, columns, erasing, profiles, sessions
 from reasoning_store.ledger.lines import BranchLine, DraftLine, SessionLine
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import branches as branches_table
@@ -63,6 +66,11 @@ _NAMED = Sql(
     .where(_m.id == bindparam("this"))
     .limit(1)
 )
+_DRAFTS = Sql(
+    select(func.count())
+    .select_from(drafts_table)
+    .where(drafts_table.c.session_key == bindparam("key"))
+)
 _INSERT_DRAFT = Sql(insert(drafts_table))
 _INSERT_PARTS = Sql(insert(draft_parts))
 _PROFILE = Sql(
@@ -70,10 +78,20 @@ _PROFILE = Sql(
 )
 
 
+@dataclass(slots=True)
+class Begun:
+    """What an import wrote of a session that it made."""
+
+    branches: int = 1
+    messages: int = 0
+    drafts: int = 0
+
+
 def session(
     connection: Connection, owner: str, line: SessionLine, encoding: str, *, now: int
-) -> SessionRow:
+) -> tuple[SessionRow, Begun | None]:
     """Return the session of a line, made where there is none."""
+    begun = None
     row = sessions.new(
         owner,
         line.id,
@@ -89,7 +107,22 @@ def session(
             profile = columns.name(line.profile, "the name of a settings profile")
         marked = {**row, "archived": sessions.IMPORTING, "profile": profile}
         sessions.create(connection, marked)
-    return sessions.get(connection, owner, line.id)
+        begun = Begun()
+    return sessions.get(connection, owner, line.id), begun
+
+
+def take_back(connection: Connection, key: int, begun: Begun) -> None:
+    """Remove a session that an import began; not one that is whole, or has more in it.
+
+    Whoever knows its id could write to it meanwhile, and what he wrote is his.
+    """
+    erasing.lock(connection, key)
+    lineages = branches.all_of(connection, key)
+    messages = sum(lineage.next_position - lineage.first for lineage in lineages)
+    ((drafts,),) = _DRAFTS.rows(connection, {"key": key})
+    found = Begun(branches=len(lineages), messages=messages, drafts=drafts)
+    if found == begun and is_importing(connection, key):
+        erasing.remove(connection, key)
 
 
 def is_importing(connection: Connection, key: int) -> bool:

@@ -53,16 +53,20 @@ def superseders(every: Iterable[Placed]) -> dict[int, int]:
 
 
 def misplaced(every: Iterable[Placed], end: int) -> Iterator[tuple[int, str]]:
-    """Yield which compactions of a branch cannot stand so, and why; ``end`` is behind it."""
+    """Yield which compactions of a branch cannot stand so, and why; ``end`` is behind it.
+
+    First those that could not stand anywhere, since others may seem wrong beside them.
+    """
     ranges = sorted(every, key=lambda one: (one.first, one.number))
-    there = {one.number: one for one in ranges}
-    by = superseders(ranges)
-    last = 0
     for one in ranges:
         if not 1 <= one.first <= one.last < end:
             yield one.number, "has no such range"
         if one.clears and one.first != 1:
             yield one.number, "does not begin at 1"
+    there = {one.number: one for one in ranges}
+    by = superseders(ranges)
+    last = 0
+    for one in ranges:
         if not all(_holds(one, there.get(inside)) for inside in one.supersedes):
             yield one.number, "supersedes what is not inside of it"
         if one.superseded_by != by.get(one.number):

@@ -30,6 +30,7 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import DraftRow, Entry, Imported, SessionRow, Thought
@@ -646,6 +647,14 @@ LIES: dict[str, tuple[list[Any], int, str]] = {
         2,
         "supersedes what is not",
     ),
+    "superseded, and behind the end": (
+        [
+            {**SUMMED, "first": 3, "last": 9, "supersededBy": 2},
+            {**SUMMED, "number": 2, "last": 4, "supersedes": [1]},
+        ],
+        1,
+        "has no such range",
+    ),
     "superseded by nobody": ([{**SUMMED, "supersededBy": 7}], 1, "is not superseded by"),
     "superseded in silence": (
         [SUMMED, {**SUMMED, "number": 2, "last": 4, "supersedes": [1]}],
@@ -677,6 +686,69 @@ def test_a_compaction_that_cannot_stand_so_is_refused_by_its_line(
     true = [{**SUMMED, "supersededBy": 2}, wide, {**CLEARED, "number": 3}]
     ledger.import_lines(lines_with(*said_, *true, whole, end))
     assert ledger.verify().ok
+
+
+WRONG: dict[str, list[Any]] = {
+    "a line": [{"type": "message", "message": 5}],
+    "a branch": [{"type": "branch", "number": 7, "parent": 1, "first": 1}],
+    "the end": [{"type": "session_end", "messages": 9}],
+    "a compaction": [
+        {"type": "branch", "number": 2, "parent": 1, "first": 2},
+        {"type": "draft", "branch": 2, "id": "d", "parts": [], "createdAt": 1},
+        {**SUMMED, "last": 1},
+        {"type": "session_end", "messages": 2},
+    ],
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_lines_leave_nothing_of_a_session_that_they_began(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """The right ones may say something else from the first message on."""
+    monkeypatch.setattr(intake, "_MOST", 1)
+    end = [{"type": "session_end", "messages": 1}, {"type": "end", "sessions": 1}]
+
+    with pytest.raises(ReasoningStoreError):
+        ledger.import_lines(lines_with(ASKED, REPLIED, *WRONG[case]))
+
+    assert not [line for line in every(ledger) if json.loads(line)["type"] == "session"]
+    assert ledger.import_lines(lines_with(REPLIED, *end)).messages == 1
+    assert ledger.verify().ok
+
+
+def test_a_session_that_is_left_out_was_not_begun(ledger: Ledger) -> None:
+    """The others come."""
+    first = lines_with(ASKED, *WRONG["a branch"], {"type": "session_end", "messages": 1})
+    others = [
+        {"type": "session", "id": "second", "encoding": "o200k_base"},
+        {"type": "session_end", "messages": 0},
+        {"type": "end", "sessions": 2},
+    ]
+
+    done = ledger.import_lines([*first, *map(json.dumps, others)], on_conflict="skip")
+
+    assert (done.skipped, done.sessions) == (("s",), 1)
+    left = [json.loads(line) for line in every(ledger)]
+    assert [line["id"] for line in left if line["type"] == "session"] == ["second"]
+
+
+def test_what_others_wrote_meanwhile_is_not_taken_back_with_wrong_lines(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever knows the id of a session can go on with it while it comes."""
+    monkeypatch.setattr(intake, "_MOST", 1)
+    key = session_key("u", "s")
+
+    def lines() -> Iterator[str]:
+        yield from lines_with(ASKED)
+        ledger.append(key, 1, [said("mine")])
+        yield json.dumps(*WRONG["a line"])
+
+    with pytest.raises(UsageError):
+        ledger.import_lines(lines(), owner="u")
+
+    assert ledger.history(key, 1)[-1].message == said("mine").message
 
 
 @pytest.mark.parametrize("name", ["reported", "counted", "unreported"])

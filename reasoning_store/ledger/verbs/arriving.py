@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from reasoning_store.ledger.columns import Prepared
+from reasoning_store.ledger.importing import Begun
 from reasoning_store.ledger.importing_compactions import Given
 from reasoning_store.ledger.lines import SessionLine
 
@@ -32,6 +33,8 @@ class Current:
     """Of its line."""
     key: int
     encoding: str
+    begun: Begun | None
+    """What was written of it, where it was not there before."""
     next: dict[int, int] = field(default_factory=lambda: {1: 1})
     """Of each branch, the position that its next line has."""
     messages: int = 0

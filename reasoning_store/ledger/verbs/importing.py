@@ -2,8 +2,8 @@
 
 Lines are read one by one; a few hundred messages that stand behind one another are one
 short transaction. What is there already is compared and not written again, so an import
-that was killed, or that met a malformed line, is called again with the same lines. Until a
-session is whole it is in no list.
+that was killed is called again with the same lines. Until a session is whole it is in no
+list; one whose lines are refused is taken back, so that the same lines, mended, can come.
 
 What each line does is in ``intake``.
 """
@@ -11,6 +11,7 @@ What each line does is in ``intake``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Literal, TypeAlias
 
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
@@ -64,6 +65,8 @@ class ImportingVerbs(ErasingVerbs):
                 intake.take(text)
             except (UsageError, Conflict, NotFound) as error:
                 of = intake.current.line.id if intake.current is not None else None
+                with suppress(ReasoningStoreError):  # the lines are wrong whatever else is
+                    intake.take_back()
                 raise _at_line(error, intake.number, of) from None
         if not intake.ended:
             raise UsageError(

@@ -10,13 +10,14 @@ Masking and counting are the caller's, and are asked for outside of any transact
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts, Message
-from reasoning_store.errors import Conflict, CorruptRow, UsageError
+from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import (
     columns,
     compactions,
@@ -26,6 +27,7 @@ from reasoning_store.ledger import (
     lines,
     profiles,
 )
+from reasoning_store.ledger.importing import Begun
 from reasoning_store.ledger.importing_compactions import Given, Misfit
 from reasoning_store.ledger.lines import (
     BranchLine,
@@ -111,14 +113,14 @@ class Intake:
 
     def session(self, line: SessionLine) -> None:
         self._outside()
-        row = self._session(line)
-        self.current = Current(line, self.number, row.key, row.encoding)
+        row, begun = self._session(line)
+        self.current = Current(line, self.number, row.key, row.encoding, begun)
 
-    def _session(self, line: SessionLine) -> SessionRow:
+    def _session(self, line: SessionLine) -> tuple[SessionRow, Begun | None]:
         owner, now = self.owner(line.owner), self.ledger._time(None)
         encoding = self.encoding or line.encoding
 
-        def make() -> SessionRow:
+        def make() -> tuple[SessionRow, Begun | None]:
             return self.ledger._write(
                 lambda connection: importing.session(connection, owner, line, encoding, now=now)
             )
@@ -132,9 +134,11 @@ class Intake:
         current = self._inside()
         self._flush(current)
         now = self.ledger._time(None)
-        self.ledger._write(
+        is_new = self.ledger._write(
             lambda connection: importing.branch(connection, current.key, line, now=now)
         )
+        if current.begun is not None:
+            current.begun.branches += is_new
         current.next[line.number] = line.first
 
     def message(self, line: MessageLine) -> None:
@@ -244,6 +248,8 @@ class Intake:
         now = max(item.columns["created_at"] for item in prepared)
         after = new[0].position - 1
         if ledger._append(key, branch, prepared, after=after, now=now) is not None:
+            if current.begun is not None:
+                current.begun.messages += len(new)
             return
         draft = ledger.draft(key, branch)
         # The draft that this message became, where it was exported.
@@ -287,9 +293,11 @@ class Intake:
         if not all(columns.holdable(text) for text in (line.id, *parts)):
             raise UsageError("parts: are not as drafts are")
         safe = replace(line, parts=parts)
-        self.ledger._write(
+        is_new = self.ledger._write(
             lambda connection: importing.draft(connection, current.key, safe, position=position)
         )
+        if current.begun is not None:
+            current.begun.drafts += is_new
 
     def session_end(self, line: SessionEndLine) -> None:
         current = self._inside()
@@ -303,6 +311,7 @@ class Intake:
                 self._compact(current)
                 self._finish(current)
         if self.skipping:
+            self.take_back()
             self.done = replace(self.done, skipped=(*self.done.skipped, current.line.id))
         self.current, self.skipping = None, False
         self.sessions += 1
@@ -347,6 +356,16 @@ class Intake:
         self.ledger._write(lambda connection: importing.finish(connection, current.key, line))
         self.number = here
         self.done = replace(self.done, sessions=self.done.sessions + 1)
+
+    def take_back(self) -> None:
+        """Take back what was written of the session whose lines are wrong, if it began here."""
+        current = self.current
+        begun = None if current is None else current.begun
+        if current is not None and begun is not None:
+            with suppress(NotFound):  # erased meanwhile
+                self.ledger._write(
+                    lambda connection: importing.take_back(connection, current.key, begun)
+                )
 
     def _forget(self, key: int) -> None:
         """Erase what was begun of a session that was erased while it was exported."""
