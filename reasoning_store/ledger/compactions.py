@@ -337,14 +337,19 @@ def compact(
     return _get(connection, key, branch, number)
 
 
+def lock(connection: Connection, key: int, branch: int) -> None:
+    """Keep waiting whoever else would change what is in force on a branch."""
+    if not _LOCK.rows(connection, {"key": key, "of": branch}):
+        raise branches.no_branch()
+
+
 def undo(connection: Connection, key: int, branch: int, number: int, *, now: int) -> ClearingRow:
     """Take a compaction back; those that it superseded are in force again.
 
     One that is in force can be taken back, though a wider one is yet to hold: as where that
     ends before the fork's own turn, and none of its own has begun.
     """
-    if not _LOCK.rows(connection, {"key": key, "of": branch}):
-        raise branches.no_branch()
+    lock(connection, key, branch)
     found = _get(connection, key, branch, number)
     if found.undone_at is not None:
         return found

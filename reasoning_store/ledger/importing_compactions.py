@@ -18,24 +18,24 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from reasoning_store import codec
 from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
-from reasoning_store.ledger import branches, importing, ranges, rows
+from reasoning_store.ledger import branches, compactions, importing, ranges, rows
 from reasoning_store.ledger.lines import CompactionLine
 from reasoning_store.ledger.pairs import Place, holds
 from reasoning_store.ledger.ranges import Placed
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import compactions
+from reasoning_store.ledger.tables import compactions as compactions_table
 from reasoning_store.ledger.values import BranchRow
 
-_c = compactions.c
+_c = compactions_table.c
 _THESE = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
 _THERE = Sql(
     select(
         _c.number, _c.first, _c.last, _c.summary, _c.supersedes, _c.superseded_by, _c.undone_at
     ).where(*_THESE)
 )
-_INSERT = Sql(insert(compactions))
+_INSERT = Sql(insert(compactions_table))
 _SET = Sql(
-    update(compactions)
+    update(compactions_table)
     .where(*_THESE, _c.number == bindparam("this"))
     .values(superseded_by=bindparam("by"), undone_at=bindparam("undone"))
 )
@@ -66,6 +66,7 @@ def take(
     now: int,
 ) -> None:
     """Take in those of a branch; ``erased`` are messages that the lines have and that are gone."""
+    compactions.lock(connection, key, branch)
     lineage, _ = branches.get(connection, key, branch)
     end = lineage.next_position
     for number, what in ranges.misplaced([_placed(one.line) for one in given], end):
@@ -90,13 +91,21 @@ def take(
     every = [one._replace(undone=undone_at[one.number] is not None) for one in standing.values()]
     by = ranges.superseders(every)
     every = [one._replace(superseded_by=by.get(one.number)) for one in every]
-    for number, _ in ranges.misplaced(every, end):
+    misfits = {number for number, _ in ranges.misplaced(every, end)}
+    if misfits:
+        # Of two that do not go together one is here, and it is the other that has a line.
+        named = [one.line.number for one in (*new, *given)]
+        number = next((one for one in named if one in misfits), named[0])
         raise Misfit(number, Conflict("other compactions are there"))
-    _write(connection, key, branch, new, now)
+    _write(connection, key, branch, new, by, undone_at, now)
     this = {"key": key, "of": branch}
     _SET.many(
         connection,
-        [{**this, "this": n, "by": by.get(n), "undone": undone_at[n]} for n in sorted(standing)],
+        [
+            {**this, "this": n, "by": by.get(n), "undone": undone_at[n]}
+            for n in sorted(there)
+            if (by.get(n), undone_at[n]) != there[n][-2:]
+        ],
     )
 
 
@@ -150,7 +159,15 @@ def _erased(connection: Connection, key: int, lineage: BranchRow, position: int)
     return erased_at is not None
 
 
-def _write(connection: Connection, key: int, branch: int, new: Sequence[Given], now: int) -> None:
+def _write(
+    connection: Connection,
+    key: int,
+    branch: int,
+    new: Sequence[Given],
+    by: Mapping[int, int],
+    undone_at: Mapping[int, int | None],
+    now: int,
+) -> None:
     if new:
         number = max(one.line.number for one in new) + 1
         importing.NEXT_COMPACTION.run(connection, {"key": key, "of": branch, "number": number})
@@ -166,10 +183,10 @@ def _write(connection: Connection, key: int, branch: int, new: Sequence[Given], 
                 **summary,
                 "effective": line.effective,
                 "supersedes": codec.dumps(line.supersedes),
-                "superseded_by": None,
+                "superseded_by": by.get(line.number),
                 "copied_from": line.copied_from,
                 "created_at": now if line.created_at is None else line.created_at,
-                "undone_at": None,
+                "undone_at": undone_at[line.number],
             }
             for line, summary in new
         ],

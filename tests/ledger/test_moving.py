@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,11 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.ledger import compactions
 from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.summaries import CompactionRow
+from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.summaries import CompactionRow, Wanted
 from reasoning_store.ledger.values import DraftRow, Entry, Imported, SessionRow, Thought
 from reasoning_store.ledger.verbs import exporting, intake
 
@@ -880,6 +883,66 @@ def test_a_summary_of_what_was_erased_here_is_not_brought_back(
     assert [one.number for one in other.compactions(session.key, 1)] == [2]
     assert not other.compactions(session.key, 2, every=True)
     assert other.verify().ok
+
+
+def test_compactions_that_are_there_already_are_not_written_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was undone elsewhere since is, and nothing besides."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
+    ledger.compact(session.key, 1, 1, 2, said("first"))
+    ledger.compact(session.key, 1, 1, 4, said("both"))
+    ledger.compact(session.key, 1, 5, 6, said("third"))
+    lines = every(ledger)
+    undone = [{**json.loads(line), "undoneAt": 5} for line in lines if '"number":3' in line]
+    newer = [line for line in lines[:-2] if '"number":3' not in line]
+    newer += [*map(json.dumps, undone), *lines[-2:]]
+    written: list[Any] = []
+    many = Sql.many
+
+    def counting(self: Sql, connection: Any, params: Any) -> None:
+        written.extend(params)
+        many(self, connection, params)
+
+    monkeypatch.setattr(Sql, "many", counting)
+    ledger.import_lines(lines)
+    assert written == []
+    ledger.import_lines(newer)
+
+    assert [(row["this"], row["undone"]) for row in written] == [(3, 5)]
+
+
+def test_compactions_come_in_one_after_the_other_with_those_that_are_made(ledger: Ledger) -> None:
+    """Two that overlap are never both in force, whoever comes first."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
+    end = [{"type": "session_end", "messages": 8}, {"type": "end", "sessions": 1}]
+    lines = [
+        line for line in every(ledger) if json.loads(line)["type"] not in ("session_end", "end")
+    ]
+    lines += map(json.dumps, [{**SUMMED, "number": 5, "last": 4}, *end])
+    made, go_on = threading.Event(), threading.Event()
+    wanted = Wanted(first=3, last=6, summary=said("here"))
+
+    def work(connection: Any) -> None:
+        columns = compactions.summary_columns(wanted.summary)
+        compactions.compact(connection, session.key, 1, wanted, columns, now=5)
+        made.set()
+        go_on.wait(30)
+
+    with ThreadPoolExecutor(2) as threads:
+        here = threads.submit(ledger._write, work)
+        assert made.wait(30)
+        imported = threads.submit(ledger.import_lines, lines)
+        with pytest.raises(TimeoutError):
+            imported.result(0.5)
+        go_on.set()
+        here.result(30)
+        with pytest.raises(Conflict, match="other compactions are there"):
+            imported.result(30)
+
+    assert ledger.verify().ok
 
 
 def test_an_export_goes_on_while_others_write(ledger: Ledger, other: Ledger) -> None:
