@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from reasoning_store.blocks import Message, user
@@ -33,7 +33,7 @@ from reasoning_store.ledger.summaries import (
     Wanted,
 )
 from reasoning_store.ledger.summaries import InForce as InForceRows
-from reasoning_store.ledger.values import State
+from reasoning_store.ledger.values import OwnThinking, State
 from reasoning_store.sending import Sending, makers, on_its_branch
 from reasoning_store.settings import Policy, ReasoningSettings, Strip
 from reasoning_store.stored import Compaction, compaction
@@ -99,18 +99,29 @@ class Shortening(Sending):
         results = _Results(states, carried.in_force)
         made_by = makers(carried)
 
+        @cache
+        def thinking_at(position: int) -> OwnThinking | None:
+            return ledger.states(key, self._branch, position).last_thinking
+
         def counting(chosen: ReasoningSettings) -> tuple[Counting, ContextUsage]:
             counted = usage(
                 carried, made_by, chosen, to, fixed=beside, encoding=carried.encoding, limit=limit
             )
 
+            def closed(position: int, last: OwnThinking | None) -> int:
+                return closed_tokens(states[position], position, last, made_by, chosen, to)
+
             def upto(position: int) -> int:
-                counted = closed_tokens(
-                    states[position], position, carried.last_thinking, made_by, chosen, to
-                )
+                counted = closed(position, carried.last_thinking)
                 return counted - states[min(position, results.cleared)].clearable
 
-            return Counting(chosen.strip_from_context, counted.effective, upto), counted
+            def regained(first: int, last: int) -> int:
+                thought = carried.last_thinking
+                if first == 1 or thought is None or not first <= thought.position <= last:
+                    return 0
+                return closed(first - 1, thinking_at(first - 1)) - closed(first - 1, None)
+
+            return Counting(chosen.strip_from_context, counted.effective, upto, regained), counted
 
         policy = self._policy(settings)
         first, now = counting(policy.settings)
@@ -245,7 +256,8 @@ class Shortening(Sending):
         if not carried.in_force.numbers:
             return None
         rows = self._workings.ledger.compactions(self._row.key, self._branch)
-        return max(rows, key=lambda row: (row.created_at, row.number)).effective
+        last = max(rows, key=lambda row: (row.created_at, row.number), default=None)
+        return None if last is None else last.effective  # undone since they were counted
 
 
 class _States:

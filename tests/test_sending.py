@@ -322,6 +322,48 @@ def test_a_summary_goes_out_where_its_range_began_and_history_keeps_all(
     assert session.usage(**DEEPSEEK).effective == plan.after - 8 + made.tokens
 
 
+def test_a_plan_counts_what_is_kept_once_another_message_thought_last(
+    session: rs.Session,
+) -> None:
+    """The one that did lies in the range; the greeting before the first question is it then."""
+    session.settings.set("reasoning.includeInContext", True)
+    session.settings.set("reasoning.stripFromContext", "allButLast")
+    session.append(rs.assistant(thinking("Greet them. " * 30), rs.TextBlock(text="Hello.")))
+    for number in range(3):
+        turn(session, number)
+    session.append(rs.user("And now?"))
+    plan = session.compression(limit=600, summary_tokens=8, min_freed=200, **DEEPSEEK)
+    assert [step.kind for step in plan.steps] == ["summarize"]
+    assert plan.to_summarize is not None
+    assert (plan.to_summarize.first, plan.to_summarize.last) == (2, 7)
+
+    made = session.compact(plan, summary="They talked.")
+
+    assert made is not None
+    assert session.usage(**DEEPSEEK).effective == plan.after - 8 + made.tokens
+
+
+def test_a_plan_is_made_although_a_summary_is_undone_meanwhile(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was counted with it in force is planned for without."""
+    for number in range(6):
+        turn(session, number)
+    made = session.compact(session.compression(limit=1_500, **DEEPSEEK), summary="They talked.")
+    assert made is not None
+    ledger = session._workings.ledger
+    states = ledger.states
+
+    def then_undone(*place: Any) -> Any:
+        found = states(*place)
+        session.undo(made.id)
+        return found
+
+    monkeypatch.setattr(ledger, "states", then_undone)
+
+    assert session.compression(limit=10_000, **DEEPSEEK).action == "none"
+
+
 def test_undo_gives_the_same_request_again(session: rs.Session) -> None:
     """A summary is taken back whole."""
     for number in range(6):

@@ -65,6 +65,9 @@ class Counting:
     upto: Callable[[int], int]
     """Of that, what the messages up to and with the end of a closed turn would count with no
     summary in force, cleared results as they are. It never falls with the position."""
+    regained: Callable[[int, int], int] = lambda first, last: 0
+    """What the messages before a range count more once a summary stands for it: where the last
+    message that thought is in it, that is one of them then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,7 +349,7 @@ def _summarized(
                     counting.upto(summary.first - 1) if summary.first > 1 else 0
                 )
                 held += summary.tokens - own
-        return held - limits.summary
+        return held - counting.regained(first, cut) - limits.summary
 
     needed = counting.effective - limits.target_at
     places = range(turns.first, turns.open + 1)
