@@ -44,18 +44,23 @@ def mended_block(block: _Block) -> _Block:
     if not needs_mending(block):
         return block
     changed = {}
-    for item in fields(block):
-        value = getattr(block, item.name)
+    for name in _SENT[type(block)]:
+        value = getattr(block, name)
         other = mended(value)
         if other is not value:
-            changed[item.name] = other
+            changed[name] = other
     return replace(block, **changed)
 
 
-_VALUES: Final[Mapping[type, Callable[[Any], tuple[Any, ...]]]] = {
-    kind: attrgetter(*[item.name for item in fields(kind)]) for kind in get_args(Block)
+_SENT: Final[Mapping[type, tuple[str, ...]]] = {
+    kind: tuple([item.name for item in fields(kind) if item.name != "source_field"])
+    for kind in get_args(Block)
 }
-"""All that stands in a block of each type."""
+"""The fields of each type that a body can hold. The one that a thought came in is compared with
+those that a provider knows, and is sent only where it is one of them."""
+_VALUES: Final[Mapping[type, Callable[[Any], tuple[Any, ...]]]] = {
+    kind: attrgetter(*names) for kind, names in _SENT.items()
+}
 
 
 def _can_go(value: Any) -> bool:
@@ -82,8 +87,8 @@ def is_torn(block: Block) -> bool:
     """Whether anything in a block is half of a character; what else is mended is a number."""
     return any(
         not is_encodable(text)
-        for item in fields(block)
-        for text in _strings(getattr(block, item.name))
+        for name in _SENT[type(block)]
+        for text in _strings(getattr(block, name))
     )
 
 

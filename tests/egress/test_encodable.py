@@ -111,6 +111,21 @@ def test_a_sealed_thought_is_mended_and_the_sender_warned() -> None:
     assert "strip" in warning.text
 
 
+@each_target
+def test_the_field_that_a_thought_came_in_is_not_sent_and_needs_no_mending(target: Target) -> None:
+    """Nothing is sent otherwise than it is stored, so nobody is warned."""
+    reply = target.reply("a", thought="Hm.", text="So.")
+    blocks = [
+        replace(block, source_field=HALF) if isinstance(block, rs.ThinkingBlock) else block
+        for block in reply.blocks
+    ]
+    messages = [rs.user("Hi"), replace(reply, blocks=tuple(blocks)), rs.user("Go on.")]
+    found = rs.build_request(messages, settings={**KEEP, **target.asks}, **target.to)
+
+    assert not {"half_character", "seal_broken"} & {*codes(found)}
+    assert sent(found.body)
+
+
 def test_a_digest_of_torn_system_and_tools_can_be_made() -> None:
     """It tells them apart as they were given."""
     one, other = (rs.build_request([rs.user("Hi")], system=HALF + tail) for tail in ("", "\ufffd"))
