@@ -104,9 +104,9 @@ if TYPE_CHECKING:
         Usage,
         assistant,
         system,
-        tool,
         user,
     )
+    from reasoning_store.checking import tool
     from reasoning_store.chunks import (
         BlockChunk,
         Chunk,
@@ -159,7 +159,8 @@ _HOMES = {
     "aio_recorder": "AsyncRecording",
     "aio_session": "AsyncSession",
     "blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock ToolCallBlock
-        ToolResponseBlock Usage assistant system tool user""",
+        ToolResponseBlock Usage assistant system user""",
+    "checking": "tool",
     "chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk TextChunk
         ToolCallChunk UnknownChunk UsageChunk""",
     "egress.budget": "Budget",

@@ -16,10 +16,12 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from reasoning_store import codec
+from reasoning_store import blocks, codec
 from reasoning_store.blocks import (
+    Block,
     MediaBlock,
     Message,
+    Metadata,
     Origin,
     RawBlock,
     TextBlock,
@@ -94,6 +96,15 @@ _BLOCKS: Mapping[type, _Rules] = {
         RawBlock,
     )
 }
+
+
+def tool(*content: Block, metadata: Metadata | None = None) -> Message:
+    """What tools answered: one or more ``ToolResponseBlock``, each of which names its call."""
+    # The other makers take a text; here it would belong to no call, and be told by nobody.
+    for number, block in enumerate(content):
+        if type(block) not in _BLOCKS:
+            raise _wrong(f"blocks.{number}", "a block", block)
+    return blocks.tool(*content, metadata=metadata)
 
 
 def check(message: Message, place: str = "") -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import IntEnum
 from functools import partial
@@ -358,12 +359,23 @@ def test_what_is_no_message_is_not_stored(store: rs.Store, message: Any) -> None
     assert "rs.user" in error.hint
 
 
-def test_a_tools_answer_without_its_call_is_not_stored(store: rs.Store) -> None:
+@pytest.mark.parametrize("answer", ["97", {"call_id": "c"}, None])
+def test_a_tools_answer_without_its_call_is_not_even_made(answer: Any) -> None:
     """A bare text belongs to no call: it would go to the model as if the user had said it."""
-    error = refused(store, lambda _, chat: chat.append(rs.tool("97")))  # type: ignore[arg-type]
+    with pytest.raises(rs.UsageError) as caught:
+        rs.tool(answer)
 
-    assert "blocks.0: a block, not str" in str(error)
-    assert "rs.tool(block)" in str(error.hint)
+    assert f"blocks.0: a block, not {'None' if answer is None else type(answer).__name__}" in str(
+        caught.value
+    )
+    assert "rs.tool(block)" in str(caught.value.hint)
+
+
+def test_what_is_no_block_is_not_stored(store: rs.Store) -> None:
+    """However the message was made."""
+    torn = replace(rs.user("97"), blocks=("97",))  # type: ignore[arg-type]
+
+    assert "blocks.0: a block, not str" in str(refused(store, lambda _, chat: chat.append(torn)))
 
 
 @pytest.mark.parametrize("only", ["thinking", "reasoning ", True, 1, ""], ids=repr)
