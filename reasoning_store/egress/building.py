@@ -31,6 +31,7 @@ from reasoning_store.egress.verdicts import Target, Viewed
 from reasoning_store.rope import Rope, pieces, rope
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import registry
+from reasoning_store.wire.base import Plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +124,19 @@ class Made:
             return False
         if part.thoughts is None and any([kept for kept, _ in rulings.values()]):
             return False
-        if not self.page.has_forms(self.repairs.plain(part, rulings)):
+        plain = self.repairs.plain(part, rulings)
+        if not self.page.has_forms(plain):
             return False
-        self._put_plain(part, course, place, rulings)
+        self._put_plain(part, plain, course, place, rulings)
         return True
 
-    def _put_plain(self, part: Stretch, course: Course, place: Place, rulings: Rulings) -> None:
-        """Make plain messages by column, but for the few that stand about what is in the way."""
-        plain = self.repairs.plain(part, rulings)
+    def _put_plain(
+        self, part: Stretch, plain: Plain, course: Course, place: Place, rulings: Rulings
+    ) -> None:
+        """Make plain messages by column, but for the few that stand about what is in the way.
+
+        ``plain`` is what is sent of them.
+        """
         if self.repairs.lets_pass(plain) and self.page.add_plain(plain):
             self.selecting.pass_over(part, place, rulings)
             self.repairs.pass_over(plain)
@@ -142,7 +148,7 @@ class Made:
         else:
             half = len(part) // 2
             for some in (part[:half], part[half:]):
-                self._put_plain(some, course, place, rulings)
+                self._put_plain(some, self.repairs.plain(some, rulings), course, place, rulings)
 
 
 def _parts(view: Sequence[Viewed]) -> list[Sequence[Viewed]]:

@@ -83,9 +83,9 @@ class Page(ABC):
         """Write messages that were noted."""
 
     def add_plain(self, messages: Plain) -> bool:
-        """Write the next messages, which have forms, by column; say whether they can be.
+        """Write the next messages by column, and say whether they can stand here so.
 
-        Nothing is written where not.
+        They have forms. Nothing is written where they cannot.
         """
         if not self.write_plain(messages):
             return False
@@ -94,12 +94,16 @@ class Page(ABC):
         return True
 
     def has_forms(self, messages: Plain) -> bool:
-        """Whether all of such messages can be written by column, by the forms that a text,
-        and a thought and a text, have here; some may stand where they cannot."""
+        """Whether a text of each role that these have, and a thought of each kind and a text,
+        have a form. Where the messages stand is not asked: that is ``add_plain``'s to say."""
         return None not in self._forms_of(messages).values()
 
     def write_plain(self, messages: Plain) -> bool:
-        """The same of messages that are noted behind it."""
+        """Write messages that have forms by column, and say whether they can stand here so.
+
+        Nothing is written where they cannot. What the open turn has to know of them is noted
+        by ``add_plain``, as it is by ``add`` for ``write``.
+        """
         if any(map(str.isspace, messages.texts)) or not self.may_follow(messages.roles):
             return False
         self.put_plain(messages)
