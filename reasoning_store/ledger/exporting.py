@@ -85,7 +85,7 @@ def outline(connection: Connection, key: int) -> Outline:
     for lineage in lineages:
         tail += map(_compaction, compactions.all_of(connection, key, lineage.number))
         draft = drafts.get(connection, key, lineage.number, now=found.updated_at)
-        if draft is not None:
+        if draft is not None and draft.parts:
             tail.append(_draft(draft))
     return Outline(
         head=lines.SessionLine(

@@ -190,14 +190,17 @@ def draft(connection: Connection, key: int, line: DraftLine, *, position: int) -
     """Write a draft, as one whose recorder is gone.
 
     ``position`` is where its message will stand. False where that is past: the draft is there
-    already, or has become a message, or the branch has gone on without it.
+    already, or has become a message, or the branch has gone on without it. Of one that says
+    nothing there is nothing to write.
     """
     this = {"key": key, "of": line.branch, "this": line.id}
     head = _HEAD.row(connection, this)
     if head is None:
         raise branches.no_branch()
     next_position, live = head
-    if live == line.id or next_position != position or _NAMED.row(connection, this) is not None:
+    if not line.parts or live == line.id or next_position != position:
+        return False
+    if _NAMED.row(connection, this) is not None:
         return False
     if live is not None:
         raise Conflict("another reply is being recorded on this branch")

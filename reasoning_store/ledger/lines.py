@@ -140,6 +140,7 @@ class DraftLine(Line):
     sent: dict[str, Any] | None = None
     repeat: str | None = None
     parts: list[str]
+    """What has arrived; where nothing has, there is no line."""
     created_at: int
 
 

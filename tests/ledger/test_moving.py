@@ -697,7 +697,7 @@ WRONG: dict[str, list[Any]] = {
     "the end": [{"type": "session_end", "messages": 9}],
     "a compaction": [
         {"type": "branch", "number": 2, "parent": 1, "first": 2},
-        {"type": "draft", "branch": 2, "id": "d", "parts": [], "createdAt": 1},
+        {"type": "draft", "branch": 2, "id": "d", "parts": ["[]"], "createdAt": 1},
         {**SUMMED, "last": 1},
         {"type": "session_end", "messages": 2},
     ],
@@ -851,6 +851,33 @@ def test_an_older_export_brings_no_draft_back(ledger: Ledger, end: str) -> None:
     ledger.import_lines(older)
 
     assert every(ledger) == newer
+
+
+def test_a_draft_of_which_nothing_has_arrived_stays_where_it_is(ledger: Ledger) -> None:
+    """It would be ended as nothing; exports that have one bring none."""
+    session = new_session(ledger)
+    before = every(ledger)
+    ledger.begin_draft(session.key, 1)
+    assert every(ledger) == before
+    draft = {"type": "draft", "branch": 1, "id": "d", "parts": [], "createdAt": 1}
+    end = [{"type": "session_end", "messages": 0}, {"type": "end", "sessions": 1}]
+
+    ledger.import_lines(lines_with(draft, *end))
+
+    assert ledger.draft(session_key("", "s"), 1) is None
+
+
+def test_a_draft_in_whose_place_another_came_is_a_conflict(ledger: Ledger, other: Ledger) -> None:
+    """A branch has one at a time."""
+    session = new_session(ledger)
+    other.import_lines(every(ledger))
+    ledger.add_part(ledger.begin_draft(session.key, 1), 1, part("so far"))
+    here = other.begin_draft(session.key, 1)
+
+    with pytest.raises(Conflict, match="another reply is being recorded"):
+        other.import_lines(every(ledger))
+
+    assert [draft.id for draft in [other.draft(session.key, 1)] if draft] == [here.id]
 
 
 def test_a_draft_of_the_same_id_as_a_message_is_not_taken(ledger: Ledger) -> None:
