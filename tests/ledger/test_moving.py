@@ -475,6 +475,24 @@ def test_lines_can_be_written_by_hand(ledger: Ledger) -> None:
     assert again == Imported(sessions=1, already=2)
 
 
+def test_a_refused_import_leaves_no_half_of_a_batch(ledger: Ledger, other: Ledger) -> None:
+    """In a session that was there, too: what has one key is there as a whole or not at all."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said("Hello."), answered()])
+    other.import_lines(every(ledger))
+    ledger.append(session.key, 1, [said(str(n)) for n in range(300)], idempotency_key="k")
+    lines = list(every(ledger))
+    last = next(n for n, line in enumerate(lines) if json.loads(line)["type"] == "session_end") - 1
+    lines[last] = json.dumps(json.loads(lines[last]) | {"position": 1})
+
+    with pytest.raises(UsageError, match=f"line {last + 1}: position"):
+        other.import_lines(lines)
+
+    assert len(other.history(session.key, 1)) == 2
+    other.import_lines(every(ledger))
+    assert every(other) == every(ledger)
+
+
 def lines_with(*changed: Any) -> list[str]:
     head = [
         {"type": "reasoning-store", "version": 1},
@@ -505,6 +523,16 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
     (
         lines_with(
             {**SAID, "repeat": "a" * 32, "batch": 3}, SAID, {"type": "session_end", "messages": 2}
+        ),
+        3,
+        "covers messages that did not come",
+    ),
+    (
+        lines_with(
+            {**SAID, "repeat": "a" * 32, "batch": 3},
+            SAID,
+            {"type": "branch", "number": 2, "parent": 1, "first": 2},
+            SAID,
         ),
         3,
         "covers messages that did not come",

@@ -50,3 +50,8 @@ class Current:
     """That of the messages waiting."""
     waiting: list[Item] = field(default_factory=list)
     characters: int = 0
+
+    def missing(self, branch: int) -> int | None:
+        """Return the line whose idempotency key covers more of a branch than has come yet."""
+        last, number = self.batches.get(branch, (0, 0))
+        return number if last >= self.next[branch] else None

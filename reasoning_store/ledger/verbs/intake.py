@@ -1,8 +1,9 @@
 """Lines on their way in, one after the other: what each does.
 
-Messages wait until a few hundred stand behind one another, and are then one append. What is
-there already is compared with them first. A line that does not fit is an error, raised
-before anything of it is written; ``number`` is the line that it speaks of.
+Messages wait until a few hundred stand behind one another, and are then one append; those of
+one idempotency key are not parted. What is there already is compared with them first. A line
+that does not fit is an error, raised before anything of it is written; ``number`` is the line
+that it speaks of.
 
 Masking and counting are the caller's, and are asked for outside of any transaction.
 """
@@ -180,7 +181,8 @@ class Intake:
         )
         current.characters += sum(len(row["thought"] or "") for row in prepared.thinking)
         current.characters += len(prepared.body["text"] or "") + len(prepared.body["data"] or "")
-        if len(current.waiting) >= _MOST or current.characters >= _CHARACTERS:
+        many = len(current.waiting) >= _MOST or current.characters >= _CHARACTERS
+        if many and current.missing(line.branch) is None:
             self._flush(current)
 
     def _position(self, current: Current, branch: int) -> int:
@@ -211,6 +213,10 @@ class Intake:
         if not waiting:
             return
         here = self.number
+        missing = current.missing(current.branch)
+        if missing is not None:
+            self.number = missing
+            raise UsageError("batch: covers messages that did not come")
         branch, key, ledger = current.branch, current.key, self.ledger
         there = ledger._read(
             lambda connection: importing.there(
@@ -302,12 +308,11 @@ class Intake:
     def session_end(self, line: SessionEndLine) -> None:
         current = self._inside()
         if not self.skipping:
-            if not line.erased:
-                self._check_whole(current, line)
-            self._flush(current)
             if line.erased:
                 self._forget(current.key)
             else:
+                self._check_whole(current, line)
+                self._flush(current)
                 self._compact(current)
                 self._finish(current)
         if self.skipping:
@@ -323,10 +328,6 @@ class Intake:
         if current.line.current_branch not in current.next:
             self.number = current.number
             raise UsageError("currentBranch: has no line of its own in this session")
-        for branch, (last, number) in current.batches.items():
-            if last >= current.next[branch]:
-                self.number = number
-                raise UsageError("batch: covers messages that did not come")
 
     def _compact(self, current: Current) -> None:
         """Write the compactions of a session: what one is depends on the others."""
