@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncOwner",
+    "AsyncPage",
     "AsyncRecording",
     "AsyncSession",
     "AsyncStore",
@@ -29,12 +31,14 @@ __all__ = [
     "ErrorChunk",
     "FinishChunk",
     "Imported",
+    "Masker",
     "MediaBlock",
     "Message",
     "MissingExtra",
     "NotFound",
     "Origin",
     "OriginChunk",
+    "Owner",
     "Page",
     "Plan",
     "Profile",
@@ -88,7 +92,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from reasoning_store.aio import AsyncStore
+    from reasoning_store.aio import AsyncOwner, AsyncPage, AsyncStore
     from reasoning_store.aio_recorder import AsyncRecording
     from reasoning_store.aio_session import AsyncSession
     from reasoning_store.blocks import (
@@ -142,7 +146,7 @@ if TYPE_CHECKING:
         UsageError,
         WireError,
     )
-    from reasoning_store.ingress.masking import SecretMasker
+    from reasoning_store.ingress.masking import Masker, SecretMasker
     from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
     from reasoning_store.ingress.tags import TagFilter, split_reasoning
     from reasoning_store.layers import Profile
@@ -151,11 +155,11 @@ if TYPE_CHECKING:
     from reasoning_store.session import Session
     from reasoning_store.settings import ReasoningSettings
     from reasoning_store.shortening import Plan
-    from reasoning_store.store import Page, Store
+    from reasoning_store.store import Owner, Page, Store
     from reasoning_store.stored import Branch, Compaction, Stored
 
 _HOMES = {
-    "aio": "AsyncStore",
+    "aio": "AsyncOwner AsyncPage AsyncStore",
     "aio_recorder": "AsyncRecording",
     "aio_session": "AsyncSession",
     "blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock ToolCallBlock
@@ -175,7 +179,7 @@ _HOMES = {
     "egress.what_if": "WhatIf",
     "errors": """Conflict CorruptRow MissingExtra NotFound ReasoningStoreError SchemaError
         SettingError StoreBusy StoreFull UsageError WireError""",
-    "ingress.masking": "SecretMasker",
+    "ingress.masking": "Masker SecretMasker",
     "ingress.normalizer": "StreamNormalizer normalize_response",
     "ingress.tags": "TagFilter split_reasoning",
     "layers": "Profile",
@@ -184,7 +188,7 @@ _HOMES = {
     "session": "Session",
     "settings": "ReasoningSettings",
     "shortening": "Plan",
-    "store": "Page Store",
+    "store": "Owner Page Store",
     "stored": "Branch Compaction Stored",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

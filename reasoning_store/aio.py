@@ -45,7 +45,10 @@ class AsyncPage:
 
 
 class AsyncOwner(ABC):
-    """One owner's sessions; another's are not found, the same as absent ones."""
+    """One owner's sessions; another's are not found, the same as absent ones.
+
+    Made by ``AsyncStore.for_owner``. See ``Owner``.
+    """
 
     @property
     @abstractmethod
@@ -157,7 +160,7 @@ class AsyncStore(AsyncOwner):
         finally:
             opening.close()
         (store,) = opened
-        writers = store.writers
+        writers = store._writers
         if writers == 1:
             hops = Hops(lanes=_LANES, writers=1, readers=_READERS)
         else:

@@ -55,7 +55,10 @@ class Page:
 
 
 class Owner:
-    """One owner's sessions; another's are not found, the same as absent ones."""
+    """One owner's sessions; another's are not found, the same as absent ones.
+
+    Made by ``Store.for_owner``.
+    """
 
     def __init__(self, workings: Workings, owner: str) -> None:
         self._workings = workings
@@ -189,6 +192,9 @@ class Store(Owner):
 
     ``sqlite://`` is in memory. ``masker`` stands before every write; ``encoding`` is what
     new sessions are counted in.
+
+    Its sessions and settings, and what ``erase`` erases, are those of the owner ``""``;
+    ``for_owner`` gives another's. Reports, exports and imports are everybody's here.
     """
 
     def __init__(
@@ -198,7 +204,7 @@ class Store(Owner):
         ledger = Ledger.open(url, connections=CONNECTIONS)
         super().__init__(Workings(ledger, masker, encoding), "")
         self._only = None
-        self.writers = 1 if engine.parse(url).get_backend_name() == "sqlite" else CONNECTIONS
+        self._writers = 1 if engine.parse(url).get_backend_name() == "sqlite" else CONNECTIONS
         """How many writes can be under way at once: an SQLite file has one lane."""
 
     def for_owner(self, owner: str) -> Owner:

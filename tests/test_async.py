@@ -31,11 +31,7 @@ PAIRS = [
 
 
 def names(kind: type) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in inspect.getmembers(kind)
-        if not name.startswith("_") and name != "writers"
-    }
+    return {name: value for name, value in inspect.getmembers(kind) if not name.startswith("_")}
 
 
 def parameters(function: Any) -> dict[str, inspect._ParameterKind]:

@@ -214,13 +214,13 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 
 PROMISE = """
-AsyncRecording AsyncSession AsyncStore BackedUp Block BlockChunk Branch Budget Chunk Compaction
-Conflict ContextUsage CorruptRow Erased ErrorChunk FinishChunk Imported MediaBlock Message
-MissingExtra NotFound Origin OriginChunk Page Plan Profile RawBlock ReasoningChunk
-ReasoningRenderer ReasoningSettings ReasoningStoreError Recording ReportRow Request SchemaError
-SecretMasker Selection Session SettingError Store StoreBusy StoreFull Stored StreamNormalizer
-TagFilter TextBlock TextChunk ThinkingBlock TokenCount ToolCallBlock ToolCallChunk
-ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict Verified Warning WhatIf
-WireError assistant build_request effective_tokens explain_refusal normalize_response select
-split_reasoning system tool user visible_parts what_if
+AsyncOwner AsyncPage AsyncRecording AsyncSession AsyncStore BackedUp Block BlockChunk Branch
+Budget Chunk Compaction Conflict ContextUsage CorruptRow Erased ErrorChunk FinishChunk Imported
+Masker MediaBlock Message MissingExtra NotFound Origin OriginChunk Owner Page Plan Profile
+RawBlock ReasoningChunk ReasoningRenderer ReasoningSettings ReasoningStoreError Recording
+ReportRow Request SchemaError SecretMasker Selection Session SettingError Store StoreBusy
+StoreFull Stored StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock TokenCount
+ToolCallBlock ToolCallChunk ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict
+Verified Warning WhatIf WireError assistant build_request effective_tokens explain_refusal
+normalize_response select split_reasoning system tool user visible_parts what_if
 """.split()

@@ -100,15 +100,15 @@ def _name_of(statement: ast.stmt) -> str:
 # Python
 
 GROUPS: Mapping[str, str] = {
-    "Stores and sessions": "Store Session Stored Branch Page Recording",
+    "Stores and sessions": "Store Owner Session Stored Branch Page Recording",
     "What a store tells": """ReportRow Budget Plan Compaction Profile Erased Verified BackedUp
         Imported""",
-    "The same, awaited": "AsyncStore AsyncSession AsyncRecording",
+    "The same, awaited": "AsyncStore AsyncOwner AsyncSession AsyncPage AsyncRecording",
     "Messages": """user assistant system tool Message TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock MediaBlock RawBlock Block Origin Usage""",
     "What arrives": """StreamNormalizer normalize_response split_reasoning TagFilter SecretMasker
-        ReasoningChunk TextChunk ToolCallChunk BlockChunk UsageChunk FinishChunk OriginChunk
-        ErrorChunk UnknownChunk Chunk""",
+        Masker ReasoningChunk TextChunk ToolCallChunk BlockChunk UsageChunk FinishChunk
+        OriginChunk ErrorChunk UnknownChunk Chunk""",
     "What leaves": """ReasoningSettings build_request Request select Selection Verdict Warning
         effective_tokens TokenCount ContextUsage what_if WhatIf explain_refusal""",
     "What is shown": "visible_parts ReasoningRenderer",
@@ -204,6 +204,9 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
         yield f"```text\n{_folded(name, annotated(vars(kind)['__init__']))}\n```"
     if kind.__doc__ and not kind.__doc__.startswith(f"{name}("):
         yield said(kind)
+    for base in kind.__mro__[1:]:
+        if base.__name__ in rs.__all__ and any(_members(base)):
+            yield f"It has all that `{base.__name__}` has."
     about = attributes(kind)
     yield "\n".join(
         f"- `.{field}{f': {type}' if type else ''}`" + behind(about.get(field))
@@ -261,7 +264,8 @@ def _is_made(kind: type) -> bool:
     """Whether an application makes one itself, with arguments of its own."""
     is_public = kind.__name__ in {*rs.__all__, *testing.__all__}
     has_own = "__init__" in vars(kind) and not dataclasses.is_dataclass(kind)
-    return is_public and has_own and "Made by" not in (kind.__doc__ or "")
+    is_form = getattr(kind, "_is_protocol", False)
+    return is_public and has_own and not is_form and "Made by" not in (kind.__doc__ or "")
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -269,6 +273,8 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
     for base in kind.__mro__:
         if not base.__module__.startswith("reasoning_store"):
             continue
+        if base is not kind and base.__name__ in rs.__all__:
+            break  # it has an entry of its own
         for name, value in vars(base).items():
             if not name.startswith("_") and name not in seen:
                 seen.add(name)

@@ -40,11 +40,11 @@ class Steps:
         return 0
 
     def take(self, store: rs.Store) -> int:
-        if store.writers == 1:
+        if store._writers == 1:
             done, self.loops = self.loops, 0
             return done
         ledger = store._workings.ledger
-        for _ in range(store.writers):
+        for _ in range(store._writers):
             ledger._read(lambda c: driver(c).execute("SELECT pg_stat_force_next_flush()"))
         total = ledger._read(lambda c: driver(c).execute(_FETCHED).fetchone()[0], single=True)
         done, self._fetched = int(total) - self._fetched, int(total)
