@@ -85,6 +85,8 @@ class Reply:
         """Somebody else has ended the draft, or is about to."""
         self._renewed = 0.0
         self._writing = threading.Lock()
+        # Never held while a disk is waited for: the loop that shows the reply takes it.
+        self._adding = threading.Lock()
         self._waiting = False
         self._arrived = False
         self._told = False
@@ -138,7 +140,7 @@ class Reply:
 
     def _take(self, chunks: list[Chunk]) -> list[Chunk]:
         self._arrived = True
-        with self._writing:
+        with self._adding:
             self._pieces.add((*chunks, *self._normalizer.unseen))
         if self._pieces.size >= PART_CHARACTERS:
             self._workings.keeper.hurry()
@@ -154,11 +156,7 @@ class Reply:
         with self._writing:
             if self.over or self._draft is None or self._taken:
                 return True
-            if last:
-                self._pieces.settle()
-            part = self._pieces.take()
-            if part is not None:
-                self._unwritten.append(part)
+            self._part(last=last)
             try:
                 mine = True
                 if self._unwritten:
@@ -172,6 +170,15 @@ class Reply:
             self._renewed = time.monotonic()
             self._taken = not mine
             return True
+
+    def _part(self, *, last: bool) -> None:
+        """Make a part of what has arrived since the last one."""
+        with self._adding:
+            if last:
+                self._pieces.settle()
+            part = self._pieces.take()
+        if part is not None:
+            self._unwritten.append(part)
 
     def _write(self, draft: DraftRow) -> bool:
         """Write the parts that are not; False where the draft is somebody else's by now."""
@@ -195,10 +202,7 @@ class Reply:
             if self._draft is None or self._draft.id != draft:
                 return ()
             self._taken = True  # from here on nothing is written of it
-            self._pieces.settle()
-            part = self._pieces.take()
-            if part is not None:
-                self._unwritten.append(part)
+            self._part(last=True)
             # One of these may be there, where nobody could say so any more.
             return self._unwritten[max(written - self._parts, 0) :]
 

@@ -706,6 +706,34 @@ def test_a_part_that_could_not_be_written_is_written_before_the_next(
     list(chunks)
 
 
+def test_a_reply_is_shown_while_a_part_of_it_is_being_written(
+    monkeypatch: pytest.MonkeyPatch, store: rs.Store
+) -> None:
+    """A disk that is slow, or locked by another process, holds up no event loop."""
+    session = store.session("s", create=True)
+    write = Ledger.add_part
+    writing, shown = threading.Event(), threading.Event()
+    held_up: list[bool] = []
+
+    def slow(self: Ledger, draft: Any, number: int, part: str, *, lease: float) -> bool:
+        writing.set()
+        held_up.append(not shown.wait(30))
+        return write(self, draft, number, part, lease=lease)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("one ")
+        assert writing.wait(30)
+        yield event("two")
+        shown.set()
+
+    monkeypatch.setattr(Ledger, "add_part", slow)
+    with session.record(stream(), provider="openai") as reply:
+        list(reply)
+
+    assert not any(held_up)
+    assert [item.message.text for item in session.history()] == ["one two"]
+
+
 def test_a_reply_that_was_left_and_cannot_be_stored_is_told_under_with(store: rs.Store) -> None:
     """A break is not silent about it."""
     session = store.session("s", create=True)
