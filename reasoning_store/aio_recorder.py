@@ -116,14 +116,16 @@ class AsyncRecording:
     async def _leave(self, reply: Reply, error: BaseException | None) -> None:
         # Shielded: a cancelled task waits for its reply to be stored, then goes on ending. Some
         # frameworks cancel again at every await, so not even the queue may let go of it.
+        goes_on = error
         try:
             await self._hops.must(reply.leave, error)
         except Exception as failure:
+            goes_on = failure if error is None else error
             if not (self._entered and isinstance(error, GeneratorExit)):
                 reply.lose(failure, error)
             reply.failure = failure
         finally:
-            await _close(self._stream)
+            await _close(self._stream, goes_on)
 
 
 async def _events(stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncGenerator[Any]:
@@ -135,11 +137,12 @@ async def _events(stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncGenerator[
             yield raw
 
 
-async def _close(stream: Any) -> None:
+async def _close(stream: Any, error: BaseException | None) -> None:
     for name in ("aclose", "close"):
         close = getattr(stream, name, None)
         if callable(close):
-            closing = close()
-            if asyncio.iscoroutine(closing):
-                await closing
+            with streams.kept(error):
+                closing = close()
+                if asyncio.iscoroutine(closing):
+                    await closing
             return

@@ -368,18 +368,20 @@ class Recording:
     def _begin(self) -> None:
         try:
             self._reply.begin()
-        except BaseException:
-            streams.close(self._stream)
+        except BaseException as error:
+            streams.close(self._stream, error)
             raise
 
     def _leave(self, error: BaseException | None) -> None:
         if elsewhere(lambda: self._leave(None)):
             return
+        goes_on = error
         try:
             self._reply.leave(error)
-        except Exception:
+        except Exception as failure:
+            goes_on = failure if error is None else error
             # Nobody hears what is raised while the loop's iterator is let go of.
             if not (self._entered and isinstance(error, GeneratorExit)):
                 raise
         finally:
-            streams.close(self._stream)
+            streams.close(self._stream, goes_on)

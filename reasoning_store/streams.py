@@ -18,6 +18,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
+from contextlib import contextmanager
 from typing import Any
 
 from reasoning_store.errors import UsageError
@@ -78,8 +79,23 @@ def _is_line(text: str) -> bool:
         return False
 
 
-def close(stream: Any) -> None:
-    """Close a stream that can be closed; a list cannot."""
+def close(stream: Any, error: BaseException | None = None) -> None:
+    """Close a stream that can be closed; a list cannot.
+
+    Where it cannot be closed, that takes no other ``error``'s place.
+    """
     closing = getattr(stream, "close", None)
     if callable(closing):
-        closing()
+        with kept(error):
+            closing()
+
+
+@contextmanager
+def kept(error: BaseException | None) -> Iterator[None]:
+    """Close a stream here: what goes wrong is noted on ``error``, or raised where there is none."""
+    try:
+        yield
+    except Exception as failure:
+        if error is None:
+            raise
+        error.add_note(f"the stream could not be closed: {type(failure).__name__}")
