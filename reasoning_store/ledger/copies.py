@@ -21,7 +21,8 @@ from reasoning_store.errors import CorruptRow, UsageError
 from reasoning_store.ledger import making
 
 _ROWS = 1000
-_BESIDE = ("", "-wal", "-shm", "-journal")
+_LOGS = ("-wal", "-journal")
+_BESIDE = ("", "-shm", *_LOGS)
 
 
 class Contents(NamedTuple):
@@ -93,6 +94,8 @@ def _check(copied: Any, copied_from: Contents) -> None:
 
 
 def _name(fresh: Path, target: Path, *, replace: bool) -> None:
+    if log := log_of(target):  # somebody has opened it meanwhile
+        raise logged(target, log)
     if replace:
         fresh.replace(target)
     elif not making.put(fresh, target):
@@ -126,6 +129,29 @@ def check_name(path: str) -> None:
     raise UsageError("a path holds a character that no path can hold")
 
 
+def log_of(path: Path) -> Path | None:
+    """Return the log that stands beside a name, whether a file of that name does or not.
+
+    To give another file that name would destroy it: whoever opened it would be given the
+    pages in that log in place of its own.
+    """
+    logs = [Path(f"{path}{end}") for end in _LOGS]
+    return next((log for log in logs if os.path.lexists(log)), None)
+
+
+def logged(path: Path, log: Path) -> UsageError:
+    if os.path.lexists(path):
+        return UsageError(
+            f"{path.name} is open somewhere, or was when its program was killed:"
+            f" {log.name} stands beside it",
+            hint="name another file; or close that one, where nobody has it by opening it once",
+        )
+    return UsageError(
+        f"{log.name} is there without {path.name}, and holds messages of it",
+        hint=f"put {path.name} back where it was, or move {log.name} away",
+    )
+
+
 def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
     """Refuse a place where a copy cannot be, before any work is done."""
     if database is not None and target in [Path(f"{database}{end}") for end in _BESIDE]:
@@ -143,6 +169,8 @@ def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
                 raise UsageError(f"{target.name} is not a file")
             if not replace:
                 raise taken(target)
+        if log := log_of(target):
+            raise logged(target, log)
     except OSError as error:
         raise UsageError(f"{target.name} cannot be written: {error.strerror}") from None
 

@@ -30,7 +30,11 @@ def look(path: Path, module: Any) -> bool:
     Changes nothing, and makes no file beside it.
     """
     try:
+        # Looked for first: where somebody makes the file just now, it has no log before.
+        log = copies.log_of(path)
         if not path.exists():
+            if log is not None:
+                raise copies.logged(path, log)
             if path.parent.is_dir():
                 return False
             raise UsageError(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,53 @@ def test_a_backup_goes_nowhere_where_it_would_harm(
         ledger.append(session.key, 1, [said()])
         assert ledger.verify().ok
     assert {"chat.db", "link.db", "folder"} == {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_backup_does_not_take_the_place_of_a_file_that_is_open(
+    sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
+) -> None:
+    """Its log would stay, and whoever opened the copy would be given the pages in it."""
+    target = tmp_path / "copy.db"
+    plain = copies._check
+    with opened(sqlite_path) as ledger, ExitStack() as stack:
+        session = new_session(ledger)
+        ledger.backup(target)
+        ledger.append(session.key, 1, [said()] * 20)
+
+        def open_it(*given: Any) -> None:
+            if given:
+                plain(*given)
+            other = stack.enter_context(opened(target))
+            other.append(session.key, 1, [said("in the copy")])
+
+        if meanwhile:
+            monkeypatch.setattr(copies, "_check", open_it)
+        else:
+            open_it()
+        with pytest.raises(UsageError, match=r"open somewhere.*copy\.db-wal stands beside it"):
+            ledger.backup(target, overwrite=True)
+        monkeypatch.undo()
+        stack.close()
+        with opened(target) as other:
+            assert [row.message.text for row in other.history(session.key, 1)] == ["in the copy"]
+            assert other.verify().ok
+
+        ledger.backup(target, overwrite=True)
+    with opened(target) as other:
+        assert len(other.history(session.key, 1)) == 20
+        assert other.verify().ok
+
+
+def test_a_backup_is_not_put_beside_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
+    """Of a file that was moved away, or removed by itself."""
+    (tmp_path / "copy.db-wal").write_bytes(b"the rest of a conversation")
+    with (
+        opened(sqlite_path) as ledger,
+        pytest.raises(UsageError, match=r"copy\.db-wal is there without copy\.db"),
+    ):
+        ledger.backup(tmp_path / "copy.db")
+    assert {"chat.db", "copy.db-wal"} == {path.name for path in tmp_path.iterdir()}
 
 
 def test_somebody_else_first_is_not_overwritten(

@@ -378,6 +378,23 @@ def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
         assert not [*sqlite_path.parent.iterdir()]
 
 
+def test_no_new_file_is_made_beside_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
+    """It would be given what that file said, and lose what it is told itself."""
+    away = tmp_path / "away"
+    with opened(sqlite_path) as ledger:
+        session = new_session(ledger)
+        sqlite_path.rename(away)
+        with pytest.raises(UsageError, match=r"chat\.db-wal is there without chat\.db") as caught:
+            opened(sqlite_path)
+        assert "move chat.db-wal away" in str(caught.value.hint)
+        assert not sqlite_path.exists()
+        away.rename(sqlite_path)
+        ledger.append(session.key, 1, [said()])
+
+    with opened(sqlite_path) as ledger:
+        assert len(ledger.history(session.key, 1)) == 1
+
+
 def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
     """Also to one that is not there yet: it is made whole, for its owner only, and no copy."""
     (tmp_path / "data").mkdir()
