@@ -108,7 +108,10 @@ class Item:
     # --- in pieces -------------------------------------------------------------------------
 
     def start(self) -> list[Chunk]:
-        """Begin a thought of which nothing is known but its place."""
+        """Begin a thought of which nothing is known but its place.
+
+        Its ciphertext may come with the last event only, and belongs before what it led to.
+        """
         return [ReasoningChunk(provider=self._provider, phase="start", content_index=self.number)]
 
     def announce(self, data: Mapping[str, Any]) -> list[Chunk]:
@@ -117,6 +120,8 @@ class Item:
         Its ciphertext may be incomplete, and its texts come as deltas: neither is read here.
         """
         self._about = without(data, ("content", "summary", "encrypted_content"))
+        if self.kind == "reasoning":
+            return self.start()
         if self.kind not in CALLS or self.announced:
             return []
         self.announced = True
@@ -249,8 +254,10 @@ class Item:
                 **({"content": content} if several else {}),
                 **_beside(data, _REASONING_FIELDS),
             }
-        # EC-002: an item with neither text nor seal ends a block that never was.
+        # EC-002: an item with neither text nor seal ends a block that never was, so far.
+        begun = [] if thought or len(metadata) > 1 else self.start()
         return [
+            *begun,
             ReasoningChunk(
                 provider=self._provider,
                 phase="end",
@@ -258,7 +265,7 @@ class Item:
                 content_index=self.number,
                 is_complete=True,
                 metadata=metadata,
-            )
+            ),
         ]
 
     def _texts(self, name: str, data: Mapping[str, Any], wrong: list[Any]) -> list[str]:

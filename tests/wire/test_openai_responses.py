@@ -192,7 +192,9 @@ def test_an_end_that_repeats_the_text_adds_nothing() -> None:
     """Part done, item done and response completed all repeat what the deltas said."""
     chunks = chunks_of(FIRST["stream"])
 
-    texts = [chunk.text for chunk in chunks if isinstance(chunk, ReasoningChunk)]
+    start, *rest = [chunk for chunk in chunks if isinstance(chunk, ReasoningChunk)]
+    texts = [chunk.text for chunk in rest]
+    assert (start.phase, start.text) == ("start", "")
     assert texts == ["Plan ", "A.", "\n\nPlan B.", "Plan A.\n\nPlan B."]
     assert streamed(FIRST["stream"]).thinking[0].thought == "Plan A.\n\nPlan B."
 
@@ -269,6 +271,26 @@ def test_ciphertext_that_only_the_response_has_goes_to_its_item() -> None:
     item, sealed = [chunk for chunk in chunks if isinstance(chunk, ReasoningChunk)]
     assert sealed.content_index == item.content_index
     assert (sealed.text, sealed.metadata["encrypted"]) == ("", "gAAA")
+
+
+@pytest.mark.parametrize("told", [("added",), ("done",), ("added", "done")], ids="+".join)
+def test_ec_006_a_thought_that_only_the_response_has_stands_before_its_call(
+    told: tuple[str, ...],
+) -> None:
+    """Its item was spoken of where it stood, though nothing of it was said there."""
+    events = [
+        *(item_event(kind, reasoning()) for kind in told),
+        item_event("added", call(arguments=""), place=1),
+        item_event("done", call(), place=1),
+    ]
+    sealed = reasoning(encrypted_content="gAAA")
+
+    thought, asked = streamed([*events, ended(sealed, call())]).blocks
+
+    assert isinstance(thought, ThinkingBlock)
+    assert isinstance(asked, ToolCallBlock)
+    assert (thought.encrypted, (thought.provider_metadata or {})["item_id"]) == ("gAAA", "rs_1")
+    assert [block.type for block in streamed(events).blocks] == ["tool_call"]
 
 
 def test_an_item_with_neither_text_nor_ciphertext_is_no_block() -> None:
