@@ -2,9 +2,11 @@
 
 Theory. A fragment names its call by an index, and the first one has the id and the name.
 Hosts get this wrong in several ways: no index, one index for all calls of a message, an id
-in every fragment, no id at all. A new id together with a name begins a call; everything
-else goes on with the one that it points at. The calls are numbered here, in the order in
-which they begin, so that nothing behind this module meets a host's own numbers.
+in every fragment, no id at all. A new id together with a name begins a call, and so does,
+where there is no id, another name, or arguments that begin anew where others have ended
+(Gemini's endpoint); everything else goes on with the one that it points at. The calls are
+numbered here, in the order in which they begin, so that nothing behind this module meets a
+host's own numbers.
 
 Knows calls; must not know the events they came in or what becomes of them.
 """
@@ -33,6 +35,8 @@ class _Call:
     number: int
     id: str | None = None
     name: str | None = None
+    ended: bool = False
+    """Whether its arguments may be whole: they end as an object does."""
 
 
 class Calls:
@@ -82,13 +86,15 @@ class Calls:
             return not self._whole  # a fragment may say nothing, a call may not
         if kind not in _ORDINARY:
             metadata["type"] = kind
-        call = self._which(index, call_id, name)
+        call = self._which(index, call_id, name, arguments)
         new_id = None if call.id else call_id
         new_name = None if call.name else name
         if new_name and not (call.id or new_id):
             # An answer needs an id; this one depends on the response alone.
             new_id = call_ids.made(self.response_id or "", self._choice, call.number)
         call.id, call.name = call.id or new_id, call.name or new_name
+        if arguments and not (isinstance(arguments, str) and arguments.isspace()):
+            call.ended = not isinstance(arguments, str) or arguments.rstrip().endswith("}")
         parameters = None if isinstance(arguments, str | None) else arguments
         text = arguments if isinstance(arguments, str) else ""
         if new_id or new_name or metadata or text or self._whole or parameters is not None:
@@ -106,7 +112,9 @@ class Calls:
             )
         return True
 
-    def _which(self, index: int | None, call_id: str | None, name: str | None) -> _Call:
+    def _which(
+        self, index: int | None, call_id: str | None, name: str | None, arguments: Any
+    ) -> _Call:
         """Return the call that a fragment belongs to, a new one where it begins one."""
         call: _Call | None = None
         if self._whole:
@@ -120,6 +128,10 @@ class Calls:
         named = call.id if call and call.id and not call_ids.is_made(call.id) else None
         if named and call_id and name and call_id != named:
             call = None
+        elif call and name and call.name and not call_id:
+            begins = not isinstance(arguments, str | None) or (arguments or "")[:1] == "{"
+            if name != call.name or (call.ended and begins):
+                call = None
         if call is None:
             call = _Call(len(self._calls))
             self._calls.append(call)

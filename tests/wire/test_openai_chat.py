@@ -407,6 +407,33 @@ def test_calls_are_told_apart_however_a_host_numbers_them(events: list[Any]) -> 
     assert calls(*events) == BOTH
 
 
+@pytest.mark.parametrize("host_id", [None, ""], ids=["no id", "an empty id"])
+@pytest.mark.parametrize("name", ["f", "g"], ids=["the same tool", "another tool"])
+@pytest.mark.parametrize("together", [True, False], ids=["in one event", "in two events"])
+def test_calls_with_one_index_and_no_id_are_told_apart(
+    host_id: str | None, name: str, together: bool
+) -> None:
+    """Gemini's endpoint does not count calls that it makes at once, and may not name them."""
+    items = [
+        call(0, id=host_id, name="f", arguments='{"a":1}'),
+        call(0, id=host_id, name=name, arguments='{"a":2}'),
+    ]
+    made = calls(
+        *([delta(tool_calls=items)] if together else [delta(tool_calls=[i]) for i in items])
+    )
+
+    assert [item[1:] for item in made] == [("f", '{"a":1}'), (name, '{"a":2}')]
+    assert len({item[0] for item in made}) == 2
+
+
+def test_a_name_that_is_repeated_beside_each_piece_is_one_call() -> None:
+    """Also where no id says so: its arguments have not ended yet."""
+    pieces = ['{"a":', '{"b":1}', ',"c":2}']
+    [made] = calls(*(delta(tool_calls=[call(0, name="f", arguments=piece)]) for piece in pieces))
+
+    assert made[1:] == ("f", "".join(pieces))
+
+
 def test_whole_calls_are_as_many_as_there_are() -> None:
     """In a message every entry is a call, with the same index or with none."""
     items = [call(0, id="c1", name="f", arguments='{"a":1}'), call(0, id="c2", name="g")]
