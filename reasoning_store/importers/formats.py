@@ -31,7 +31,12 @@ READERS: Final[dict[str, str]] = {
 
 _HEAD: Final = 1 << 16
 _SQLITE: Final = b"SQLite format 3\0"
-_LINES: Final = re.compile(rb'\A\s*\{"type":\s*"reasoning-store"')
+_LINES: Final = re.compile(
+    r'\s*\{\s*"type"\s*:\s*"(?:reasoning-store|profile|session|branch)"\s*[,}]'
+)
+"""The header of our own lines, or one that stands behind it: what lost its header is refused
+as such, by its reader, rather than read as somebody else's."""
+_ANSWER: Final = re.compile(r'\s*\{\s*"schema"\s*:\s*"reasoning-store/')
 
 
 def _named(*names: str) -> str:
@@ -91,9 +96,14 @@ def detect(source: str | os.PathLike[str] | bytes) -> Format:
         if not isinstance(source, bytes):
             import_module(READERS["llm"]).check(source)
         return "llm"
-    if _LINES.match(head):
-        return "lines"
     text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
+    if _LINES.match(text):
+        return "lines"
+    if _ANSWER.match(text):
+        raise UsageError(
+            "this is an answer of a command in JSON, and no history",
+            hint="what export writes without --json can be imported",
+        )
     if text[:1] in ("[", "{"):
         for format, marks in _MARKS:
             if marks.search(text):

@@ -33,6 +33,16 @@ def test_what_goes_out_comes_in_again(here: Here) -> None:
     assert Path("all.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("command", ["export --json", "show chat-42 --json"])
+def test_an_answer_in_json_is_no_history(here: Here, command: str) -> None:
+    """It is refused, with what writes one: nothing of it would come in."""
+    Path("answer.json").write_text(here(command).out, "utf-8")
+    refused = here("import answer.json")
+
+    assert refused.code == Exit.USAGE
+    assert "without --json" in refused.err
+
+
 def test_an_export_replaces_nothing_unasked(here: Here) -> None:
     """What is there stays, until a whole one takes its place."""
     before = Path("summary.txt").read_text("utf-8")

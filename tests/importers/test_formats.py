@@ -58,6 +58,33 @@ def test_a_file_is_known_by_its_path(tmp_path: Path) -> None:
     assert formats.detect(llm_logs.thread(tmp_path / "logs.db")) == "llm"
 
 
+def own_lines() -> list[str]:
+    with rs.Store("sqlite://") as store:
+        store.session("chat-42", create=True).append(rs.user("Is 91 prime?"))
+        return list(store.export_lines())
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_an_export_that_an_editor_saved_is_still_one(mark: str, ends: str) -> None:
+    """With a mark of its encoding in front and the line ends of another system."""
+    text = mark + "".join(line.rstrip("\n") + ends for line in own_lines())
+
+    assert formats.detect(text.encode()) == "lines"
+    with rs.Store("sqlite://") as store:
+        assert store.import_lines(text.encode().splitlines(keepends=True)).messages == 1
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_an_export_without_its_head_is_read_as_nothing_else(lost: int) -> None:
+    """Its own reader says what is missing; another's would make messages of its lines."""
+    lines = own_lines()[lost:]
+
+    assert formats.detect("".join(lines).encode()) == "lines"
+    with rs.Store("sqlite://") as store, pytest.raises(UsageError, match="line 1: the first line"):
+        store.import_lines(lines)
+
+
 def test_another_database_is_no_history(tmp_path: Path) -> None:
     """An SQLite file is llm's only where it has llm's tables."""
     path = tmp_path / "other.db"
