@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import click
 
@@ -20,6 +21,18 @@ from reasoning_store.cli.call import Call
 PROGRAM = "reasoning-store"
 _LIBRARY = f"run: {PROGRAM} "
 """How a hint of the library begins that is a command line."""
+_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
+    "history()": ("show", "SESSION"),
+    "branches()": ("sessions", "show", "SESSION"),
+    "compactions()": ("compact", "list", "SESSION"),
+}
+"""The commands that do what verbs of the library do, which its hints name."""
+_OPTIONS: Final[Mapping[str, str]] = {
+    "say overwrite": "say --overwrite",
+    "on_conflict skip": "--on-conflict skip",
+    "sessions(after=page.next)": "leave --after out for the first page, which tells the next mark",
+}
+"""How what the library calls a parameter is said on the command line."""
 _HIDDEN = "***"
 _PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^@]*(?=@)|([?&]\w*password=)[^&]*", re.IGNORECASE)
 
@@ -39,10 +52,17 @@ def line(call: Call, *words: str, of_owner: bool = False, hide: bool = False) ->
 
 
 def of_library(call: Call, hint: str | None, *, hide: bool = False) -> str | None:
-    """Return a hint of the library's; where it is a command line, on the call's database."""
-    if hint is None or not hint.startswith(_LIBRARY):
-        return hint
-    return f"run: {line(call, *hint.removeprefix(_LIBRARY).split(), hide=hide)}"
+    """Return a hint of the library's as it is said here: on the call's database, no Python."""
+    if hint is None:
+        return None
+    if hint.startswith(_LIBRARY):
+        return f"run: {line(call, *hint.removeprefix(_LIBRARY).split(), hide=hide)}"
+    for word, option in _OPTIONS.items():
+        hint = hint.replace(word, option)
+    for verb, words in _VERBS.items():
+        if verb in hint:
+            hint = hint.replace(verb, line(call, *words, of_owner=True, hide=hide))
+    return hint
 
 
 def once_more(

@@ -11,6 +11,7 @@ Knows SQLite's files; knows no table.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from hashlib import blake2b
@@ -160,7 +161,8 @@ def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
     try:
         if not target.parent.is_dir():
             raise UsageError(
-                f"{target.name}: its folder does not exist", hint=f"run: mkdir -p {target.parent}"
+                f"{target.name}: its folder does not exist",
+                hint=f"run: mkdir -p {shlex.quote(str(target.parent))}",
             )
         if target.exists():
             if database is not None and target.samefile(database):

@@ -11,6 +11,7 @@ Knows files and what stands in their header; knows no connection of ours and no 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -38,7 +39,8 @@ def look(path: Path, module: Any) -> bool:
             if path.parent.is_dir():
                 return False
             raise UsageError(
-                f"{path.name}: its folder does not exist", hint=f"run: mkdir -p {path.parent}"
+                f"{path.name}: its folder does not exist",
+                hint=f"run: mkdir -p {shlex.quote(str(path.parent))}",
             )
         is_file, size = path.is_file(), path.stat().st_size
     except OSError as error:

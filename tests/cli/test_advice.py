@@ -143,6 +143,50 @@ def test_a_damaged_database_is_verified_where_it_is(here: Here) -> None:
     assert told(ran.err, "run: ") == "verify --db sqlite:///hurt.db)"
 
 
+@pytest.mark.parametrize(
+    ("line", "advised"),
+    [
+        ("usage chat-42 --at 99", "show SESSION tells which there are"),
+        ("show chat-42 --branch 9", "sessions show SESSION lists those there are"),
+        ("compact undo chat-42 9", "compact list SESSION lists those in force"),
+        ("erase chat-42 --owner 'Ann B' --position 99 --yes", "show SESSION --owner 'Ann B' tells"),
+        ("usage chat-42 --at 99 --db sqlite:///chat.db", "show SESSION --db sqlite:///chat.db"),
+    ],
+)
+def test_a_verb_of_the_library_is_a_command_here(here: Here, line: str, advised: str) -> None:
+    """Who types commands is told commands, on the same database and of the same owner."""
+    with rs.Store("sqlite:///chat.db") as store:
+        store.for_owner("Ann B").session("chat-42", create=True)
+    ran = here(line)
+
+    assert ran.code == Exit.NOT_FOUND
+    assert f"(reasoning-store {advised}" in ran.err
+    assert "()" not in ran.err
+
+
+def test_a_parameter_of_the_library_is_an_option_here(here: Here) -> None:
+    """As it is typed."""
+    here("export chat-42 -o one.jsonl")
+    text = Path("one.jsonl").read_text("utf-8")
+    Path("one.jsonl").write_text(text.replace("And Bergen?", "And Narvik?"), "utf-8")
+
+    assert "say --overwrite" in here("backup one.jsonl").err
+    assert "(--on-conflict skip leaves" in here("import one.jsonl").err
+    assert "(leave --after out" in here("sessions list --after no-mark").err
+
+
+@pytest.mark.parametrize(
+    "line", ["init --db 'sqlite:///my chats/new.db'", "backup 'my chats/new.db'"]
+)
+def test_a_folder_that_is_to_be_made_is_quoted_for_a_shell(here: Here, line: str) -> None:
+    """What is copied makes the one folder, and not two others."""
+    ran = here(line)
+    made = re.search(r"\(run: (mkdir .*)\)$", ran.err)
+    assert made is not None, ran.err
+
+    assert shlex.split(made[1]) == ["mkdir", "-p", str(Path("my chats").resolve())]
+
+
 def test_doctor_says_no_place_of_the_users(here: Here, folder: Path) -> None:
     """Its answer is for others to read: the database is theirs to fill in."""
     out = here(f"doctor --db sqlite:///{folder}/nowhere.db").out
