@@ -21,6 +21,7 @@ from typing import Any, Self
 from reasoning_store import incoming
 from reasoning_store.collected import elsewhere
 from reasoning_store.errors import Conflict, NotFound
+from reasoning_store.ingress import masking
 from reasoning_store.ingress.drafting import remasked
 from reasoning_store.ingress.masking import Masker, masked
 from reasoning_store.layers import OwnerSettings
@@ -201,6 +202,7 @@ class Store(Owner):
         self, url: str, *, masker: Masker | None = None, encoding: str = DEFAULT_ENCODING
     ) -> None:
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
+        masking.check(masker)
         ledger = Ledger.open(url, connections=CONNECTIONS)
         super().__init__(Workings(ledger, masker, encoding), "")
         self._only = None

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import IntEnum
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,6 +116,25 @@ BAD: dict[str, Verb] = {
 def test_a_bad_value_comes_with_what_a_good_one_is(store: rs.Store, case: str) -> None:
     """As it would stand in the call."""
     assert refused(store, BAD[case]).hint
+
+
+class Shortsighted:
+    """A masker that does not say how far a match may reach."""
+
+    lookback = -1
+
+    def mask(self, text: str) -> str:
+        return text
+
+
+@pytest.mark.parametrize("masker", [str.upper, "secret", rs.SecretMasker, Shortsighted()])
+def test_what_cannot_mask_is_refused_before_anything_is_there(tmp_path: Path, masker: Any) -> None:
+    """A function is none, nor is the class: no file is made, and no message waits for it."""
+    with pytest.raises(rs.UsageError, match="a masker has") as refused:
+        rs.Store(f"sqlite:///{tmp_path}/chat.db", masker=masker)
+
+    assert "SecretMasker" in (refused.value.hint or "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("verb", [rs.StreamNormalizer, partial(rs.normalize_response, {})])

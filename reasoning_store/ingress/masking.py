@@ -46,6 +46,18 @@ class Masker(Protocol):
         ...
 
 
+def check(masker: Masker | None) -> None:
+    """Refuse what cannot mask, before there is anything that it should have masked."""
+    if masker is None:
+        return
+    lookback = getattr(masker, "lookback", None)
+    if not callable(getattr(masker, "mask", None)) or type(lookback) is not int or lookback < 0:
+        raise UsageError(
+            f"a masker has mask(text) and a number lookback, and {type(masker).__name__} has not",
+            hint='rs.SecretMasker(values=["..."]) is one',
+        )
+
+
 # A text that grows
 
 
