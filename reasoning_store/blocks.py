@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 Metadata: TypeAlias = Mapping[str, Any]
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 Status: TypeAlias = Literal["complete", "streaming", "interrupted", "erased"]
 Exactness: TypeAlias = Literal["exact", "reported", "estimated"]
 """How a number came about, from the best to the worst."""
+EXACTNESS: Final[tuple[Exactness, ...]] = get_args(Exactness)
+MOST_TOKENS: Final = (1 << 40) - 1
+"""A trillion and no report any more: whoever says that there were more has counted nothing."""
 MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
 

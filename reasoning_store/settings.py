@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -101,15 +101,18 @@ _FIELDS: dict[str, str] = {key: name for name, key in KEY_OF.items()}
 KEYS: tuple[str, ...] = tuple(KEY_OF.values())
 """Every key, in the order in which they are shown."""
 
+
+def _allowed(annotation: Any) -> tuple[Any, ...]:
+    """Return the values that a field takes; none, where it takes any number."""
+    if annotation is bool:
+        return (True, False)
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(value for part in get_args(annotation) for value in _allowed(part))
+
+
 _ALLOWED: dict[str, tuple[Any, ...]] = {
-    "enabled": (True, False),
-    "effort": get_args(Effort),
-    "include_in_context": (True, False),
-    "include_in_response": (True, False),
-    "strip_from_context": get_args(Strip),
-    "format": ("field", "native"),
-    "floor": ("provider", "off"),
-    "tags": ("auto", "always", "never"),
+    name: _allowed(field.annotation) for name, field in ReasoningSettings.model_fields.items()
 }
 
 
@@ -206,11 +209,9 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-_WORDS = {"true": True, "yes": True, "on": True, "1": True} | {
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 
 

@@ -34,9 +34,10 @@ def names(kind: type) -> dict[str, Any]:
     return {name: value for name, value in inspect.getmembers(kind) if not name.startswith("_")}
 
 
-def parameters(function: Any) -> dict[str, inspect._ParameterKind]:
+def parameters(function: Any) -> dict[str, tuple[Any, ...]]:
     return {
-        name: parameter.kind for name, parameter in inspect.signature(function).parameters.items()
+        name: (parameter.kind, parameter.default)
+        for name, parameter in inspect.signature(function).parameters.items()
     }
 
 
@@ -48,7 +49,7 @@ def test_both_faces_have_the_same_names(sync: type, awaited: type) -> None:
 
 @pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda kind: kind.__name__)
 def test_both_faces_take_the_same_arguments(sync: type, awaited: type) -> None:
-    """A call changes by ``await`` and by nothing else."""
+    """By the same names, kinds and defaults: a call changes by ``await`` and by nothing else."""
     for name, method in names(sync).items():
         if callable(method):
             assert parameters(names(awaited)[name]) == parameters(method), name

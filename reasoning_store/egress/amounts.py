@@ -23,20 +23,31 @@ def tokens(name: str, value: Any, *, least: int = 0, optional: bool = False) -> 
         return
     if type(value) is not int:
         raise _no_tokens(name, "a whole number", type(value).__name__)
-    if value < least:
-        raise _no_tokens(name, f"{least} or more", value)
-    if value > _MOST:
-        raise _no_tokens(name, f"{_MOST} or less", "more")
+    if not least <= value <= _MOST:
+        wanted = f"{least} or more" if value < least else f"{_MOST} or less"
+        raise _no_tokens(name, wanted, _told(value))
 
 
 def _no_tokens(name: str, wanted: str, given: Any) -> UsageError:
     return UsageError(f"{name}: {wanted}, not {given}", hint=f"it is in tokens, as {name}=8_192")
 
 
-def share(name: str, value: Any, *, optional: bool = False) -> None:
-    """Refuse what is no share."""
-    if not (type(value) in (int, float) or (optional and value is None)):
-        raise UsageError(
-            f"{name}: a share, not {type(value).__name__}",
-            hint=f"more than 0 and at most 1, as in {name}={THRESHOLD}",
-        )
+def share(name: str, value: Any, *, optional: bool = False, zero: bool = False) -> None:
+    """Refuse what is no share of a whole; nothing of it is one with ``zero``."""
+    if optional and value is None:
+        return
+    if type(value) not in (int, float):
+        raise _no_share(name, type(value).__name__)
+    if not (value >= 0 if zero else value > 0) or value > 1:
+        raise _no_share(name, _told(value))
+
+
+def _no_share(name: str, given: Any) -> UsageError:
+    return UsageError(
+        f"{name}: a share, not {given}", hint=f"more than 0 and at most 1, as in {name}={THRESHOLD}"
+    )
+
+
+def _told(value: float) -> Any:
+    """Return a number as an error tells it: Python writes no integer of thousands of digits."""
+    return value if type(value) is float or -_MOST <= value <= _MOST else "one of many digits"

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reasoning_store.egress.amounts import share, tokens
-from reasoning_store.errors import UsageError
 
 State: TypeAlias = Literal["ok", "warning", "exceeded", "unknown"]
 Crossing: TypeAlias = Literal["warning", "exceeded"]
@@ -65,11 +64,6 @@ def assess(
     """
     tokens("limit", limit, least=1, optional=True)
     share("warn_at", warn_at)
-    if not 0 < warn_at <= 1:
-        raise UsageError(
-            f"warn_at {warn_at} is no share of the limit",
-            hint="more than 0 and at most 1, as in warn_at=0.8",
-        )
     used = reported + counted
     reached: list[Crossing] = []
     if limit is not None:

@@ -130,18 +130,13 @@ class Limits:
         for name in ("min_growth", "min_freed", "summary_tokens"):
             tokens(name, getattr(self, name), optional=True)
         share("threshold", self.threshold)
-        share("target", self.target, optional=True)
+        share("target", self.target, optional=True, zero=True)
         if self.usable <= 0:
             raise UsageError(
                 f"a reserve of {self.reserve} leaves nothing of a limit of {self.limit}",
                 hint="give the model's whole context as limit, and less of it as reserve",
             )
-        if not 0 < self.threshold <= 1:
-            raise UsageError(
-                f"the threshold {self.threshold} is no share of the limit",
-                hint=f"more than 0 and at most 1, as in threshold={THRESHOLD}",
-            )
-        if self.target is not None and not 0 <= self.target < self.threshold:
+        if self.target is not None and self.target >= self.threshold:
             raise UsageError(
                 f"the target {self.target} is not below the threshold {self.threshold}",
                 hint="leave target out, or give a smaller share",

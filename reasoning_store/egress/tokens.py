@@ -16,6 +16,7 @@ from typing import Any
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
+    MOST_TOKENS,
     Block,
     Counts,
     Exactness,
@@ -41,8 +42,6 @@ MEDIA: Mapping[MediaKind, int] = {"image": 1_100, "audio": 1_600, "video": 8_000
 
 
 _NOTHING = Count(0, "exact")
-_MOST = 10**12
-"""Who reports more tokens than that has counted nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +105,7 @@ def count_message(message: Message, counter: Counter) -> Counts:
 def _hidden(message: Message, readable: int) -> tuple[int, Exactness]:
     """What a message's opaque reasoning counts beyond what can be read of it."""
     reported = message.usage.reasoning if message.usage is not None else None
-    if reported is not None and 0 <= reported < _MOST:
+    if reported is not None and 0 <= reported <= MOST_TOKENS:
         return max(0, reported - readable), "reported"
     size = sum(
         len(block.encrypted or "") or (0 if block.thought else len(block.signature or ""))

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, and_, bindparam, case, func, select
 
+from reasoning_store.blocks import MOST_TOKENS
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import keys, rows, sessions
 from reasoning_store.ledger.sql import Sql
@@ -30,8 +31,6 @@ Found: TypeAlias = tuple[str, str]
 """The code of a problem, and its detail."""
 _m, _s, _p = messages.c, sessions_table.c, settings_profiles.c
 _ARCHIVED = (0, sessions.ARCHIVED, sessions.IMPORTING)
-_MOST = (1 << 40) - 1
-"""What one reply can have reported (``columns``)."""
 _ROW = Sql(
     select(_s.owner_key, _s.next_branch, _s.archived).where(_s.session_key == bindparam("key"))
 )
@@ -128,7 +127,7 @@ def _misspent(
     # Each reply that is gone had either reported or not.
     silent = min(max(spent[2] - unreported, 0), gone)
     bounds = (
-        ("sum_reasoning", reported, reported + (gone - silent) * _MOST),
+        ("sum_reasoning", reported, reported + (gone - silent) * MOST_TOKENS),
         ("sum_counted", counted, None if silent + unthought else counted),
         ("sum_unreported", unreported, unreported + gone),
     )

@@ -19,7 +19,7 @@ from reasoning_store.ledger.carried import NOTHING
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import STATE, branches, messages
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.values import BranchRow, Segment, State
+from reasoning_store.ledger.values import MOST_NUMBER, BranchRow, Segment, State
 
 _b = branches.c
 _m = messages.c
@@ -120,7 +120,7 @@ def looked(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
 
 def check(branch: int) -> None:
     """Refuse a number that no column can hold, as the absent branch that it is."""
-    if not 0 < arguments.number(branch, "a branch") < 1 << 31:
+    if not 0 < arguments.number(branch, "a branch") <= MOST_NUMBER:
         raise no_branch()
 
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 from reasoning_store import clearing, codec
 from reasoning_store.blocks import (
+    EXACTNESS,
+    MOST_TOKENS,
     Block,
     Counts,
     Message,
@@ -29,7 +31,7 @@ from reasoning_store.ledger.carried import own_state
 from reasoning_store.ledger.digests import digest, in_order
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.tables import STATE, messages
-from reasoning_store.ledger.values import EXACTNESS, Entry, State, Thought
+from reasoning_store.ledger.values import Entry, State, Thought
 
 _ELSEWHERE = ("session_key", "branch", "position", *STATE)
 COLUMNS = tuple(column.name for column in messages.c if column.name not in _ELSEWHERE)
@@ -225,8 +227,8 @@ def _origin(
 
 def _number(value: object) -> int | None:
     """What a sum can use of a reported number; what came is kept in the JSON all the same."""
-    # A trillion tokens are no report, and would overflow the sums.
-    return value if isinstance(value, int) and 0 <= value < 1 << 40 else None
+    # More would overflow the sums.
+    return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
 
 
 def _bare(block: Block) -> TypeGuard[TextBlock]:

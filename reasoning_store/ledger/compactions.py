@@ -21,7 +21,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, insert, or_, select, update
 
 from reasoning_store import codec
-from reasoning_store.blocks import Counts
+from reasoning_store.blocks import EXACTNESS, MOST_TOKENS, Counts
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import arguments, branches, carried
 from reasoning_store.ledger.rows import EXACTNESS_OF, UNREADABLE, parsed
@@ -37,7 +37,7 @@ from reasoning_store.ledger.summaries import (
 )
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions
-from reasoning_store.ledger.values import EXACTNESS, BranchRow, Entry
+from reasoning_store.ledger.values import MOST_NUMBER, BranchRow, Entry
 
 _b, _c = branches_table.c, compactions.c
 _BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
@@ -140,7 +140,7 @@ def summary_columns(summary: Entry | None) -> dict[str, Any]:
     message, counts = summary.message, summary.counts
     if not message.starts_turn or message.thinking or message.status != "complete":
         raise UsageError("a summary is one whole user message, without reasoning")
-    if not 0 <= counts.visible < 1 << 40 or counts.thinking:
+    if not 0 <= counts.visible <= MOST_TOKENS or counts.thinking:
         raise UsageError("counts: a number of tokens is out of range")
     return {
         "summary": codec.dumps(codec.message_to_json(message)),
@@ -208,7 +208,7 @@ def summaries(connection: Connection, key: int, branch: int, found: InForce) -> 
 
 def _get(connection: Connection, key: int, branch: int, number: int) -> ClearingRow:
     row = None
-    if 0 < arguments.number(number, "a compaction") < 1 << 31:
+    if 0 < arguments.number(number, "a compaction") <= MOST_NUMBER:
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
     if row is None:
         raise NotFound(

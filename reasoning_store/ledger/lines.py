@@ -23,10 +23,10 @@ from types import NoneType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from reasoning_store import codec
-from reasoning_store.blocks import Counts, Exactness
+from reasoning_store.blocks import EXACTNESS, MOST_TOKENS, Counts, Exactness
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import strict
-from reasoning_store.ledger.values import EXACTNESS
+from reasoning_store.ledger.values import MOST, MOST_NUMBER
 
 VERSION = 1
 
@@ -174,10 +174,10 @@ _AS_TEXT = "with_nan"
 _OF_SESSION = (f'"{SessionLine.kind}"'.encode(), f'"{_AS_TEXT}"'.encode(), b"\\u")
 _TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Microseconds: the years 1 to 9999, which is what a datetime holds."""
-_TOKENS = (0, (1 << 40) - 1)
-_SUM = (0, (1 << 62) - 1)
-_NUMBER = (1, (1 << 31) - 1)
-_POSITION = (1, (1 << 62) - 1)
+_TOKENS = (0, MOST_TOKENS)
+_SUM = (0, MOST)
+_NUMBER = (1, MOST_NUMBER)
+_POSITION = (1, MOST)
 _RANGES: Mapping[str, tuple[int, int]] = {
     "version": (1, VERSION),
     "created_at": _TIME,

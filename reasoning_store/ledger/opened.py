@@ -14,9 +14,9 @@ from sqlalchemy import URL, Connection
 
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import engine, faults, keys, migrate
+from reasoning_store.ledger.values import MOST
 
 T = TypeVar("T")
-_MOST = 1 << 62
 
 
 class Opened:
@@ -87,7 +87,7 @@ class Opened:
 
     def _time(self, given: int | None) -> int:
         at = self._clock() if given is None else given
-        if not -_MOST < at < _MOST:
+        if not -MOST <= at <= MOST:
             raise UsageError("created_at: out of range")
         return at
 

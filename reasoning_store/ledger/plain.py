@@ -25,13 +25,14 @@ from sqlalchemy import (
     select,
 )
 
+from reasoning_store.blocks import EXACTNESS
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import interning, reading
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import Key, PlainRows
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
-from reasoning_store.ledger.values import EXACTNESS, Segment, Shape, StoredRow
+from reasoning_store.ledger.values import Segment, Shape, StoredRow
 
 _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
 

@@ -19,13 +19,13 @@ from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.rows import parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import messages, origins, sessions
-from reasoning_store.ledger.values import ReportRow
+from reasoning_store.ledger.values import MOST, ReportRow
 
 By: TypeAlias = Literal["session", "owner", "model", "day"]
 
 _m, _s, _o = messages.c, sessions.c, origins.c
 _DAY = 86_400_000_000
-_EVER = 1 << 62
+_EVER = MOST + 1
 _FIRST_OF_1970 = date(1970, 1, 1).toordinal()
 _SUMS = (
     func.coalesce(func.sum(_m.input), 0),

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
+    EXACTNESS,
     Block,
     Counts,
     Exactness,
@@ -29,7 +30,7 @@ from reasoning_store.blocks import (
     Usage,
 )
 from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger.values import EXACTNESS, Entry, State, StoredRow
+from reasoning_store.ledger.values import Entry, State, StoredRow
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading a row raises that nobody here wrote, or that was changed since."""

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
 
-EXACTNESS: tuple[Exactness, ...] = ("exact", "reported", "estimated")
-"""From the best to the worst; a row stores the index."""
+MOST_NUMBER = (1 << 31) - 1
+"""The last that a branch or a compaction can have: a column of 4 bytes."""
+MOST = (1 << 62) - 1
+"""The most that a position, a sum or a time can be, so that two of them still add up in 8 bytes."""
 OPAQUE = 0b111
 """The flags of a stored shape that make it opaque: signed, encrypted, redacted."""
 

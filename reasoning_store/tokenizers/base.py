@@ -1,15 +1,15 @@
 """What a count is, and what may be passed in as a counter.
 
-Knows the words and their order only: nothing of tiktoken, of vocabularies or of files.
+Knows the words only: nothing of tiktoken, of vocabularies or of files.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
-Exactness: TypeAlias = Literal["exact", "reported", "estimated"]
+from reasoning_store.blocks import EXACTNESS, Exactness
 
-_BEST_TO_WORST: tuple[Exactness, ...] = ("exact", "reported", "estimated")
+__all__ = ["Count", "Counter", "Exactness", "worst"]
 
 
 class Count(NamedTuple):
@@ -37,4 +37,4 @@ class Counter(Protocol):
 
 def worst(*labels: Exactness) -> Exactness:
     """The label of a sum: ``estimated`` outweighs ``reported`` outweighs ``exact``."""
-    return max(labels, key=_BEST_TO_WORST.index, default="exact")
+    return max(labels, key=EXACTNESS.index, default="exact")

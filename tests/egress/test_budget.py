@@ -83,7 +83,16 @@ def test_it_prints_used_and_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"limit": 0}, {"limit": -1}, {"warn_at": 0}, {"warn_at": 80}, {"warn_at": -0.1}]
+    "wrong",
+    [
+        {"limit": 0},
+        {"limit": -1},
+        {"warn_at": 0},
+        {"warn_at": 80},
+        {"warn_at": -0.1},
+        {"warn_at": float("nan")},
+    ],
+    ids=str,
 )
 def test_a_limit_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     """A zero that means unlimited, or a percentage, is a slip."""

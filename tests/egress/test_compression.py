@@ -215,7 +215,11 @@ def test_the_plan_repeats_what_it_was_asked() -> None:
         ({"limit": 100, "reserve": 100}, "reserve"),
         ({"limit": 0}, "limit"),
         ({"limit": 100, "threshold": 0}, "threshold"),
-        ({"limit": 100, "threshold": 85}, "threshold"),
+        ({"limit": -(10**5000)}, "limit: 1 or more, not one of many digits"),
+        ({"limit": 100, "threshold": 85}, "threshold: a share, not 85"),
+        ({"limit": 100, "threshold": 10**5000}, "threshold: a share, not one of many digits"),
+        ({"limit": 100, "threshold": float("nan")}, "threshold"),
+        ({"limit": 100, "target": -0.1}, "target"),
         ({"limit": 100, "threshold": 0.5, "target": 0.5}, "target"),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
+    EXACTNESS,
     Block,
     Counts,
     MediaBlock,
@@ -26,7 +27,7 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.clearing import has_results
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import EXACTNESS, DraftRow, Entry, SessionRow
+from reasoning_store.ledger.values import DraftRow, Entry, SessionRow
 
 # Every code point there is: NUL, lone surrogates, pairs that merely stand side by side.
 any_text = st.one_of(

@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
+from reasoning_store.blocks import MOST_TOKENS
 from reasoning_store.errors import Conflict, CorruptRow, UsageError
 from reasoning_store.ledger import (
     appending,
@@ -30,7 +31,7 @@ from reasoning_store.ledger import (
 )
 from reasoning_store.ledger.columns import Prepared
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
+from reasoning_store.ledger.values import MOST, DraftRow, Entry, StoredRow
 
 Resolve: TypeAlias = Callable[[DraftRow], Entry | None]
 """What has arrived of a draft, as a message: the caller's answer, asked for outside of any
@@ -39,8 +40,6 @@ T = TypeVar("T")
 _REMEMBERED = 4096
 _ATTEMPTS = 50
 """Drafts come and go: many times over, what was in the way may be gone when looked at."""
-_MOST = 1 << 62
-_MOST_TOKENS = 1 << 40
 
 
 class WritingVerbs(Opened):
@@ -81,7 +80,7 @@ class WritingVerbs(Opened):
             raise UsageError("append: no message was given")
         _refuse_erased(entries)
         if after is not None:
-            after = min(max(arguments.number(after, "after"), -1), _MOST)
+            after = min(max(arguments.number(after, "after"), -1), MOST)
         key_text = None if idempotency_key is None else columns.repeat(idempotency_key)
         at = self._time(created_at)
         prepared = columns.keyed([self._prepared(entry, at) for entry in entries], key_text)
@@ -229,7 +228,7 @@ class WritingVerbs(Opened):
                 hint="record(stream) keeps what has arrived of it, and appends it at its end",
             )
         for tokens in (counts.visible, *counts.thinking):
-            if not 0 <= tokens < _MOST_TOKENS:
+            if not 0 <= tokens <= MOST_TOKENS:
                 raise UsageError("counts: a number of tokens is out of range")
         if not columns.may_free(message, counts):
             raise UsageError("counts: clearing the results does not free that many tokens")
