@@ -38,7 +38,7 @@ class AsyncRecording:
         self._stream = stream
         self._reply: Reply | None = None
         # The loop that iterates owns the generator, as in a synchronous recording.
-        self._running: weakref.ref[AsyncGenerator[Chunk]] | None = None
+        self._running: weakref.ref[Any] | None = None
         self._entered = False
 
     @property
@@ -68,7 +68,8 @@ class AsyncRecording:
         trace: TracebackType | None,
     ) -> None:
         running = self._running() if self._running is not None else None
-        if running is not None:
+        # Another task may wait in it still, as where its next chunk is waited for with a timeout.
+        if running is not None and not running.ag_running:
             await running.aclose()
         if self._reply is not None:
             if not self._reply.over:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -85,7 +85,8 @@ class Reply:
         """Somebody else has ended the draft, or is about to."""
         self._renewed = 0.0
         self._writing = threading.Lock()
-        # Never held while a disk is waited for: the loop that shows the reply takes it.
+        # What has arrived: another thread may leave the recording than reads it. Never held
+        # while a disk is waited for.
         self._adding = threading.Lock()
         self._waiting = False
         self._arrived = False
@@ -128,19 +129,24 @@ class Reply:
 
     def feed(self, raw: Any) -> list[Chunk]:
         """Take in one event. Computes only."""
-        self._waiting = False
         if not self._arrived:
             streams.check_first(raw)
-        return self._take(self._normalizer.feed(raw))
+        return self._take(self._normalizer.feed, raw)
 
     def feed_whole(self, body: Any) -> list[Chunk]:
         """Take in a whole response. Computes only."""
-        self._waiting = False
-        return self._take(self._normalizer.feed_whole(body))
+        return self._take(self._normalizer.feed_whole, body)
 
-    def _take(self, chunks: list[Chunk]) -> list[Chunk]:
-        self._arrived = True
+    def _take(self, read: Callable[[Any], list[Chunk]], raw: Any) -> list[Chunk]:
+        self._waiting = False
         with self._adding:
+            if self.over:
+                raise UsageError(
+                    "this recording is over: it was left while its stream was read",
+                    hint="end the task or the thread that reads it before it is left",
+                )
+            chunks = read(raw)
+            self._arrived = True
             self._pieces.add((*chunks, *self._normalizer.unseen))
         if self._pieces.size >= PART_CHARACTERS:
             self._workings.keeper.hurry()
@@ -208,7 +214,8 @@ class Reply:
 
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
-        rest = self._normalizer.close()
+        with self._adding:
+            rest = [] if self.over else self._normalizer.close()
         self._save(interrupted=False)
         self.tell(None)
         return rest
@@ -268,7 +275,8 @@ class Reply:
         self._workings.keeper.discard(self)
 
     def _store(self, draft: DraftRow, *, interrupted: bool) -> None:
-        message = self._normalizer.finish(interrupted) if self._arrived else None
+        with self._adding:
+            message = self._normalizer.finish(interrupted) if self._arrived else None
         if message is None:
             self._ledger.drop_draft(draft)
             return
@@ -305,7 +313,7 @@ class Recording:
         self._reply = reply
         self._stream = stream
         # The loop that iterates owns the generator: when the loop is left, it ends at once.
-        self._running: weakref.ref[Generator[Chunk]] | None = None
+        self._running: weakref.ref[Any] | None = None
         self._entered = False
 
     @property
@@ -335,8 +343,9 @@ class Recording:
         trace: TracebackType | None,
     ) -> None:
         running = self._running() if self._running is not None else None
-        if running is not None:
+        if running is not None and not running.gi_running:
             running.close()
+        # Where another thread is in it still, what arrived so far is kept.
         if not self._reply.over:
             self._leave(error)
         self._reply.tell(error)

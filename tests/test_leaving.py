@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -111,3 +112,103 @@ def test_a_stream_that_cannot_be_closed_hides_no_cancellation(
             return kept(await session.history())
 
     assert asyncio.run(run()) == [("interrupted", "one ")]
+
+
+# Left while its stream is read
+
+
+class Silent:
+    """A connection that says one thing, and then nothing until it is closed."""
+
+    def __init__(self) -> None:
+        self.said = iter([event("one ")])
+        self.closed = asyncio.Event()
+
+    def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        return self
+
+    async def __anext__(self) -> dict[str, Any]:
+        for one in self.said:
+            return one
+        await self.closed.wait()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.closed.set()
+
+
+async def with_signs_of_life(reply: rs.AsyncRecording, waiting: asyncio.Event) -> None:
+    """Ask for the next chunk in a task of its own, as who writes a line to a silent client does."""
+    async with reply:
+        chunks = aiter(reply)
+        while True:
+            following = asyncio.ensure_future(anext(chunks))
+            while not (await asyncio.wait([following], timeout=0.01))[0]:
+                waiting.set()
+
+
+@pytest.mark.parametrize("how", ["closed from outside", "not to be closed"])
+def test_a_reply_is_kept_that_is_left_while_its_next_chunk_is_waited_for(
+    url: str, how: str
+) -> None:
+    """The task that read it with a timeout is cancelled: the next chunk is still asked for."""
+
+    async def silent() -> AsyncIterator[dict[str, Any]]:
+        yield event("one ")
+        await asyncio.Event().wait()
+
+    async def run() -> list[tuple[str, str]]:
+        async with rs.AsyncStore(url) as store:
+            session = await store.session("chat", create=True)
+            stream = Silent() if how == "closed from outside" else silent()
+            waiting = asyncio.Event()
+            reading = asyncio.create_task(
+                with_signs_of_life(session.record(stream, model="m"), waiting)
+            )
+            await waiting.wait()
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            assert not isinstance(stream, Silent) or stream.closed.is_set()
+            return kept(await session.history())
+
+    assert asyncio.run(run()) == [("interrupted", "one ")]
+
+
+def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) -> None:
+    """What goes on is what was under way; who reads on is told that it is over."""
+    asked, left = threading.Event(), threading.Event()
+    told: list[BaseException] = []
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("one ")
+        asked.set()
+        assert left.wait(60)
+        yield event("two")
+
+    def read(reply: rs.Recording) -> None:
+        try:
+            list(reply)
+        except rs.UsageError as error:
+            told.append(error)
+
+    def leave(reply: rs.Recording, reading: threading.Thread) -> None:
+        with reply:
+            reading.start()
+            assert asked.wait(60)
+            raise Mine
+
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        reply = session.record(stream(), model="m")
+        reading = threading.Thread(target=read, args=(reply,))
+        with pytest.raises(Mine):
+            leave(reply, reading)
+        assert kept(session.history()) == [("interrupted", "one ")]
+        left.set()
+        reading.join(60)
+
+        assert [str(error) for error in told] == [
+            "this recording is over: it was left while its stream was read"
+        ]
+        assert kept(session.history()) == [("interrupted", "one ")]
