@@ -47,6 +47,10 @@ class Kept(Protocol):
         """Return the parts of a draft behind the first ``written``; none of another's."""
         ...
 
+    def forked(self) -> None:
+        """This is a forked child: what another thread of the parent holds is nobody's here."""
+        ...
+
 
 _keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
 
@@ -105,8 +109,15 @@ class Keeper:
         """Return what arrived here of a draft that somebody ends, and is not written."""
         return [part for reply in self._all() for part in reply.rest(draft, written)]
 
+    def forked(self) -> None:
+        """This is a forked child: whose loop is left here waits for none of the parent's."""
+        self._lock = threading.Lock()
+        for one in self._kept:
+            if (reply := one()) is not None:
+                reply.forked()
+
     def _all(self) -> Sequence[Kept]:
-        # A forked child has no such thread, and its locks may be held by nobody there is.
+        # A forked child writes nothing of its parent's.
         if not self._kept or os.getpid() != self._process:
             return ()
         with self._lock:
@@ -144,4 +155,11 @@ def _at_the_end() -> None:
         keeper.keep_all()
 
 
+def _in_child() -> None:
+    for keeper in [*_keepers]:
+        keeper.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 atexit.register(_at_the_end)

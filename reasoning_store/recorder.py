@@ -84,10 +84,7 @@ class Reply:
         self._taken = False
         """Somebody else has ended the draft, or is about to."""
         self._renewed = 0.0
-        self._writing = threading.Lock()
-        # What has arrived: another thread may leave the recording than reads it. Never held
-        # while a disk is waited for.
-        self._adding = threading.Lock()
+        self.forked()
         self._waiting = False
         self._arrived = False
         self._told = False
@@ -95,6 +92,13 @@ class Reply:
         self.conflict: Conflict | None = None
         self.failure: Exception | None = None
         self.stored: Stored | None = None
+
+    def forked(self) -> None:
+        """Hold nothing, whoever held it."""
+        self._writing = threading.Lock()
+        # What has arrived: another thread may leave the recording than reads it. Never held
+        # while a disk is waited for.
+        self._adding = threading.Lock()
 
     @property
     def message(self) -> Message | None:

@@ -221,24 +221,29 @@ def test_a_reply_is_recorded_without_its_thread_and_the_next_one_has_it_again(
     assert shown == ["one "]
 
 
-@pytest.mark.parametrize("what", ["close", "append"])
+@pytest.mark.parametrize("what", ["close", "append", "leave", "read on"])
 def test_a_forked_child_waits_for_nobody_who_keeps_a_reply(url: str, what: str) -> None:
     """What another thread of the parent holds, nobody in the child will ever let go of."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
         chunks = iter(recording(session))
+        assert isinstance(chunks, Generator)
         next(chunks)
         (reply,) = store._workings.keeper._all()
         assert isinstance(reply, Reply)
-        with reply._writing, store._workings.keeper._lock:
+        with reply._writing, reply._adding, store._workings.keeper._lock:
             child = os.fork()
             if child == 0:
                 signal.alarm(30)
                 try:
                     if what == "close":
                         store.close()
-                    else:
+                    elif what == "append":
                         session.append(rs.user("From the child."))
+                    elif what == "leave":
+                        chunks.close()
+                    else:
+                        list(chunks)
                 except rs.UsageError:
                     os._exit(7)
                 os._exit(0)
