@@ -177,6 +177,8 @@ _TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _TOKENS = (0, MOST_TOKENS)
 _SUM = (0, MOST)
 _NUMBER = (1, MOST_NUMBER)
+_COUNTED_ON = (1, MOST_NUMBER // 2)
+"""Of what is numbered on from here: as many again can follow."""
 _POSITION = (1, MOST)
 _RANGES: Mapping[str, tuple[int, int]] = {
     "version": (1, VERSION),
@@ -188,9 +190,9 @@ _RANGES: Mapping[str, tuple[int, int]] = {
     "reported": _SUM,
     "counted": _SUM,
     "unreported": _SUM,
-    "number": _NUMBER,
+    "number": _COUNTED_ON,
     "parent": _NUMBER,
-    "next_compaction": _NUMBER,
+    "next_compaction": _COUNTED_ON,
     "branch": _NUMBER,
     "superseded_by": _NUMBER,
     "copied_from": _NUMBER,

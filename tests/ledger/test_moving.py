@@ -577,6 +577,11 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
     (lines_with({"type": "branch", "number": 2, "parent": 1, "first": 5}), 3, "position"),
     (lines_with({"type": "branch", "number": 9, "parent": 1, "first": 1}), 3, "next branch is"),
     (
+        lines_with({"type": "branch", "number": 1, "nextCompaction": 2**31 - 1}),
+        3,
+        "nextCompaction: is not between",
+    ),
+    (
         lines_with(
             {
                 "type": "compaction",
@@ -693,6 +698,7 @@ LIES: dict[str, tuple[list[Any], int, str]] = {
         "is not superseded by",
     ),
     "twice": ([SUMMED, SUMMED], 2, "is that of another"),
+    "the last number": ([{**SUMMED, "number": 2**31 - 1}], 1, "number: is not between"),
     "no such branch": ([{**SUMMED, "branch": 2}], 1, "has no line of its own"),
 }
 
