@@ -37,6 +37,7 @@ class Dangling(NotFound):
 _FULL = (StoreFull, "the disk refused the write")
 _BUSY = (StoreBusy, "another writer held the store for longer than the busy timeout")
 _CORRUPT = (CorruptRow, "the database file is damaged")
+_NO_TEXT = (CorruptRow, "the database holds bytes that are no text, where a text was written")
 _GONE = (StoreBusy, "the connection to the database server was lost or refused")
 _TAKEN = (Taken, "a key was there already")
 _DANGLING = (Dangling, "what this belongs to is not there")
@@ -132,6 +133,17 @@ def lost(error: BaseException) -> bool:
     return _is_postgres(error, "OperationalError") and code(error)[:3] in _LOST
 
 
+def _is_no_text(error: BaseException) -> bool:
+    """Whether a driver was given bytes that are not UTF-8, in a row or in what it was told.
+
+    The drivers of SQLite give it no name, and quote what stands there.
+    """
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(origin, UnicodeDecodeError) or str(origin).startswith(
+        "Could not decode to UTF-8"
+    )
+
+
 def _table(name: str) -> Fault | None:
     faults = _SQLITE if name.startswith("SQLITE") else _POSTGRES
     fits = [prefix for prefix in faults if name.startswith(prefix)]
@@ -144,6 +156,8 @@ def translate(error: BaseException) -> ReasoningStoreError:
         return StoreBusy("every connection was in use for longer than the pool waits")
     if lost(error):
         return _GONE[0](_GONE[1])
+    if _is_no_text(error):
+        return _NO_TEXT[0](_NO_TEXT[1])
     name = code(error)
     fault = _table(name)
     if fault is None:
@@ -162,7 +176,7 @@ def _is_postgres(error: BaseException, kind: str) -> bool:
 
 def _is_driver_error(error: Exception) -> bool:
     # Most errors come raw (see sql); no driver is imported to know them.
-    return isinstance(error, (DBAPIError, PoolTimeout)) or any(
+    return isinstance(error, (DBAPIError, PoolTimeout, UnicodeDecodeError)) or any(
         kind.__name__ == "DatabaseError" and kind.__module__.split(".")[0] in _DRIVERS
         for kind in type(error).__mro__
     )

@@ -294,6 +294,8 @@ def _read(
     """Yield each message as it would be written now, or what stands in the way of that."""
 
     def prepared(row: Any) -> columns.Prepared | str:
+        if row.position not in stored:
+            return "an index does not lead to it"
         _, sent, *written = stored[row.position]
         counts = replace(row.counts, clearable=written[_CLEARABLE])
         try:

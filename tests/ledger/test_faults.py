@@ -109,6 +109,21 @@ def test_a_hint_asks_for_nothing_that_a_verb_does_not_take(kind: type[Any]) -> N
     assert "the same" not in kind().hint
 
 
+def test_bytes_that_a_driver_cannot_read_are_a_damaged_row() -> None:
+    """Whether they stand in a row or in what the library says of them; they are not told."""
+    unnamed = DatabaseError()
+    unnamed.args = ("Could not decode to UTF-8 column 'data' with text 'my secret'",)
+    for error in (unnamed, UnicodeDecodeError("utf-8", b"my secret\xff", 9, 10, "invalid")):
+
+        def fail(error: Exception = error) -> None:
+            raise error
+
+        with pytest.raises(CorruptRow) as caught:
+            faults.guarded(fail)
+        assert "secret" not in "".join(traceback.format_exception(caught.value))
+        assert caught.value.__context__ is None
+
+
 def test_an_error_that_is_no_drivers_passes() -> None:
     """A bug stays visible as one."""
 

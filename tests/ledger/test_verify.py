@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -236,6 +237,57 @@ def test_a_flipped_byte_in_a_text_is_found(sqlite_path: Path) -> None:
     assert found == (
         Problem("digest", "the message is not the one written", session.key, 1, 2, "u", session.id),
     )
+
+
+@pytest.mark.parametrize("text", ["what was said", "what it is called"])
+def test_a_byte_that_makes_no_text_is_found(sqlite_path: Path, text: str) -> None:
+    """The driver cannot even read it: that is a damaged row like another, and no word of it."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger, title="what it is called")
+        ledger.append(session.key, 1, [said("before"), said("what was said"), said("after")])
+        other = new_session(ledger)
+        ledger.append(other.key, 1, [said()])
+    read: dict[str, Callable[[Ledger], Any]] = {
+        "what was said": lambda ledger: ledger.history(session.key, 1),
+        "what it is called": lambda ledger: ledger.get_session("u", session.id),
+    }
+    data = sqlite_path.read_bytes()
+    assert data.count(text.encode()) == 1
+    sqlite_path.write_bytes(data.replace(text.encode(), text.encode()[:-1] + b"\xff"))
+
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        found = ledger.verify()
+        with pytest.raises(CorruptRow) as caught:
+            read[text](ledger)
+        with pytest.raises(CorruptRow):
+            ledger.backup(sqlite_path.with_name("copy.db"))
+
+    (problem,) = found.problems
+    assert (problem.code, problem.session_key) == ("unreadable", session.key)
+    assert found.sessions == 2
+    if text == "what was said":
+        assert (problem.branch, problem.position, found.messages) == (1, 2, 4)
+    assert "what" not in f"{problem.detail} {caught.value!r}"
+    assert caught.value.__context__ is None
+
+
+def test_an_index_that_does_not_lead_to_a_message_is_found(sqlite_path: Path) -> None:
+    """And the rest is gone through."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said(), said(), said()])
+    # Of the index of bodies, the entry of the second message says that it is the first.
+    entry = b"\x05\x06\x09\x01\x01" + session.key.to_bytes(8, "big")
+    data = sqlite_path.read_bytes()
+    assert data.count(entry + b"\x02\x02") == 1
+    sqlite_path.write_bytes(data.replace(entry + b"\x02\x02", entry + b"\x01\x02"))
+
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        found = ledger.verify()
+
+    assert (found.sessions, found.messages) == (1, 3)
+    assert ("unreadable", 2) in {(one.code, one.position) for one in found.problems}
+    assert "integrity" in {one.code for one in found.problems}
 
 
 def test_a_damaged_page_does_not_hide_the_rest(sqlite_path: Path) -> None:
