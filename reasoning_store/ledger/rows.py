@@ -238,7 +238,10 @@ def stored_rows(
                 row.counts, row.created_at, row.digest, row.is_new = counts, at, digest, False
                 row.__class__ = StoredRow
                 out.append(row)
+            position = 0
     except CorruptRow as error:
+        if not position:
+            raise  # the next page could not be read, and says of which message itself
         raise CorruptRow(f"message {position} cannot be read back: {error}") from None
     except UNREADABLE:
         raise CorruptRow(f"message {position} cannot be read back") from None
