@@ -3,8 +3,10 @@
 Theory. These protocols know a user and a model, who alternate, and the user begins. What a
 tool answered is said by the user, in one message with all other answers to the same calls,
 and before anything else in it. So messages of one side that follow each other become one,
-their parts in order, and nothing that is said is lost. System messages at the beginning
-belong to the system prompt; a later one stands where it was said, on the user's side.
+their parts in order, and nothing that is said is lost. A user's message of which nothing can
+be said begins a turn too, for whoever chose what goes along has counted on it. System
+messages at the beginning belong to the system prompt; a later one stands where it was said,
+on the user's side.
 
 It knows roles and order. It must not know what a part looks like: a protocol's page does.
 """
@@ -34,7 +36,7 @@ from reasoning_store.wire.copying import copied
 from reasoning_store.wire.pages import Page, Part
 
 OPENING = "."
-"""What a user says who has not said anything before the model did: the least there is."""
+"""What a user says who says nothing where a turn begins with it: the least there is."""
 
 
 @dataclass(slots=True)
@@ -95,6 +97,9 @@ class Alternating(Page):
                 self._later += said
             elif said:
                 self._take("user").parts += said
+            elif role == "user" and rest.message.blocks and not self._user_asked:
+                # Blank, or of a kind that has no place: the turn begins here all the same.
+                self._take("user").parts += self.said(_OPENED)
             if answers:
                 self._take("user").answers += [self.answer(block) for block in answers]
 
@@ -132,6 +137,11 @@ class Alternating(Page):
     @property
     def _user_spoke(self) -> bool:
         return self._turn is not None and self._turn.role == "user"
+
+    @property
+    def _user_asked(self) -> bool:
+        """The user has spoken last, and not for tools alone."""
+        return self._turn is not None and self._turn.role == "user" and bool(self._turn.parts)
 
     def _take(self, role: Literal["user", "assistant"]) -> Turn:
         """Return the turn in which this side speaks: the last one, or another behind it."""

@@ -210,6 +210,16 @@ def interrupted(target: Target, name: str, how: str) -> list[rs.Message]:
 
 
 @each_target
+@pytest.mark.parametrize("said", ["", " \n"], ids=["nothing", "blank"])
+@pytest.mark.parametrize("ends", [True, False], ids=["behind an answer", "behind a tool"])
+def test_a_turn_begins_where_the_user_says_nothing(target: Target, said: str, ends: bool) -> None:
+    """What goes along is chosen by turns, and the provider sees the same ones."""
+    messages = [*a_turn(target, "first", steps=2, ends=ends), rs.user(said)]
+
+    assert judged(messages, target, POLICIES[0]) is None
+
+
+@each_target
 @pytest.mark.parametrize("how", INTERRUPTIONS)
 def test_an_interrupted_turn_is_accepted(target: Target, how: str) -> None:
     """In the middle of a conversation, at its end, and where the next turn has a loop."""
