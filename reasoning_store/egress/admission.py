@@ -35,21 +35,48 @@ def opaque_obstacle(origin: Origin | None, source_field: str | None, to: Target)
     """Whether opaque reasoning of this origin may go to the target.
 
     It goes only where provider, api and model family equal those it came from, and the
-    address where both are known; without an origin its field must be one of the target's.
+    address where both are known; where nobody is known to have made it, its field must be one
+    of the target's.
     Foreign reasoning is never turned into text.
     """
     contract = to.contract
     if not contract.opaque:
         return "no_place"
+    if is_foreign(origin, to):
+        return "origin"
     if is_unknown(origin):
         named = (*contract.fields, *contract.sources, contract.echo)
         return None if source_field is not None and source_field in named else "origin"
-    return None if is_made_at(origin, to) else "origin"
+    return None
 
 
 def is_unknown(origin: Origin | None) -> bool:
-    """Whether nothing is known of where a message was made."""
+    """Whether nobody is known to have made a message."""
     return origin is None or not (origin.provider or origin.base_url)
+
+
+def is_foreign(origin: Origin | None, to: Target) -> bool:
+    """Whether a message was made by somebody else; of no known origin it is nobody's.
+
+    What came in another protocol is another's, whoever made it; events that a host has
+    normalised may be anybody's.
+    """
+    if origin is None:
+        return False
+    if is_unknown(origin):
+        return origin.api not in (None, _ANYBODYS) and not is_of_api(origin.api or "", to)
+    return not is_made_at(origin, to)
+
+
+_ANYBODYS = "thinking_events"
+
+
+def is_of_api(api: str, to: Target) -> bool:
+    """Whether the target speaks a protocol; one that is not known here it does not."""
+    try:
+        return contracts.api_name(api) == to.contract.api
+    except UsageError:
+        return False
 
 
 def is_made_at(origin: Origin | None, to: Target) -> bool:
@@ -122,20 +149,16 @@ class Origins:
         self._api: dict[str | None, bool] = {None: False}
 
     def is_foreign(self, origin: Origin | None) -> bool:
-        """Whether a message was made by somebody else; of no known origin it is nobody's."""
+        """Whether a message was made by somebody else, as ``is_foreign`` has it."""
         if origin is None:
             return False
         key = (origin.provider, origin.api, origin.model, origin.base_url)
         if key not in self._foreign:
-            self._foreign[key] = not is_unknown(origin) and not is_made_at(origin, self._to)
+            self._foreign[key] = is_foreign(origin, self._to)
         return self._foreign[key]
 
     def is_of_this_api(self, origin: Origin | None) -> bool:
         api = origin.api if origin is not None else None
         if api not in self._api:
-            try:
-                same = contracts.api_name(api or "") == self._to.contract.api
-            except UsageError:
-                same = False
-            self._api[api] = same
+            self._api[api] = is_of_api(api or "", self._to)
         return self._api[api]

@@ -18,7 +18,7 @@ from typing import Any
 
 from reasoning_store.blocks import Message
 from reasoning_store.clearing import is_cleared
-from reasoning_store.egress.admission import is_made_at, is_unknown
+from reasoning_store.egress.admission import is_foreign, is_made_at
 from reasoning_store.egress.policy import Place, demanded
 from reasoning_store.egress.verdicts import REASONS, Rule, Target, Viewed, Warning
 from reasoning_store.settings import ReasoningSettings
@@ -150,7 +150,7 @@ class Concerns:
 
     def _is_sealed(self, message: Message) -> bool:
         """Whether the first call of a message has the seal that its provider put on it."""
-        if not is_unknown(message.origin) and not is_made_at(message.origin, self._to):
+        if is_foreign(message.origin, self._to):
             return False
         value: Any = message.tool_calls[0].provider_metadata
         for name in (self._to.contract.call_seal or "").split("."):

@@ -211,6 +211,35 @@ def test_what_sits_on_text_and_calls_goes_to_its_maker_and_to_nobody_else(
     assert not foreign or "canary" not in json.dumps(built.body)
 
 
+@each_target
+@pytest.mark.parametrize("maker", [t for t in TARGETS if t.provider], ids=str)
+def test_what_came_in_another_protocol_is_anothers_whoever_made_it(
+    target: Target, maker: Target
+) -> None:
+    """A reply may have been recorded with ``api=`` alone: its protocol is known all the same."""
+    reply = maker.reply("a", text="So.", thought="Hm.", calls=1)
+    marked = replace(
+        reply,
+        origin=rs.Origin(api=maker.api),
+        blocks=tuple(
+            block if block.type == "thinking" else replace(block, provider_metadata=dict(SEALS))
+            for block in reply.blocks
+        ),
+    )
+    (call,) = reply.tool_calls
+    answer = rs.tool(rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result="It is."))
+    built = rs.build_request(
+        [rs.user("Begin."), marked, answer],
+        settings={**target.asks, "reasoning.includeInContext": True},
+        **target.to,
+    )
+    seals = [block.signature or block.encrypted for block in marked.thinking]
+    sent = json.dumps(built.body)
+    differs = maker.api not in (target.api, "thinking_events")
+
+    assert not differs or not any(mark in sent for mark in ["canary", *filter(None, seals)])
+
+
 @pytest.mark.parametrize(
     "target",
     [t for t in TARGETS if t.call_metadata in (sealed_call, sealed_compat_call)],
