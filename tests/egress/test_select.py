@@ -57,17 +57,32 @@ def test_br_003_a_hidden_block_is_sent_like_any_other() -> None:
     assert kept((hidden,), shown_nowhere) == [0]
 
 
+ASKED_AGAIN = (*TWO_TURNS, rs.user("And Molde?"))
+"""Nothing was thought in the open turn yet."""
+LOOP_ENDED = (*OPEN_LOOP, rs.assistant(thought("It is cold."), "4 C.", origin=DEEPSEEK))
+"""Twice in the open turn."""
+
+
 @pytest.mark.parametrize(
-    ("strip", "left"),
-    [("none", [1, 3, 5]), ("allButLast", [5]), ("all", []), ("priorTurns", [5])],
+    ("strip", "left", "asked_again", "loop_ended"),
+    [
+        ("none", [1, 3, 5], [1, 3, 5], [1, 3, 5]),
+        ("allButLast", [5], [5], [5]),
+        ("all", [], [], []),
+        ("priorTurns", [5], [], [3, 5]),
+    ],
 )
-def test_br_005_strip_filters_first(strip: str, left: list[int]) -> None:
+def test_br_005_strip_filters_first(
+    strip: str, left: list[int], asked_again: list[int], loop_ended: list[int]
+) -> None:
     """BR-005: what each value of stripFromContext leaves when reasoning is included."""
     settings = rs.ReasoningSettings.model_validate(
         {"reasoning.includeInContext": True, "reasoning.stripFromContext": strip}
     )
 
     assert kept(TWO_TURNS, settings) == left
+    assert kept(ASKED_AGAIN, settings) == asked_again
+    assert kept(LOOP_ENDED, settings) == loop_ended
 
 
 def test_br_005_the_verdict_names_strip_before_include() -> None:
