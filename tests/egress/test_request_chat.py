@@ -535,6 +535,18 @@ def test_br_006_disabled_sends_no_parameter_but_off() -> None:
     assert found["messages"] == sent(*OPEN_LOOP, provider="deepseek", settings=KEEP)
 
 
+@pytest.mark.parametrize("provider", ["zai", "alibaba"])
+def test_br_006_what_is_off_is_not_said_to_be_unsaid(provider: str) -> None:
+    """BR-006: an effort that this host has no word for is not missed where nothing is asked."""
+    off = {"reasoning.enabled": False, "reasoning.effort": "high"}
+    asked = rs.build_request(
+        [rs.user("Hi")], provider=provider, settings={"reasoning.effort": "high"}
+    )
+
+    assert [warning.code for warning in asked.warnings] == ["parameter_unsent"]
+    assert rs.build_request([rs.user("Hi")], provider=provider, settings=off).warnings == ()
+
+
 def test_what_a_model_cannot_be_told_is_not_said_in_other_words() -> None:
     """A model that always thinks cannot be switched off, and the request says so."""
     request = rs.build_request(
