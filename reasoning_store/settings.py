@@ -201,12 +201,17 @@ def parse(key: str, text: str) -> Any:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that an environment's variables make."""
-    return {
-        key: parse(key, environ[variable])
-        for variable, key in ENVIRONMENT.items()
-        if environ.get(variable)
-    }
+    """Return the settings that an environment's variables make; a bad one is named."""
+    made: dict[str, Any] = {}
+    for variable, key in ENVIRONMENT.items():
+        if word := environ.get(variable):
+            try:
+                made[key] = parse(key, word)
+            except SettingError as error:
+                raise SettingError(
+                    f"the variable {variable}: {error}", key=key, hint="set it to one, or unset it"
+                ) from None
+    return made
 
 
 _WORDS = {

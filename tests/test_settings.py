@@ -143,3 +143,14 @@ def test_the_environment_sets_what_it_names() -> None:
     environ = {"REASONING_STORE_INCLUDE_IN_CONTEXT": "true", "REASONING_STORE_EFFORT": "", "X": "1"}
 
     assert settings.from_environment(environ) == {"reasoning.includeInContext": True}
+
+
+def test_a_bad_variable_is_named() -> None:
+    """ERR-001: whoever reads the error set no setting, and has to find what did."""
+    with pytest.raises(
+        rs.SettingError, match=r"REASONING_STORE_EFFORT: .*'HIGH'; one of"
+    ) as refused:
+        settings.from_environment({"REASONING_STORE_EFFORT": "HIGH"})
+
+    assert refused.value.key == "reasoning.effort"
+    assert "unset" in (refused.value.hint or "")
