@@ -129,9 +129,9 @@ if TYPE_CHECKING:
     from reasoning_store.egress.headend import ReasoningRenderer
     from reasoning_store.egress.refusal import explain_refusal
     from reasoning_store.egress.request import Request
-    from reasoning_store.egress.select import Selection, Verdict, Warning
     from reasoning_store.egress.tokens import TokenCount
     from reasoning_store.egress.usage import ContextUsage
+    from reasoning_store.egress.verdicts import Selection, Verdict, Warning
     from reasoning_store.egress.what_if import WhatIf
     from reasoning_store.errors import (
         Conflict,
@@ -146,8 +146,9 @@ if TYPE_CHECKING:
         UsageError,
         WireError,
     )
-    from reasoning_store.ingress.masking import Masker, SecretMasker
+    from reasoning_store.ingress.masking import Masker
     from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
+    from reasoning_store.ingress.secrets import SecretMasker
     from reasoning_store.ingress.tags import TagFilter, split_reasoning
     from reasoning_store.layers import Profile
     from reasoning_store.ledger.values import BackedUp, Erased, Imported, ReportRow, Verified
@@ -173,14 +174,15 @@ _HOMES = {
     "egress.headend": "ReasoningRenderer",
     "egress.refusal": "explain_refusal",
     "egress.request": "Request",
-    "egress.select": "Selection Verdict Warning",
     "egress.tokens": "TokenCount",
     "egress.usage": "ContextUsage",
+    "egress.verdicts": "Selection Verdict Warning",
     "egress.what_if": "WhatIf",
     "errors": """Conflict CorruptRow MissingExtra NotFound ReasoningStoreError SchemaError
         SettingError StoreBusy StoreFull UsageError WireError""",
-    "ingress.masking": "Masker SecretMasker",
+    "ingress.masking": "Masker",
     "ingress.normalizer": "StreamNormalizer normalize_response",
+    "ingress.secrets": "SecretMasker",
     "ingress.tags": "TagFilter split_reasoning",
     "layers": "Profile",
     "ledger.values": "BackedUp Erased Imported ReportRow Verified",

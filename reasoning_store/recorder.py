@@ -24,7 +24,7 @@ from reasoning_store.blocks import Message, Origin, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.collected import elsewhere
 from reasoning_store.egress.request import Request
-from reasoning_store.egress.select import Target
+from reasoning_store.egress.verdicts import Target
 from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
 from reasoning_store.ingress.drafting import Draft
 from reasoning_store.ingress.normalizer import StreamNormalizer

@@ -18,15 +18,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from reasoning_store import layers
 from reasoning_store.blocks import Origin
-from reasoning_store.egress import amounts, building
+from reasoning_store.egress import amounts, building, given
 from reasoning_store.egress import request as _request
 from reasoning_store.egress.building import Remembered
-from reasoning_store.egress.given import fixed
 from reasoning_store.egress.policy import Place
 from reasoning_store.egress.request import Request
-from reasoning_store.egress.select import Target, Viewed, decide, target
+from reasoning_store.egress.select import decide, target
 from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.usage import ContextUsage, usage
+from reasoning_store.egress.verdicts import Target, Viewed
 from reasoning_store.egress.what_if import WhatIf, what_if
 from reasoning_store.ledger.carried import field_of, origin_of
 from reasoning_store.ledger.collecting import uncollected
@@ -91,7 +91,7 @@ class Sending:
         asked = last.sent if last is not None else {}
         to = _target_of(asked) if names == _UNNAMED else self._target(*names)
         counter = self._workings.counter(self._row.encoding)
-        digest = _request.digest(system, tools)
+        digest = given.digest(system, tools)
         first = _first_kept(policy.settings, to, lambda: now.usage)
         then = self._then(now, last, digest) if last is not None else None
         if then is not None:
@@ -148,7 +148,7 @@ class Sending:
             _target_of(now.sent.sent if now.sent is not None else {})
             if unnamed
             else self._target(*names),
-            fixed=fixed(system, tools, self._workings.counter(carried.encoding)),
+            fixed=given.fixed(system, tools, self._workings.counter(carried.encoding)),
             encoding=carried.encoding,
             limit=limit,
         )

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
 
-from reasoning_store.blocks import Block, MediaBlock, Message, ThinkingBlock
+from reasoning_store.blocks import Block, MediaBlock, Message, ThinkingBlock, with_blocks
 from reasoning_store.egress.building import Remembered
-from reasoning_store.egress.select import Viewed
 from reasoning_store.egress.stretch import Stretch, ThoughtKind
+from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow, PlainRows, ViewRow
 from reasoning_store.ledger.values import SessionRow, Shape, StoredRow
@@ -185,15 +185,7 @@ def _with_stubs(message: Message, marks: Iterable[tuple[int, int, int, str | Non
     blocks: list[Block] = list(message.blocks)
     for place, _, flags, source_field in marks:
         blocks.insert(place, _marked(flags, source_field))
-    return Message(
-        role=message.role,
-        blocks=tuple(blocks),
-        status=message.status,
-        origin=message.origin,
-        usage=message.usage,
-        finish_reason=message.finish_reason,
-        metadata=message.metadata,
-    )
+    return with_blocks(message, blocks)
 
 
 # There are few kinds, and nothing tells one block that was not read from another.

@@ -28,6 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "blocks": set(),
     "errors": set(),
     "rope": set(),
+    "surrogates": set(),
     "forks": set(),
     "collected": set(),
     "chunks": {"blocks"},
@@ -36,16 +37,20 @@ ROOMS: dict[str, set[str]] = {
     "checking": VALUES | {"codec"},
     "streams": VALUES,
     "settings": VALUES,
-    "tokenizers": VALUES | {"forks"},
+    "tokenizers": VALUES | {"forks", "surrogates"},
     "wire": VALUES | {"codec", "rope"},
-    "ledger": VALUES | {"codec", "clearing", "forks"},
+    "ledger": VALUES | {"codec", "clearing", "forks", "surrogates"},
     "ingress": VALUES | {"codec", "wire"},
-    "egress": VALUES | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope"},
+    "egress": VALUES
+    | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope", "surrogates"},
     "importers": VALUES | {"codec", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
 DOORS = {"__init__", "__main__", "cli"}
-PURE = ("blocks", "chunks", "codec", "rope", "clearing", "checking", "wire", "ingress", "egress")
+PURE = (
+    *("blocks", "chunks", "codec", "rope", "surrogates", "clearing", "checking"),
+    *("wire", "ingress", "egress"),
+)
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}
 
 

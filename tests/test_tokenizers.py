@@ -640,7 +640,7 @@ def test_err_002_an_installation_with_a_broken_file_still_counts(how: str, tmp_p
     copy = tmp_path / "site" / "reasoning_store"
     copy.mkdir(parents=True)
     (copy / "__init__.py").touch()
-    for name in ("blocks.py", "errors.py", "forks.py"):
+    for name in ("blocks.py", "errors.py", "forks.py", "surrogates.py"):
         shutil.copy(ROOT / "reasoning_store" / name, copy)
     shutil.copytree(ROOT / "reasoning_store" / "tokenizers", copy / "tokenizers")
     vocabulary = shipped.VOCABULARIES["o200k_base"]

@@ -17,13 +17,6 @@ from reasoning_store.errors import UsageError
 from reasoning_store.wire import contracts
 
 
-def obstacle(block: ThinkingBlock, origin: Origin | None, to: Target) -> Rule | None:
-    """Return why a block has no way to this target, or ``None`` where it is admissible."""
-    if block.opaque:
-        return opaque_obstacle(origin, block.source_field, to)
-    return portable_obstacle(to)
-
-
 def portable_obstacle(to: Target) -> Rule | None:
     """Whether reasoning without signature or ciphertext has a place at the target."""
     if to.contract.signed:

@@ -18,6 +18,7 @@ It knows the order of the steps. It must not know what any of them decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
@@ -74,8 +75,7 @@ class Made:
 
     def fork(self) -> Made:
         """Return the same, to go on with apart from this one."""
-        other = object.__new__(Made)
-        vars(other).update(vars(self))
+        other = copy(self)
         other.selecting = self.selecting.fork()
         other.repairs = self.repairs.fork()
         other.page = self.page.fork()

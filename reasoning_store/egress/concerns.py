@@ -74,8 +74,7 @@ class Concerns:
 
     def fork(self) -> Concerns:
         """Return the same, to go on with apart from this one."""
-        other = object.__new__(Concerns)
-        vars(other).update(vars(self))
+        other = copy(self)
         other._by_code = dict(self._by_code)
         other._prefix = copy(self._prefix)
         return other
@@ -91,19 +90,22 @@ class Concerns:
         is_reply = item.message.role == "assistant"
         if contract.call_seal is not None:
             if wanted and is_reply and place.call and not self._is_sealed(item.message):
-                self._lost(off=self._floor == "off", why="a tool call has lost its seal")
+                if self._floor == "off":
+                    self._note_floor_off()
+                else:
+                    self._note_unmet("a tool call has lost its seal")
             return
         kept = "kept" in rules or "required" in rules
         if self._floor == "off":
             empty = is_reply and demanded(contract.empty_field, place)
             if not kept and (empty or (wanted and rules)):
-                self._lost(off=True, why="")
+                self._note_floor_off()
             return
         hindered = next((rule for rule in rules if rule in _HINDRANCES), None)
         if wanted and hindered is not None:
-            self._lost(off=False, why=REASONS[hindered])
+            self._note_unmet(REASONS[hindered])
         elif wanted and place.call and not kept and self._is_anothers(item.message):
-            self._lost(off=False, why="a tool was called by another model, without any")
+            self._note_unmet("a tool was called by another model, without any")
 
     def warnings(self, *, open_reasoning: bool) -> tuple[Warning, ...]:
         """Return what there is to say; ``open_reasoning``: the open turn carries some."""
@@ -122,11 +124,12 @@ class Concerns:
             said.append(Warning(code="binding", text=text))
         return tuple(said)
 
-    def _lost(self, *, off: bool, why: str) -> None:
-        """Note that a message is sent without what is demanded of it."""
-        if not off:
-            self._unmet = self._unmet or why
-            return
+    def _note_unmet(self, why: str) -> None:
+        """Note that a message is sent without what is demanded of it; the first reason counts."""
+        self._unmet = self._unmet or why
+
+    def _note_floor_off(self) -> None:
+        """Note that what is demanded is not sent because the settings say so."""
         contract = self._to.contract
         floor = contract.floor if contract.floor != "none" else contract.empty_field
         self._add(

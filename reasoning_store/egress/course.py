@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from reasoning_store.blocks import Message, ToolCallBlock, ToolResponseBlock
 from reasoning_store.egress.policy import Place
@@ -56,7 +57,7 @@ class Course:
         return Course(self.length + len(more), start, last, open_call)
 
     def _plainly(self, more: Stretch) -> Course:
-        """The same of plain messages, of which the user's ask and none calls."""
+        """Return the same for plain messages: each of the user's asks, and none calls a tool."""
         asked = _last(role == "user" for role in reversed(more.roles))
         thought = _last(name is not None for name in reversed(more.kinds))
         end = self.length + len(more)
@@ -85,14 +86,7 @@ def _last(backwards: Iterable[bool]) -> int | None:
     return next((back for back, found in enumerate(backwards, 1) if found), None)
 
 
-_FLAGS = (False, True)
-_PLACES = {
-    (last, open, call, open_call): Place(last, open, call, open_call)
-    for last in _FLAGS
-    for open in _FLAGS
-    for call in _FLAGS
-    for open_call in _FLAGS
-}
+_PLACES = {flags: Place(*flags) for flags in product((False, True), repeat=4)}
 
 
 _ANSWERS = frozenset({ToolResponseBlock})

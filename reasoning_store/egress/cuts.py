@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reasoning_store.blocks import Origin
+from reasoning_store.egress.admission import opaque_obstacle, portable_obstacle
 from reasoning_store.egress.policy import Place
-from reasoning_store.egress.select import Rule, Target, opaque_obstacle, portable_obstacle
 from reasoning_store.egress.select import decide as keeps
 from reasoning_store.egress.usage import Own, Sums
+from reasoning_store.egress.verdicts import Rule, Target
 from reasoning_store.settings import ReasoningSettings
 
 

@@ -1,9 +1,7 @@
 """What a request has no way to say, mended: half of a character, a number that is none.
 
-A Python string can hold a surrogate without its other half, as a stream leaves it that was
-cut in the middle of an emoji. It is stored as it came; no HTTP client can send it. In the
-request U+FFFD stands in its place, the sign for a character that is not known; two halves
-that had come to stand side by side are the character they spell.
+A string with half of a character is stored as it came, and no HTTP client can send it: in the
+request stands what ``surrogates`` makes of it.
 
 Pure: it knows values, and mends whatever strings are in them. What needs nothing is
 returned as it is. It must not know what a value means.
@@ -18,20 +16,10 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
 
 from reasoning_store.blocks import Block
+from reasoning_store.surrogates import encodable, is_encodable
 
 _Value = TypeVar("_Value")
 _Block = TypeVar("_Block", bound=Block)
-
-
-def is_encodable(text: str) -> bool:
-    """Whether a text can be sent."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def needs_mending(block: Block) -> bool:
@@ -98,7 +86,7 @@ _AS_IT_IS: Final = object()
 def _mended(value: Any) -> Any:
     """Return what stands for a value, or ``_AS_IT_IS`` where it can be sent so."""
     if isinstance(value, str):
-        return _AS_IT_IS if is_encodable(value) else _whole(value)
+        return _AS_IT_IS if is_encodable(value) else encodable(value)
     if isinstance(value, float):
         return _AS_IT_IS if isfinite(value) else None
     if isinstance(value, Mapping):
@@ -127,7 +115,3 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _strings(item)
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -15,9 +15,8 @@ from reasoning_store.egress import request as _request
 from reasoning_store.egress import select as _select
 from reasoning_store.egress import what_if as _what_if
 from reasoning_store.egress.request import Request
-from reasoning_store.egress.select import Selection, Viewed
 from reasoning_store.egress.tokens import TokenCount, count_message
-from reasoning_store.egress.verdicts import Holder, message_of
+from reasoning_store.egress.verdicts import Holder, Selection, Viewed, message_of
 from reasoning_store.egress.what_if import WhatIf
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import ReasoningSettings, resolve

@@ -17,15 +17,15 @@ from pydantic import PrivateAttr
 from reasoning_store.egress import building
 from reasoning_store.egress.building import Key, Made, Remembered
 from reasoning_store.egress.given import Given, fixed
-from reasoning_store.egress.given import digest as digest
 from reasoning_store.egress.tokens import TokenCount, total
 from reasoning_store.egress.verdicts import Selection, Target, Verdict, Viewed, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.rope import Rope
 from reasoning_store.settings import KEY_OF, Layer, Policy, ReasoningSettings, Resolved
 from reasoning_store.tokenizers import Counter, worst
-from reasoning_store.wire import asking, neutral, registry
+from reasoning_store.wire import neutral, registry
 from reasoning_store.wire.base import Asked, Written
+from reasoning_store.wire.reasoning_parameters import at
 
 
 class RequestSettings(ReasoningSettings):
@@ -253,7 +253,7 @@ def _not_the_users(body: Mapping[str, Any], to: Target) -> list[Warning]:
     last = _rendered(body)[-1:]
     if not contract.user_last or not last or last[0].get("role") != "assistant":
         return []
-    said = asking.at(body, contract.enabled_at)
+    said = at(body, contract.enabled_at)
     if said == contract.off if said is not None else not contract.thinks:
         return []
     text = (

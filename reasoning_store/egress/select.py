@@ -17,17 +17,12 @@ protocol's shapes, tokens' origins or SQL. What a sender should be told is worde
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 
-from reasoning_store.blocks import Counts, Message, ThinkingBlock
-from reasoning_store.egress.admission import (
-    Obstacles,
-    obstacle,
-    opaque_obstacle,
-    portable_obstacle,
-)
+from reasoning_store.blocks import Counts, Message, ThinkingBlock, with_blocks
+from reasoning_store.egress.admission import Obstacles
 from reasoning_store.egress.concerns import Concerns
 from reasoning_store.egress.course import places
-from reasoning_store.egress.encodable import is_encodable
 from reasoning_store.egress.policy import Place, demanded, left_by_strip
 from reasoning_store.egress.stretch import Rulings, Stretch, ThoughtKind, Verdicts
 from reasoning_store.egress.verdicts import (
@@ -42,24 +37,8 @@ from reasoning_store.egress.verdicts import (
 from reasoning_store.errors import UsageError
 from reasoning_store.rope import Rope
 from reasoning_store.settings import ReasoningSettings
+from reasoning_store.surrogates import is_encodable
 from reasoning_store.wire import contracts
-
-__all__ = [
-    "REASONS",
-    "Rule",
-    "Selection",
-    "Target",
-    "Verdict",
-    "Viewed",
-    "Warning",
-    "decide",
-    "obstacle",
-    "opaque_obstacle",
-    "portable_obstacle",
-    "select",
-    "target",
-    "viewed",
-]
 
 _UNFINISHED = "the reply is still being written"
 _NOT_A_REPLY = "only a model's message has a field for it"
@@ -127,8 +106,7 @@ class Selecting:
 
     def fork(self) -> Selecting:
         """Return the same, to go on with apart from this one."""
-        other = object.__new__(Selecting)
-        vars(other).update(vars(self))
+        other = copy(self)
         other._concerns = self._concerns.fork()
         other.verdicts = self.verdicts.fork()
         return other
@@ -155,7 +133,8 @@ class Selecting:
                 gone = [verdict.block for verdict in found if not verdict.kept]
                 self.open_reasoning |= place.open and len(gone) < len(found)
                 if gone:
-                    message = _left(message, gone)
+                    left = [one for n, one in enumerate(message.blocks) if n not in gone]
+                    message = with_blocks(message, left)
             is_reply = message.role == "assistant"
             if concerns.demanding and (is_reply or rules or concerns.minds_all):
                 concerns.note(item, place, rules)
@@ -262,19 +241,6 @@ def _why_none(message: Message) -> str | None:
     if message.status == "streaming":
         return _UNFINISHED
     return None if message.role == "assistant" else _NOT_A_REPLY
-
-
-def _left(message: Message, gone: Sequence[int]) -> Message:
-    """Return a message without some blocks. ``replace`` would cost as much as the rest."""
-    return Message(
-        role=message.role,
-        blocks=tuple([block for n, block in enumerate(message.blocks) if n not in gone]),
-        status=message.status,
-        origin=message.origin,
-        usage=message.usage,
-        finish_reason=message.finish_reason,
-        metadata=message.metadata,
-    )
 
 
 def decide(

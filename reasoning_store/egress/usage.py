@@ -16,15 +16,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reasoning_store.blocks import Exactness, Origin
+from reasoning_store.egress.admission import opaque_obstacle, portable_obstacle
 from reasoning_store.egress.policy import Place
-from reasoning_store.egress.select import (
-    Rule,
-    Target,
-    decide,
-    opaque_obstacle,
-    portable_obstacle,
-)
+from reasoning_store.egress.select import decide
 from reasoning_store.egress.tokens import TokenCount
+from reasoning_store.egress.verdicts import Rule, Target
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.tokenizers import worst
 

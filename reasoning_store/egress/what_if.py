@@ -23,9 +23,10 @@ from reasoning_store.egress.concerns import is_mended
 from reasoning_store.egress.course import Course
 from reasoning_store.egress.given import digest, fixed
 from reasoning_store.egress.policy import Place
-from reasoning_store.egress.select import Rule, Selecting, Target, Viewed, Warning
+from reasoning_store.egress.select import Selecting
 from reasoning_store.egress.stretch import Stretch
 from reasoning_store.egress.tokens import TokenCount
+from reasoning_store.egress.verdicts import Rule, Target, Viewed, Warning
 from reasoning_store.rope import Rope, rope
 from reasoning_store.settings import Policy, Strip
 from reasoning_store.tokenizers import Counter, worst
@@ -107,10 +108,10 @@ def what_if(
     }
     now = (settings.include_in_context, settings.strip_from_context)
     weighed = _weighed(rope(view), [*choices.values()])
-    kept = {
-        choice: [selecting.weigh(*alike, heap.tokens) for alike, heap in weighed.thinking.items()]
-        for choice, selecting in choices.items()
-    }
+    kept: dict[tuple[bool, Strip], list[bool]] = {choice: [] for choice in choices}
+    for choice, selecting in choices.items():
+        for alike, heap in weighed.thinking.items():
+            kept[choice].append(selecting.weigh(*alike, heap.tokens))
     given, label = fixed(system, tools, counter)
     rows = []
     for choice, selecting in choices.items():

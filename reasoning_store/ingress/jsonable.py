@@ -10,10 +10,11 @@ It knows JSON's types and nothing of messages.
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping
 from typing import Any
+
+from reasoning_store.wire.base import marked
 
 _DEEPEST = 200
 """JSON that nests deeper cannot be read back by Python's own parser on every machine."""
@@ -41,7 +42,7 @@ def jsonable(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(item, depth + 1) for item in value]
     if isinstance(value, bytes | bytearray):
-        return {"$bytes_b64": base64.b64encode(bytes(value)).decode("ascii")}
+        return marked(value)
     if isinstance(value, str):
         return str(value)
     return _as_text(value)

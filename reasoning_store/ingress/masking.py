@@ -30,9 +30,8 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.errors import UsageError
-from reasoning_store.ingress.secrets import SecretMasker
 
-__all__ = ["ArgumentsMasker", "Masker", "SecretMasker", "StreamMasker", "masked"]
+__all__ = ["ArgumentsMasker", "Masker", "StreamMasker", "masked"]
 
 
 class Masker(Protocol):

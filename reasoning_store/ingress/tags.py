@@ -30,7 +30,6 @@ normalizer's business.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -153,10 +152,6 @@ class TagFilter:
             self._leading = self._untouched = False
             self._settle()
         return runs
-
-    def pending(self) -> list[Run]:
-        """What ``finish`` would give now; the filter stays as it is (for drafts)."""
-        return copy.copy(self).finish()
 
     @property
     def held(self) -> str:

@@ -32,6 +32,7 @@ from reasoning_store.ledger.digests import digest, in_order
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.values import Entry, State, Thought
+from reasoning_store.surrogates import is_encodable
 
 _ELSEWHERE = ("session_key", "branch", "position", *STATE)
 COLUMNS = tuple(column.name for column in messages.c if column.name not in _ELSEWHERE)
@@ -44,15 +45,7 @@ _NAME_LIMIT = 1000
 
 def holdable(text: str) -> bool:
     """Whether a text column of every engine returns this string exactly."""
-    if "\0" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return "\0" not in text and is_encodable(text)
 
 
 def name(value: str, what: str) -> str:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from reasoning_store.errors import SettingError
 from reasoning_store.forks import ProcessLock
+from reasoning_store.surrogates import encodable, is_encodable
 from reasoning_store.tokenizers import vocabularies
 from reasoning_store.tokenizers.base import Count, Counter
 from reasoning_store.tokenizers.blanks import counted_apart
@@ -88,9 +89,9 @@ class TiktokenCounter:
         except BaseException as error:
             if not _is_failure(error) or not isinstance(text, str):
                 raise
-            # What makes no list refuses surrogates, and then we replace them.
-            if isinstance(error, UnicodeEncodeError) and not _is_valid(text):
-                return self.count(_valid(text))
+            # What makes no list takes no half of a character; what makes one counts the same.
+            if isinstance(error, UnicodeEncodeError) and not is_encodable(text):
+                return self.count(encodable(text))
             # The type only: what an error of a count says might quote the text.
             return self._estimated(text, type(error).__name__)
 
@@ -139,36 +140,18 @@ def _length_in(encoding: Encoding) -> Callable[[str], int]:
             return memoryview(to_buffer(text, no_special)).nbytes // 4
 
         return buffered if buffered(_PROBE) == listed(_PROBE) else listed
-    except Exception:
+    except Exception:  # no such buffer, or another one: the list is right with any tiktoken
         return listed
 
 
 def _in_pieces(length: Callable[[str], int], text: str) -> Count:
     tokens, cut_hard = 0, False
-    for piece, hard in pieces(_valid(text)):
+    for piece, hard in pieces(encodable(text)):
         tokens += length(piece)
         if hard:
             tokens += HARD_CUT_TOKENS
             cut_hard = True
     return Count(tokens, "estimated" if cut_hard else "exact")
-
-
-def _is_valid(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _valid(text: str) -> str:
-    """``text`` with its surrogates replaced, so that it has the count tiktoken gives it.
-
-    Two that spell a character are that character; a lone one is U+FFFD.
-    """
-    if _is_valid(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _is_failure(error: BaseException) -> bool:

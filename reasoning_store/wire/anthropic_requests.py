@@ -27,9 +27,10 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking, call_ids, neutral, turns
-from reasoning_store.wire.base import Asked, Outgoing, Written, without
+from reasoning_store.wire.base import Asked, Outgoing, Written, name_of, without
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.pages import Page
+from reasoning_store.wire.pages import Page, with_extra_body
+from reasoning_store.wire.reasoning_parameters import at
 
 Part = dict[str, Any]
 
@@ -56,9 +57,7 @@ def page(contract: Contract) -> Page:
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same request as keyword arguments of the official SDK's call."""
-    known = {key: value for key, value in body.items() if key in SDK_PARAMETERS}
-    rest = {key: value for key, value in body.items() if key not in SDK_PARAMETERS}
-    return {**known, "extra_body": rest} if rest else known
+    return with_extra_body(body, SDK_PARAMETERS)
 
 
 class _Page(turns.Alternating):
@@ -80,7 +79,7 @@ class _Page(turns.Alternating):
         if tools:
             body["tools"] = [_tool(tool) for tool in tools]
         unsaid = asking.ask(asked, self.contract, body, self.turn)
-        budget = asking.at(body, self.contract.budget_at) or 0
+        budget = at(body, self.contract.budget_at) or 0
         body["max_tokens"] = (self.contract.answer_tokens or _ANSWER_TOKENS) + budget
         return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
 
@@ -100,7 +99,7 @@ class _Page(turns.Alternating):
                 render = _PARTS[side].get(type(block))
                 part = render(block, self.contract) if render is not None else None
             if part is None:
-                self.left_out[turns.kind_of(block)] = None
+                self.left_out[name_of(block)] = None
             else:
                 parts.append(part)
         return parts

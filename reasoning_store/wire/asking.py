@@ -6,23 +6,23 @@ thinking stays on, and where its first message with a call carries none, a host 
 have it on (``off_when_unmet``). Who asks for effort or a budget asks for thinking. A budget
 lies within bounds, and an effort may be a number of tokens.
 
-It knows the open turn and the contract. It must not know a protocol's shapes or providers.
+It knows the open turn, the contract, and which protocols take a system message for the user's.
+It must not know a protocol's shapes or providers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock
 from reasoning_store.wire import reasoning_parameters
-from reasoning_store.wire.base import Asked, Outgoing, Plain
+from reasoning_store.wire.base import ASKED, Asked, Outgoing, Plain
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.reasoning_parameters import put
+from reasoning_store.wire.reasoning_parameters import at, put
 
 _NOTHING: Final = Asked()
-_FIELDS: Final = ("enabled", "effort", "budget_tokens")
 
 
 class OpenTurn:
@@ -68,11 +68,11 @@ class OpenTurn:
         """Note the next messages, which are plain."""
         roles, goes = messages.roles, messages.goes
         last = len(roles) - 1
-        turn = next((at for at in range(last, -1, -1) if roles[at] == "user"), 0)
+        turn = next((n for n in range(last, -1, -1) if roles[n] == "user"), 0)
         # Of what stands before the last turn in them it is told whether anything was thought.
         self.thinks |= not goes.keys().isdisjoint(messages.kinds[:turn])
-        for at in range(turn, last + 1):
-            self.note(messages.value(at))
+        for number in range(turn, last + 1):
+            self.note(messages.value(number))
 
 
 def ask(asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def ask(asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn) 
     if asked.enabled is False:  # BR-006: nothing else is said of reasoning
         asked = Asked(enabled=False)
     wanted = _in_turn(_sayable(asked, contract), contract, turn)
-    lost = {name for name in _FIELDS if getattr(asked, name) != getattr(wanted, name)}
+    lost = {name for name in ASKED if getattr(asked, name) != getattr(wanted, name)}
     if _is_off(wanted) and contract.budgets[:1] == (0,) and contract.budget_at:
         put(body, contract.budget_at, 0)
     else:
@@ -91,15 +91,7 @@ def ask(asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn) 
             put(body, contract.shown_at, contract.shown, over=False)
         if contract.budget_at and contract.budget is not None:
             put(body, contract.budget_at, contract.budget, over=False)
-    return tuple(name for name in _FIELDS if name in lost and getattr(asked, name) is not None)
-
-
-def at(body: Mapping[str, Any], path: str | None) -> Any:
-    """Return what stands at a path, or ``None``."""
-    value: Any = body
-    for name in path.split(".") if path else ():
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if path else None
+    return tuple(name for name in ASKED if name in lost and getattr(asked, name) is not None)
 
 
 _SYSTEM_IS_THE_USERS = frozenset({"anthropic.messages", "bedrock.converse"})

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
-from reasoning_store.blocks import Block, Message, Role, TextBlock, ThinkingBlock
+from reasoning_store.blocks import Block, MediaBlock, Message, Role, TextBlock, ThinkingBlock
 from reasoning_store.chunks import Chunk, UnknownChunk
 from reasoning_store.wire.contracts import Contract
 
@@ -133,6 +133,9 @@ class Asked:
     budget_tokens: int | None = None
 
 
+ASKED: Final = tuple(field.name for field in fields(Asked))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """A request's body, and what of it could not be said in the protocol."""
@@ -189,12 +192,26 @@ def whole_number(value: Any) -> int | None:
     return None
 
 
+def name_of(block: Block) -> str:
+    """Return what a block is called that found no place."""
+    return block.kind if isinstance(block, MediaBlock) else block.type
+
+
+BYTES: Final = "$bytes_b64"
+"""Under this name bytes stand in JSON, in base64."""
+
+
+def marked(value: bytes | bytearray) -> dict[str, str]:
+    """Return bytes as JSON that says that it is bytes."""
+    return {BYTES: base64.b64encode(value).decode("ascii")}
+
+
 def as_base64(value: Any) -> str | None:
-    """Return opaque data as text: bytes in base64, strings as they are."""
+    """Return opaque data as text: bytes in base64, marked ones too, strings as they are."""
     if isinstance(value, bytes | bytearray):
-        return base64.b64encode(bytes(value)).decode("ascii")
-    if isinstance(value, Mapping) and isinstance(value.get("$bytes_b64"), str):
-        return str(value["$bytes_b64"])
+        value = marked(value)
+    if isinstance(value, Mapping):
+        value = value.get(BYTES)
     return value if isinstance(value, str) else None
 
 

@@ -71,8 +71,7 @@ class Adapter:
         self.reset()
 
     def can_handle(self, model: str | None, provider: str | None) -> bool:
-        known = contracts.host(provider)
-        return known is not None and contracts.resolve(provider, model).api == self.id
+        return contracts.speaks(provider, model, self.id)
 
     def reset(self) -> None:
         # By index and kind: a delta that does not fit the block at its index is no part of it.

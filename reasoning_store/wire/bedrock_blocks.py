@@ -20,7 +20,7 @@ from typing import Any, Final, get_args
 
 from reasoning_store.blocks import MediaBlock, MediaKind, RawBlock
 from reasoning_store.chunks import BlockChunk, Chunk, ReasoningChunk, TextChunk, ToolCallChunk
-from reasoning_store.wire.base import as_base64, without
+from reasoning_store.wire.base import as_base64, marked, without
 from reasoning_store.wire.reading import Malformed, mapping, optional_string, string
 
 Data = Mapping[str, Any]
@@ -260,5 +260,5 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(item) for item in value]
     if isinstance(value, bytes | bytearray):
-        return {"$bytes_b64": as_base64(value)}
+        return marked(value)
     return value

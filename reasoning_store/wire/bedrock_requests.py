@@ -31,10 +31,10 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking, call_ids, neutral, turns
-from reasoning_store.wire.base import Asked, Outgoing, Written, as_base64
+from reasoning_store.wire.base import BYTES, Asked, Outgoing, Written, as_base64, name_of
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.pages import Page
-from reasoning_store.wire.reasoning_parameters import put
+from reasoning_store.wire.reasoning_parameters import at, put
 
 Part = dict[str, Any]
 
@@ -72,7 +72,7 @@ class _Page(turns.Alternating):
         if specs := [_tool(tool) for tool in tools] if tools else self.called:
             body["toolConfig"] = {"tools": specs}
         unsaid = asking.ask(asked, self.contract, body, self.turn)
-        if budget := asking.at(body, self.contract.budget_at):
+        if budget := at(body, self.contract.budget_at):
             limit = (self.contract.answer_tokens or _ANSWER_TOKENS) + budget
             put(body, "inferenceConfig.maxTokens", limit)
         return Written(
@@ -104,7 +104,7 @@ class _Page(turns.Alternating):
                 render = _PARTS[side].get(type(block))
                 part = render(self, block) if render is not None else None
             if part is None:
-                self.left_out[turns.kind_of(block)] = None
+                self.left_out[name_of(block)] = None
             else:
                 parts.append(part)
         return parts
@@ -249,7 +249,7 @@ def _document_name(name: str | None, number: int) -> str:
 def _as_sent(value: Any) -> Any:
     """Return JSON that ingress kept, its marked bytes as the base64 that the wire has."""
     if isinstance(value, Mapping):
-        if value.keys() == {"$bytes_b64"}:
+        if value.keys() == {BYTES}:
             return as_base64(value)
         return {name: _as_sent(item) for name, item in value.items()}
     return [_as_sent(item) for item in value] if isinstance(value, list) else value

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
-    MediaBlock,
     Message,
     RawBlock,
     TextBlock,
@@ -23,7 +22,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import reasoning_parameters
-from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire.base import Asked, Outgoing, Written, name_of
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.openai_chat_replies import is_part, together
 from reasoning_store.wire.openai_chat_requests import (
@@ -130,7 +129,7 @@ def _reply(message: Message, contract: Contract, left_out: dict[str, None]) -> d
         elif isinstance(block, RawBlock) and _is_citing(block.data):
             citations += block.data[_CITATIONS]
         else:
-            left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
+            left_out[name_of(block)] = None
     out: dict[str, Any] = {"role": "assistant"}
     told = together(parts)
     if told or not calls:

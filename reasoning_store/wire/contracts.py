@@ -205,6 +205,11 @@ def provider_id(provider: str | None, base_url: str | None = None) -> str | None
     return provider.strip().lower() if provider and provider.strip() else None
 
 
+def speaks(provider: str | None, model: str | None, api: str) -> bool:
+    """Whether a known provider streams a model in this protocol."""
+    return host(provider) is not None and resolve(provider, model).api == api
+
+
 def api_name(api: str) -> str:
     """Return the api's own name, or refuse one that no protocol here speaks."""
     name = _tables().apis.get(api.strip().lower())

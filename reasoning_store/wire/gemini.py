@@ -57,8 +57,7 @@ class Adapter:
         self.reset()
 
     def can_handle(self, model: str | None, provider: str | None) -> bool:
-        known = contracts.host(provider)
-        return known is not None and contracts.resolve(provider, model).api == self.id
+        return contracts.speaks(provider, model, self.id)
 
     def reset(self) -> None:
         self._candidates: dict[int, Candidate] = {}

@@ -31,7 +31,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking, call_ids, neutral, turns
-from reasoning_store.wire.base import Asked, Outgoing, Written, without
+from reasoning_store.wire.base import Asked, Outgoing, Written, name_of, without
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.pages import Page
 
@@ -110,7 +110,7 @@ class _Page(turns.Alternating):
                 render = _PARTS[side].get(type(block))
                 part = render(block) if render is not None else None
             if part is None:
-                self.left_out[turns.kind_of(block)] = None
+                self.left_out[name_of(block)] = None
             else:
                 parts.append(part)
         if outgoing.owed and self.contract.dummy_seal is not None:

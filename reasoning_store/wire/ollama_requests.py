@@ -23,7 +23,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import neutral, reasoning_parameters
-from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire.base import Asked, Outgoing, Written, name_of
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.openai_chat_requests import function_tool, system_messages
 from reasoning_store.wire.pages import Page
@@ -104,7 +104,7 @@ def _messages(
         elif isinstance(block, MediaBlock) and block.kind == "image" and block.data is not None:
             images.append(neutral.base64_of(block))
         else:
-            left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
+            left_out[name_of(block)] = None
     if not (texts or thoughts or images or calls):
         return out
     role = "user" if message.role == "tool" else message.role

@@ -31,7 +31,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
 )
 from reasoning_store.wire import reasoning_details
-from reasoning_store.wire.base import Outgoing
+from reasoning_store.wire.base import Outgoing, name_of
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.openai_chat_content import THINKING
 from reasoning_store.wire.reasoning_parameters import put
@@ -68,7 +68,7 @@ def reply(outgoing: Outgoing, contract: Contract, left_out: dict[str, None]) -> 
         elif isinstance(block, ToolCallBlock):
             made.calls.append(_call(block))
         elif not _say(block, made):
-            left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
+            left_out[name_of(block)] = None
     content = together(made.parts)
     if not content:
         # Text beside calls is never lost; without any most hosts want null.

@@ -26,10 +26,10 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking, neutral, reasoning_parameters
-from reasoning_store.wire.base import Asked, Outgoing, Plain, Written
+from reasoning_store.wire.base import Asked, Outgoing, Plain, Written, name_of
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.openai_chat_replies import is_part, plain_place, reply, together
-from reasoning_store.wire.pages import Page
+from reasoning_store.wire.pages import Page, with_extra_body
 
 SDK_PARAMETERS: Final = frozenset(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
@@ -165,9 +165,7 @@ def _only_text(message: Message) -> str | None:
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same request as keyword arguments of the official SDK's call."""
-    known = {key: value for key, value in body.items() if key in SDK_PARAMETERS}
-    rest = {key: value for key, value in body.items() if key not in SDK_PARAMETERS}
-    return {**known, "extra_body": rest} if rest else known
+    return with_extra_body(body, SDK_PARAMETERS)
 
 
 def system_messages(system: Any) -> list[dict[str, Any]]:
@@ -199,7 +197,7 @@ def said(message: Message, media: Mapping[str, Medium], left_out: dict[str, None
             continue
         part = block.text if isinstance(block, TextBlock) else _part(block, media)
         if part is None:
-            left_out[block.kind if isinstance(block, MediaBlock) else block.type] = None
+            left_out[name_of(block)] = None
         else:
             parts.append(part)
     return together(parts) if parts else None

@@ -33,9 +33,9 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking, call_ids, neutral, turns
-from reasoning_store.wire.base import Asked, Outgoing, Written, without
+from reasoning_store.wire.base import Asked, Outgoing, Written, name_of, without
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.pages import Page
+from reasoning_store.wire.pages import Page, with_extra_body
 
 Item = dict[str, Any]
 
@@ -64,9 +64,7 @@ def page(contract: Contract) -> Page:
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same request as keyword arguments of the official SDK's call."""
-    known = {key: value for key, value in body.items() if key in SDK_PARAMETERS}
-    rest = {key: value for key, value in body.items() if key not in SDK_PARAMETERS}
-    return {**known, "extra_body": rest} if rest else known
+    return with_extra_body(body, SDK_PARAMETERS)
 
 
 class _Page(Page):
@@ -249,7 +247,7 @@ class _Page(Page):
         }
 
     def _leave(self, block: Block) -> None:
-        self.left_out[turns.kind_of(block)] = None
+        self.left_out[name_of(block)] = None
 
 
 def _part(block: TextBlock, about: Mapping[str, Any]) -> Item:

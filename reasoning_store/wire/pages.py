@@ -11,7 +11,7 @@ It knows the frame that all protocols share. What a message looks like is its su
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from operator import call
 from typing import Any, Protocol, Self, TypeAlias
@@ -233,17 +233,8 @@ class RequestWriter(Protocol):
         ...
 
 
-def write(
-    writer: RequestWriter,
-    messages: Sequence[Outgoing],
-    contract: Contract,
-    *,
-    model: str | None,
-    system: Any = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    asked: Asked,
-) -> Written:
-    """Return a request that is written once, from its first message to its last."""
-    page = writer.page(contract)
-    page.add(messages)
-    return page.finish(model=model, system=system, tools=tools, asked=asked, copies=False)
+def with_extra_body(body: Mapping[str, Any], parameters: Collection[str]) -> dict[str, Any]:
+    """Return a body as arguments of a call that takes what it does not know as ``extra_body``."""
+    known = {key: value for key, value in body.items() if key in parameters}
+    rest = {key: value for key, value in body.items() if key not in parameters}
+    return {**known, "extra_body": rest} if rest else known

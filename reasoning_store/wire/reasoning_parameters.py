@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reasoning_store.wire.base import Asked
+from reasoning_store.wire.base import ASKED, Asked
 from reasoning_store.wire.contracts import Demands
 
 _NONE: Final = "none"
@@ -44,7 +44,7 @@ def say(asked: Asked, contract: Demands, body: dict[str, Any]) -> tuple[str, ...
             put(body, contract.enabled_at, contract.on, over=False)
     elif asked.enabled and not (contract.effort_at or contract.budget_at or contract.thinks):
         unsaid.append("enabled")
-    return tuple(sorted(unsaid, key=_ORDER.index))
+    return tuple(sorted(unsaid, key=ASKED.index))
 
 
 def say_keep(contract: Demands, body: dict[str, Any]) -> None:
@@ -54,11 +54,19 @@ def say_keep(contract: Demands, body: dict[str, Any]) -> None:
     beside = contract.enabled_at
     if beside and beside.rpartition(".")[0] == contract.keep_at.rpartition(".")[0]:
         # One object holds both, and is not whole without its switch.
-        if contract.off not in _UNSAID and _at(body, beside) == contract.off:
+        if contract.off not in _UNSAID and at(body, beside) == contract.off:
             return
         if "." in beside and contract.on is not None:
             put(body, beside, contract.on, over=False)
     put(body, contract.keep_at, contract.keep)
+
+
+def at(body: Mapping[str, Any], path: str | None) -> Any:
+    """Return what stands at a path, or ``None``."""
+    value: Any = body
+    for name in path.split(".") if path else ():
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if path else None
 
 
 def put(body: dict[str, Any], path: str, value: Any, *, over: bool = True) -> None:
@@ -72,7 +80,6 @@ def put(body: dict[str, Any], path: str, value: Any, *, over: bool = True) -> No
 
 
 _UNSAID: Final = (None, "")
-_ORDER: Final = ("enabled", "effort", "budget_tokens")
 
 
 def _say_off(asked: Asked, contract: Demands, body: dict[str, Any]) -> tuple[str, ...]:
@@ -101,10 +108,3 @@ def _words(contract: Demands) -> Mapping[str, str]:
 _ALL: Final = {
     effort: effort for effort in ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 }
-
-
-def _at(body: Mapping[str, Any], path: str) -> Any:
-    value: Any = body
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value

@@ -3,7 +3,8 @@
 An explicit api always wins. Else the first of these that can handle the model and provider:
 OpenAI, Anthropic, DeepSeek, the protocol of a known provider, and the tag fallback, which
 reads what an unknown host is most likely to send and whose text is searched for delimiters.
-Every stream gets an instance of its own.
+The choice names the reader; what it reads by is the contract, so those of one protocol read
+alike. Every stream gets an instance of its own.
 
 The tables are all there is; nothing registers itself. This module knows which protocols
 there are. It must not know what any of them says.

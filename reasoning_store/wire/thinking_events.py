@@ -65,8 +65,7 @@ class Adapter:
         self._steps = 0
 
     def can_handle(self, model: str | None, provider: str | None) -> bool:
-        known = contracts.host(provider)
-        return known is not None and contracts.resolve(provider, model).api == self.id
+        return contracts.speaks(provider, model, self.id)
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         event = plain(raw)

@@ -24,8 +24,8 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
-from reasoning_store.wire import asking, neutral, turns
-from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire import asking, neutral
+from reasoning_store.wire.base import Asked, Outgoing, Written, name_of
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.pages import Page, Part
 
@@ -82,7 +82,7 @@ def _messages(outgoing: Outgoing, left_out: dict[str, None]) -> list[Part]:
         render = _PARTS.get(type(block))
         part = render(block) if render is not None else None
         if part is None:
-            left_out[turns.kind_of(block)] = None
+            left_out[name_of(block)] = None
         else:
             parts.append(part)
     role = "user" if message.role == "tool" else message.role

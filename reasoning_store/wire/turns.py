@@ -21,8 +21,6 @@ from operator import eq
 from typing import Literal, Self
 
 from reasoning_store.blocks import (
-    Block,
-    MediaBlock,
     Message,
     RawBlock,
     Role,
@@ -171,11 +169,6 @@ def is_own(block: RawBlock, message: Message, contract: Contract) -> bool:
     known = contracts.host(origin.provider)
     same_host = (known.id if known is not None else None) == contract.provider
     return same_host and origin.api == contract.api
-
-
-def kind_of(block: Block) -> str:
-    """Return what a block is called that found no place."""
-    return block.kind if isinstance(block, MediaBlock) else block.type
 
 
 _OPENED = Outgoing(message=Message(role="user", blocks=(TextBlock(text=OPENING),)))

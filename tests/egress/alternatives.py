@@ -7,8 +7,10 @@ from itertools import product
 from typing import Any, get_args
 
 from reasoning_store.egress.concerns import is_mended
-from reasoning_store.egress.request import count, digest
-from reasoning_store.egress.select import Target, Viewed, select
+from reasoning_store.egress.given import digest
+from reasoning_store.egress.request import count
+from reasoning_store.egress.select import select
+from reasoning_store.egress.verdicts import Target, Viewed
 from reasoning_store.egress.what_if import Alternative
 from reasoning_store.settings import ReasoningSettings, Strip
 from reasoning_store.tokenizers import DEFAULT_ENCODING, counter

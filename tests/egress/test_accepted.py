@@ -22,6 +22,7 @@ import reasoning_store as rs
 from reasoning_store.blocks import MediaKind
 from reasoning_store.egress import request, select
 from reasoning_store.egress.tokens import count_message
+from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.settings import resolve
 from reasoning_store.testing import refusal
 from reasoning_store.tokenizers import counter
@@ -329,7 +330,7 @@ def test_a_compacted_conversation_is_accepted(target: Target) -> None:
     messages = [rs.user("What was said: a word was looked up."), *rest]
     count = counter("o200k_base")
     view = [
-        select.Viewed(message, count_message(message, count), n, n == 0)
+        Viewed(message, count_message(message, count), n, n == 0)
         for n, message in enumerate(messages)
     ]
     for policy in POLICIES:

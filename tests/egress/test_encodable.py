@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.egress.encodable import is_encodable, mended, mended_block, needs_mending
+from reasoning_store.egress.encodable import mended, mended_block, needs_mending
+from reasoning_store.surrogates import is_encodable
 from reasoning_store.testing import refusal
 from tests.egress.targets import TARGETS, Target
 

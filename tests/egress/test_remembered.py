@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.egress import request, select
+from reasoning_store.egress import request, select, verdicts
 from reasoning_store.egress.building import Remembered
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.egress.verdicts import Viewed
@@ -40,7 +40,7 @@ def view_of(*messages: rs.Message) -> list[Viewed]:
     return [viewed(message, n) for n, message in enumerate(messages, 1)]
 
 
-def to(target: Target) -> select.Target:
+def to(target: Target) -> verdicts.Target:
     return select.target(target.provider, target.model, target.api, None)
 
 

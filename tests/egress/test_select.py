@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 import reasoning_store as rs
-from reasoning_store.egress.select import Target, select, target, viewed
+from reasoning_store.egress.select import select, target, viewed
 from reasoning_store.egress.tokens import count_message
-from reasoning_store.egress.verdicts import Viewed
+from reasoning_store.egress.verdicts import Target, Viewed
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.tokenizers import counter
 from reasoning_store.wire.contracts import Floor

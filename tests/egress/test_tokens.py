@@ -213,7 +213,7 @@ def test_a_count_says_how_it_came_about(messages: tuple[rs.Message, ...], label:
     assert rs.effective_tokens(messages).exactness == label
 
 
-@pytest.mark.parametrize("reported", [-1, 10**12, 1 << 70])
+@pytest.mark.parametrize("reported", [-1, 1 << 40, 1 << 70])
 def test_a_report_that_makes_no_sense_is_none(store: rs.Store, reported: int) -> None:
     """What was thought is estimated then; the reply is kept, and what was reported with it."""
     session = store.session(create=True)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.egress.free import what_if
 from reasoning_store.egress.given import digest
-from reasoning_store.egress.select import Viewed, target, viewed
+from reasoning_store.egress.select import target, viewed
 from reasoning_store.egress.stretch import Stretch, ThoughtKind
 from reasoning_store.egress.tokens import count_message
+from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.egress.what_if import what_if as weigh
 from reasoning_store.rope import Rope
 from reasoning_store.settings import resolve

@@ -30,8 +30,8 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.errors import SettingError, UsageError
-from reasoning_store.ingress.masking import Masker, SecretMasker, StreamMasker, masked
-from reasoning_store.ingress.secrets import RULES
+from reasoning_store.ingress.masking import Masker, StreamMasker, masked
+from reasoning_store.ingress.secrets import RULES, SecretMasker
 
 PEM = (
     "-----BEGIN RSA PRIVATE KEY-----\n"

@@ -386,12 +386,11 @@ def test_held_partial_goes_to_the_channel_it_was_in(
 
 
 def test_held_text_can_be_seen() -> None:
-    """Drafts learn what is in no run yet, and in which channel it would end."""
+    """What is in no run yet is known."""
     tag_filter = TagFilter()
     tag_filter.feed("<think>abc</thi")
 
     assert tag_filter.held == "</thi"
-    assert [Run("thinking", "</thi", 0)] == tag_filter.pending()
     assert [Run("visible", "x", 1)] == tag_filter.feed("nk>x")
 
 
@@ -643,18 +642,6 @@ def test_held_text_is_bounded_and_complete(chunks: list[str], inside: bool) -> N
 
         assert len(tag_filter.held) <= tag_filter.bound
         assert fed == given_out + len(tag_filter.held)
-
-
-@settings(deadline=None)
-@given(cut_texts, st.booleans())
-def test_pending_is_what_finish_would_give(chunks: list[str], inside: bool) -> None:
-    """Looking changes nothing."""
-    tag_filter = TagFilter(starts_inside=inside)
-    for chunk in chunks:
-        tag_filter.feed(chunk)
-    pending = tag_filter.pending()
-
-    assert pending == tag_filter.finish()
 
 
 @settings(deadline=None)

@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.wire import contracts, pages, registry
+from reasoning_store.wire import contracts, registry
 from reasoning_store.wire.base import Asked, Outgoing, Written
 from tests import strategies
 
@@ -43,15 +43,9 @@ def written(
 ) -> Written:
     """Write messages that are selected and repaired already."""
     contract = contracts.resolve(provider, model, api)
-    return pages.write(
-        registry.writer(contract.api),
-        [Outgoing(message=item, owed=owed and item.role == "assistant") for item in messages],
-        contract,
-        model=model,
-        system=system,
-        tools=tools,
-        asked=asked,
-    )
+    page = registry.writer(contract.api).page(contract)
+    page.add(Outgoing(message=item, owed=owed and item.role == "assistant") for item in messages)
+    return page.finish(model=model, system=system, tools=tools, asked=asked, copies=False)
 
 
 def case(name: str) -> dict[str, Any]:
