@@ -25,7 +25,7 @@ from reasoning_store.chunks import Chunk
 from reasoning_store.collected import elsewhere
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.verdicts import Target
-from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
+from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ingress.drafting import Draft
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.ledger.values import DraftRow, SessionRow
@@ -160,14 +160,14 @@ class Reply:
         """Write what has arrived since the last time, or that the recorder lives.
 
         ``last`` says that nothing is written after this: the masker holds nothing back then.
-        False says that the store refused it. The part is tried again, before those behind
-        it, and the reply itself is stored, or refused, at its end.
+        False says that the store refused it, or a masker. The part is tried again, before
+        those behind it, and the reply itself is stored, or refused, at its end.
         """
         with self._writing:
             if self.over or self._draft is None or self._taken:
                 return True
-            self._part(last=last)
             try:
+                self._part(last=last)
                 mine = True
                 if self._unwritten:
                     mine = self._write(self._draft)
@@ -175,7 +175,7 @@ class Reply:
                     mine = self._ledger.renew(self._draft, lease=LEASE)
                 else:
                     return True
-            except ReasoningStoreError:
+            except Exception:  # a masker's own, too: other replies wait for this thread
                 return False
             self._renewed = time.monotonic()
             self._taken = not mine

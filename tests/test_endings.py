@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from types import ModuleType
 from typing import Any
@@ -191,6 +192,52 @@ def test_a_store_that_takes_nothing_is_closed_after_one_reply(
     assert len(asked) == 1
     for chunks in open_ones:
         left(chunks)
+
+
+def test_a_store_is_closed_whose_masker_fails(url: str) -> None:
+    """What it holds back stays out; nothing of the store stays open for it."""
+    masker = Held()
+    masker.lookback = 500
+    store = rs.Store(url, masker=masker)
+    session = store.session("chat", create=True)
+    chunks = iter(recording(session))
+    next(chunks)
+    masker.now = fail
+    store.close()
+
+    with pytest.raises(rs.UsageError, match="closed"):
+        session.history()
+    left(chunks)
+
+
+def test_a_reply_that_cannot_be_kept_for_whatever_reason_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The thread that keeps them goes on, and tries it again."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 0.01)
+    write = Ledger.add_part
+    refused: list[str] = []
+
+    def out_of_memory(self: Ledger, draft: Any, number: int, part: str, *, lease: float) -> bool:
+        if not refused:
+            refused.append(part)
+            raise MemoryError
+        return write(self, draft, number, part, lease=lease)
+
+    monkeypatch.setattr(Ledger, "add_part", out_of_memory)
+    with rs.Store(url) as store:
+        open_ones = [iter(recording(store.session(name, create=True))) for name in ("a", "b")]
+        for chunks in open_ones:
+            while not isinstance(next(chunks), rs.TextChunk):
+                pass
+        end = time.monotonic() + 30
+        shown: list[str] = []
+        while shown != ["one ", "one "] and time.monotonic() < end:
+            shown = [one.message.text for name in "ab" for one in store.session(name).history()]
+        for chunks in open_ones:
+            list(chunks)
+
+    assert shown == ["one ", "one "]
 
 
 def test_a_reply_is_recorded_without_its_thread_and_the_next_one_has_it_again(
