@@ -86,7 +86,11 @@ class AsyncRecording:
 
     async def _begin(self) -> Reply:
         if self._reply is None:
-            self._reply = await self._hops.read(self._make)
+            try:
+                self._reply = await self._hops.read(self._make)
+            except BaseException as error:
+                await _close(self._stream, error)
+                raise
             try:
                 await self._hops.write(self._reply.begin)
             except BaseException as error:

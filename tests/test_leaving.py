@@ -114,6 +114,43 @@ def test_a_stream_that_cannot_be_closed_hides_no_cancellation(
     assert asyncio.run(run()) == [("interrupted", "one ")]
 
 
+class Closable:
+    """A connection that says nothing, and tells whether it was closed."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        for piece in list[str]():
+            yield event(piece)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("how", ["cancelled", "refused"])
+def test_a_stream_is_closed_that_was_never_begun_to_be_read(url: str, how: str) -> None:
+    """From the first await on the connection is the recording's."""
+    stream = Closable()
+
+    async def read(session: rs.AsyncSession) -> None:
+        inside: Any = True if how == "cancelled" else "no"
+        async with session.record(stream, model="m", starts_inside=inside):
+            pass
+
+    async def run() -> None:
+        async with rs.AsyncStore(url) as store:
+            reading = asyncio.create_task(read(await store.session("chat", create=True)))
+            await asyncio.sleep(0)
+            if how == "cancelled":
+                reading.cancel()
+            with pytest.raises(asyncio.CancelledError if how == "cancelled" else rs.UsageError):
+                await reading
+
+    asyncio.run(run())
+    assert stream.closed
+
+
 # Left while its stream is read
 
 
