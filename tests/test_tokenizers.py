@@ -833,6 +833,32 @@ def test_an_unknown_encoding_is_refused_with_the_allowed_ones(name: Any) -> None
     assert refused.value.hint
 
 
+_BEHIND_THE_END = """
+import threading
+from reasoning_store.tokenizers import counter
+
+main = threading.current_thread()
+
+def count():
+    main.join()
+    print(counter().count("Is 91 prime?"))
+
+threading.Thread(target=count).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_one_counts_exactly() -> None:
+    """What it stores is counted once, and for good."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _BEHIND_THE_END],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.stdout == "Count(tokens=5, exactness='exact')\n", done.stderr
+
+
 def test_another_counter_can_stand_in() -> None:
     """The protocol asks for a name and a count; nothing has to be inherited."""
 
