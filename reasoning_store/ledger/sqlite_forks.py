@@ -19,9 +19,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Protocol
 from weakref import WeakSet
 
@@ -29,6 +29,8 @@ from reasoning_store.errors import StoreBusy, UsageError
 
 _PATIENCE = 10.0
 """Seconds for which a fork waits for those who work."""
+_ONCE = (True,)
+"""``a.extend(map(lock.acquire, _ONCE))`` takes a lock and notes it, or neither."""
 
 
 class Open(Protocol):
@@ -51,39 +53,53 @@ class _Forks:
         """Taken while a connection is made, and while the process forks."""
         self._one = Lock()
         """Taken by a thread that forks."""
+        self._taken: dict[int, list[bool]] = {}
+        """Of each thread that forks, how many of the two it has: first that, then the gate."""
         self._held = ExitStack()
-        self._left: list[Open] = []
-        """What a child must not open."""
+        self._let_go: list[Open] = []
+        self._asked: list[Open] | None = None
+        """All that was to be let go of; None as long as not everybody was asked."""
         self.inherited: frozenset[tuple[int, int]] = frozenset()
 
     def before(self) -> None:
-        self._one.acquire()
+        # Python forks though an interrupt ends this at any place. Each lock is taken in one
+        # call, which runs no Python: it is noted, or not taken.
+        taken = self._taken[get_ident()] = []
+        taken.extend(map(self._one.acquire, _ONCE))
         until = time.monotonic() + _PATIENCE
         done: list[Open] = []
         while True:
             for database in [one for one in [*self.open] if one not in done]:
                 done.append(database)
-                try:
+                with suppress(StoreBusy):
                     self._held.enter_context(database.let_go(until))
-                except StoreBusy:
-                    self._left.append(database)
-            self.gate.acquire()
+                    self._let_go.append(database)
+            taken.extend(map(self.gate.acquire, _ONCE))
             if all(one in done for one in [*self.open]):
+                self._asked = done
                 return
+            taken.pop()
             self.gate.release()  # somebody has opened another meanwhile
 
     def in_parent(self) -> None:
-        self._left.clear()
-        for lock in (self.gate, self._one):
-            if lock.locked():
+        taken = self._taken.pop(get_ident(), [])
+        if not taken:
+            return  # it did not wait for its turn
+        self._let_go.clear()
+        self._asked = None
+        try:
+            self._held.pop_all().close()
+        finally:
+            for lock in [self._one, self.gate][: len(taken)]:
                 lock.release()
-        self._held.pop_all().close()
 
     def for_child(self) -> _Forks:
         """Return what a child begins with: what was held is given back to nobody there."""
         made = _Forks()
-        left = {name for one in self._left if (name := _name(one.path)) is not None}
-        made.inherited = self.inherited | left
+        asked = [*self.open] if self._asked is None else self._asked
+        left = [one for one in asked if one not in self._let_go]
+        names = {name for one in left if (name := _name(one.path)) is not None}
+        made.inherited = self.inherited | names
         return made
 
 

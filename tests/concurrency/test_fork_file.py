@@ -198,6 +198,58 @@ def test_a_file_that_could_not_be_let_go_of_is_refused_in_the_child(url: str) ->
     assert texts(url) == ["after"]
 
 
+WHILE_INTERRUPTED = """
+import signal
+
+store = rs.Store(url)
+session = store.session("s", create=True)
+reads, over = threading.Event(), threading.Event()
+ledger = store._workings.ledger
+
+
+def hold(connection):
+    reads.set()
+    assert over.wait(60)
+
+
+def interrupt():
+    while not ledger._database._readers._waiting:
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def child():
+    try:
+        rs.Store(url)
+    except rs.UsageError as error:
+        assert "forked" in str(error) and error.hint, error
+    else:
+        sys.exit("it was opened")
+    with rs.Store(url + ".other") as beside:
+        beside.session("s", create=True)
+
+
+threads = [threading.Thread(target=lambda: ledger._read(hold)), threading.Thread(target=interrupt)]
+threads[0].start()
+reads.wait()
+threads[1].start()
+sys.unraisablehook = lambda _: None  # Python lets no error stop a fork
+assert forked(child)() == 0
+over.set()
+for thread in threads:
+    thread.join()
+session.append(rs.user("after"))
+assert forked(lambda: rs.Store(url).session("s").append(rs.user("child")))() == 0
+"""
+
+
+def test_a_fork_that_does_not_wait_to_the_end_is_refused_the_file_too(url: str) -> None:
+    """An interrupt ends the waiting, and not the fork; the next one waits again."""
+    run(WHILE_INTERRUPTED, url)
+
+    assert texts(url) == ["after", "child"]
+
+
 IN_MEMORY = """
 store = rs.Store("sqlite://")
 store.session("s", create=True).append(rs.user("here"))
