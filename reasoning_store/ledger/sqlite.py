@@ -17,8 +17,9 @@ Knows SQLite; knows no table.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -95,6 +96,8 @@ class SqliteDatabase:
         self.module: Any = module or library()
         _require(self.module)
         self.path = path
+        self._file: os.stat_result | None = None
+        """What stood there when it was opened first."""
         self._busy_ms = int(busy_timeout * 1000)
         self._guards_checkpoints = path is not None and vulnerable(self.module.sqlite_version_info)
         self._pages = 0
@@ -156,7 +159,15 @@ class SqliteDatabase:
         if self.path is None:
             return self._connected(":memory:")
         with sqlite_forks.opening(self.path):
-            return self._connected(sqlite_file.uri(Path(self.path), "mode=rw"))
+            path = Path(self.path)
+            if self._file is not None:
+                sqlite_file.check_same(path, self._file)
+            raw = self._connected(sqlite_file.uri(path, "mode=rw"))
+            if self._file is None:
+                # Behind that: where a file was only read so far, opening it may copy it.
+                with suppress(OSError):
+                    self._file = path.stat()
+            return raw
 
     def _connected(self, name: str) -> Any:
         raw = self.module.connect(

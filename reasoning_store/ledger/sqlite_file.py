@@ -69,6 +69,22 @@ def look(path: Path, module: Any) -> bool:
     return True
 
 
+def check_same(path: Path, was: os.stat_result) -> None:
+    """Refuse another file than the one that is open, where that was moved away or removed.
+
+    Beside it stands the log of the other, which whoever opened it would take for its own.
+    """
+    try:
+        if os.path.samestat(was, path.stat()):
+            return
+    except OSError:
+        return  # the library says what is wrong
+    raise UsageError(
+        f"{path.name} is another file than the one that was opened",
+        hint=f"close the store, and move {path.name}-wal away, which is of the one before",
+    )
+
+
 def uri(path: Path, how: str) -> str:
     """Return the name by which SQLite opens a file ``how`` its settings say."""
     return f"file:{quote(os.fsencode(path))}?{how}"

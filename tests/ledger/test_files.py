@@ -378,6 +378,28 @@ def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
         assert not [*sqlite_path.parent.iterdir()]
 
 
+def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
+    sqlite_path: Path, tmp_path: Path
+) -> None:
+    """A connection that is opened later would write the other's log into it."""
+    with opened(sqlite_path) as ledger:
+        session = new_session(ledger)
+        ledger.append(session.key, 1, [said()])
+        ledger.backup(tmp_path / "copy.db")
+        ledger.append(session.key, 1, [said("since then")])
+        (tmp_path / "copy.db").rename(sqlite_path)
+
+        with pytest.raises(UsageError, match=r"chat\.db is another file") as caught:
+            ledger._read(lambda _: ledger.history(session.key, 1))
+        assert "move chat.db-wal away" in str(caught.value.hint)
+        assert len(ledger.history(session.key, 1)) == 2  # it goes on with what it has open
+
+    sqlite_path.with_name("chat.db-wal").rename(tmp_path / "aside")
+    with opened(sqlite_path) as ledger:
+        assert len(ledger.history(session.key, 1)) == 1
+        assert ledger.verify().ok
+
+
 def test_no_new_file_is_made_beside_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
     """It would be given what that file said, and lose what it is told itself."""
     away = tmp_path / "away"
