@@ -157,6 +157,11 @@ _ROWS: Final = (
         explains=_MISSING_FIELD,
     ),
     _Row(
+        said="content[].thinking in the thinking mode must be passed back",
+        providers=("deepseek",),
+        explains=_MISSING_FIELD,
+    ),
+    _Row(
         said="missing reasoning_content field in the assistant message",
         providers=("deepseek",),
         explains=_MISSING_FIELD,

@@ -43,6 +43,8 @@ SDK_PARAMETERS: Final = frozenset(
 )
 """What the official SDK's call takes by name; the rest goes through its ``extra_body``."""
 
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+
 _ANSWER_TOKENS: Final = 8_192
 """The limit at a host of which nothing is known."""
 
@@ -102,6 +104,9 @@ class _Page(turns.Alternating):
                 self.left_out[name_of(block)] = None
             else:
                 parts.append(part)
+        demanded = outgoing.owed and self.contract.empty_field != "none"
+        if demanded and not any(part.get("type") in _THOUGHTS for part in parts):
+            parts.insert(0, {"type": "thinking", "thinking": ""})
         return parts
 
     def answer(self, block: ToolResponseBlock) -> Part:

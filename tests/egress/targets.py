@@ -193,6 +193,9 @@ TARGETS: tuple[Target, ...] = (
         "deepseek", "deepseek-v4", "openai.chat", plain("reasoning_content"), off_is_refused=True
     ),
     Target(
+        "deepseek", "deepseek-flash", "anthropic.messages", plain("thinking"), off_is_refused=True
+    ),
+    Target(
         "moonshot",
         "kimi-k2-thinking",
         "openai.chat",

@@ -82,6 +82,15 @@ def test_quotes_case_and_spaces_make_no_difference() -> None:
     assert explain_refusal("deepseek", one) == explain_refusal("deepseek", other) is not None
 
 
+def test_deepseek_says_the_same_in_the_words_of_both_its_protocols() -> None:
+    """The field has another name in each."""
+    chat, messages = ("reasoning_content", "content[].thinking")
+    text = "The `{}` in the thinking mode must be passed back to the API.".format
+
+    assert explain_refusal("deepseek", text(chat)) is not None
+    assert explain_refusal("deepseek", text(messages)) == explain_refusal("deepseek", text(chat))
+
+
 def test_a_gateway_hands_on_what_another_said() -> None:
     """The words tell, whoever was asked; and without a name too."""
     text = "Upstream: Expected `thinking` or `redacted_thinking`, but found `tool_use`"

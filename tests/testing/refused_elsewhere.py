@@ -67,6 +67,13 @@ ELSEWHERE: tuple[Case, ...] = (
     case("non-empty content", "anthropic", OPUS, put(M, 0, "content", "")),
     case("Input tag 'reasoning'", "anthropic", OPUS, put(M, 1, "content", 0, "type", "reasoning")),
     case("signature: Field required", "anthropic", OPUS, drop(M, 1, "content", 0, "signature")),
+    case(
+        "passed back",
+        "deepseek",
+        messages("deepseek-flash"),
+        drop(M, 1, "content", 0),
+        api="anthropic.messages",
+    ),
     case("Extra inputs", "anthropic", OPUS, put(M, 1, "content", 0, "sourceField", "thinking")),
     case("String should match pattern", "anthropic", OPUS, put(M, 1, "content", 2, "id", "a b")),
     case("valid dictionary", "anthropic", OPUS, put(M, 1, "content", 2, "input", ARGUMENTS)),

@@ -63,7 +63,7 @@ def test_every_known_refusal_has_its_words(pattern: str) -> None:
 def decides(case: Case) -> rules.Rule | None:
     """Return the rule that a case's broken body meets first."""
     protocol, sent = refusals.received(
-        case.broken, provider=case.provider, model=case.model, record=case.record
+        case.broken, provider=case.provider, model=case.model, api=case.api, record=case.record
     )
     found = (rule for rule in refusals.PROTOCOLS[protocol] if rule.objection(sent) is not None)
     return next(found, None)

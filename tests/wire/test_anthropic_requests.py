@@ -55,6 +55,47 @@ def test_a_recorded_tool_loop_goes_back_as_it_came() -> None:
     assert sent(*loop) == EGRESS["tool_loop_messages"]
 
 
+def test_deepseek_gets_the_thought_of_every_call_an_empty_one_where_there_is_none() -> None:
+    """It refuses a call without, of earlier turns too; a message without a call owes nothing."""
+    thought = rs.ThinkingBlock(thought="Hm.", source_field="thinking")
+    other = replace(CALL, id="toolu_2")
+    messages = [
+        rs.user("Weather?"),
+        rs.assistant(thought, CALL),
+        answers(rs.assistant(CALL), "4 C"),
+        rs.assistant("4 C."),
+        rs.user("And now?"),
+        rs.assistant(other),
+        answers(rs.assistant(other), "5 C"),
+    ]
+    body = rs.build_request(
+        messages, provider="deepseek", model="deepseek-flash", api="anthropic.messages"
+    ).body
+
+    said = [m["content"] for m in body["messages"] if m["role"] == "assistant"]
+    assert [[part.get("thinking") for part in parts] for parts in said] == [
+        ["Hm.", None],
+        [None],
+        ["", None],
+    ]
+    assert "thinking" not in body
+
+
+def test_deepseek_is_asked_as_its_page_says() -> None:
+    """In its own words, at the places where the protocol has them."""
+    to: dict[str, Any] = {
+        "provider": "deepseek",
+        "model": "deepseek-flash",
+        "api": "anthropic.messages",
+    }
+    off = rs.build_request([rs.user("Hi")], settings={"reasoning.enabled": False}, **to)
+    more = rs.build_request([rs.user("Hi")], settings={"reasoning.effort": "medium"}, **to)
+
+    assert off.body["thinking"] == {"type": "disabled"}
+    assert more.body["output_config"] == {"effort": "high"}
+    assert (off.warnings, more.warnings) == ((), ())
+
+
 def test_a_finished_turn_goes_back_with_all_its_thinking() -> None:
     """A thought without text is a block like any other where it is signed."""
     assert sent(*weather(CALLING, OMITTED, "4 C")) == EGRESS["next_turn_include"]

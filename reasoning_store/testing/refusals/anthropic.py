@@ -77,9 +77,13 @@ def structure(sent: Sent) -> str | None:
             return f"messages.{n}.role: Input should be 'user' or 'assistant'"
         if name := unknown(message, ("role", "content")):
             return f"messages.{n}.{name}: Extra inputs are not permitted"
-        if objection := _content(n, message, is_last=n == len(body["messages"]) - 1):
+        if objection := _content(n, message, sent, is_last=n == len(body["messages"]) - 1):
             return objection
     return _system(body.get("system"))
+
+
+_UNSIGNED = hosts("deepseek")
+"""Who takes a thought without a signature."""
 
 
 def _system(system: Any) -> str | None:
@@ -91,7 +95,7 @@ def _system(system: Any) -> str | None:
     return None if isinstance(system, list) else "system: Input should be a valid string or list"
 
 
-def _content(n: int, message: Mapping[str, Any], *, is_last: bool) -> str | None:
+def _content(n: int, message: Mapping[str, Any], sent: Sent, *, is_last: bool) -> str | None:
     content = message.get("content")
     if not content and not (is_last and message["role"] == "assistant"):
         return f"messages.{n}: all messages must have non-empty content"
@@ -111,6 +115,8 @@ def _content(n: int, message: Mapping[str, Any], *, is_last: bool) -> str | None
                 f"expected tags for role {message['role']}"
             )
         must, may = known[kind]
+        if sent.provider in _UNSIGNED:
+            must, may = must - {"signature"}, may | {"signature"}
         if missing := sorted(must - set(block)):
             return f"{where}.{kind}.{missing[0]}: Field required"
         if extra := unknown(block, frozenset({"type", *must, *may})):
@@ -234,6 +240,17 @@ def ends_with_the_user(sent: Sent) -> str | None:
     return None
 
 
+def deepseek_missing(sent: Sent) -> str | None:
+    """Every message with a call needs its thought, an empty one too, in whichever turn."""
+    if at(sent.body, "thinking", "type") == "disabled":
+        return None
+    for message in sent.body["messages"]:
+        kinds = {block["type"] for block in claude.blocks(message["content"])}
+        if "tool_use" in kinds and "thinking" not in kinds:
+            return "The `content[].thinking` in the thinking mode must be passed back to the API."
+    return None
+
+
 def talk(sent: Sent) -> Talk:
     body = sent.body
     return Talk(
@@ -264,6 +281,11 @@ RULES = (
     Rule(check=text_is_not_blank, source="github.com/NousResearch/hermes-agent/pull/63983"),
     Rule(check=calls_are_answered, source="platform.claude.com/docs: handling tool_result"),
     Rule(check=tools, source="anthropic SDK types: ToolParam"),
+    Rule(
+        check=deepseek_missing,
+        providers=hosts("deepseek"),
+        source="github.com/esengine/DeepSeek-Reasonix/pull/8927; .../issues/8902",
+    ),
     *(Rule(check=_of_claude(check), providers=_CLAUDE, source=_DOCS) for check in claude.CHECKS),
     Rule(
         check=ends_with_the_user,
