@@ -37,7 +37,7 @@ types: $(VENV)/installed-dev ## strict types, tests included
 reference: $(VENV)/installed-dev ## write the parts of the documentation that the package says
 	@$(BIN)/python tools/make_reference.py
 
-wheel: $(VENV)/installed-dev ## build it, install it alone, run the demo from elsewhere
+wheel: $(VENV)/installed-dev ## build it, use it alone, with the newest and the oldest packages
 	@$(BIN)/python tools/try_wheel.py
 
 bench: $(BENCH)/installed ## beside the rivals and the floor, minutes; ONLY=turn for some of it

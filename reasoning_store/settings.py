@@ -21,13 +21,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     StrictBool,
     StrictInt,
     ValidationError,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from reasoning_store.errors import SettingError
 

@@ -1,15 +1,18 @@
-"""Build the wheel, install it alone in a new environment, and use it away from the checkout.
+"""Build the wheel, install it alone in new environments, and use it away from the checkout.
 
 What works here works for somebody who has only the package: the migrations and the
-vocabularies ride inside, and nothing is taken from the checkout.
+vocabularies ride inside, and nothing is taken from the checkout. It is used once with the
+newest packages that it takes, and once with the oldest: ``>=`` in pyproject.toml is a promise.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
@@ -38,14 +41,28 @@ def main() -> int:
             at=CHECKOUT,
         )
         (wheel,) = (place / "dist").glob("*.whl")
-        venv.create(place / "env", with_pip=True)
-        python = place / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
-        run(python, "-m", "pip", "install", "--quiet", str(wheel), at=place)
-        run(python, "-m", "reasoning_store", "demo", at=place)
-        run(python, "-c", USE, at=place)
-        run(python, "-m", "reasoning_store", "--db", "sqlite:///chat.db", "current", at=place)
-    print(f"{wheel.name} works alone")
+        (place / "oldest.txt").write_text("\n".join(oldest()), "utf-8")
+        use(wheel, place / "newest")
+        use(wheel, place / "oldest", "--constraint", str(place / "oldest.txt"))
+    print(f"{wheel.name} works alone, also with {', '.join(oldest())}")
     return 0
+
+
+def oldest() -> list[str]:
+    """Return the oldest version of each package that the wheel says it works with."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
+    found = [re.match(r"([\w-]+)>=([\d.]+)", wanted) for wanted in project["dependencies"]]
+    return [f"{one[1]}=={one[2]}" for one in found if one is not None]
+
+
+def use(wheel: Path, place: Path, *how: str) -> None:
+    """Install the wheel in an environment of its own, and use it there."""
+    venv.create(place / "env", with_pip=True)
+    python = place / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    run(python, "-m", "pip", "install", "--quiet", *how, str(wheel), at=place)
+    run(python, "-m", "reasoning_store", "demo", at=place)
+    run(python, "-c", USE, at=place)
+    run(python, "-m", "reasoning_store", "--db", "sqlite:///chat.db", "current", at=place)
 
 
 def run(*command: str | Path, at: Path) -> None:
