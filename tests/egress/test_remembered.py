@@ -220,17 +220,28 @@ def loop(target: Target, length: int) -> list[rs.Message]:
     return out
 
 
+@pytest.mark.parametrize(
+    ("had", "has"),
+    [
+        (KEEP, {}),
+        (KEEP, {**KEEP, "reasoning.stripFromContext": "all"}),
+        ({}, {"reasoning.floor": "off"}),
+    ],
+    ids=["include", "strip", "floor"],
+)
 @pytest.mark.parametrize("target", [CHAT, CLAUDE], ids=str)
-def test_ec_004_ec_005_the_next_request_is_made_by_the_settings_of_now(target: Target) -> None:
+def test_ec_004_ec_005_the_next_request_is_made_by_the_settings_of_now(
+    target: Target, had: dict[str, Any], has: dict[str, Any]
+) -> None:
     """EC-004, EC-005: a change or a profile holds at once, and what is stored stays."""
     view = view_of(rs.user("Begin."), *loop(target, 2), rs.user("Well?"), *loop(target, 1))
     stored = list(view)
-    first, before = following(view, target, {**target.asks, **KEEP}, None)
-    other, after = following(view, target, target.asks, before)
-    again, _ = following(view, target, {**target.asks, **KEEP}, after)
+    first, before = following(view, target, {**target.asks, **had}, None)
+    other, after = following(view, target, {**target.asks, **has}, before)
+    again, _ = following(view, target, {**target.asks, **had}, after)
 
     assert other.verdicts != first.verdicts
-    assert other == fresh(view, target, target.asks)
+    assert other == fresh(view, target, {**target.asks, **has})
     assert again == first
     assert view == stored
 
