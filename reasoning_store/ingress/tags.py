@@ -119,8 +119,11 @@ class TagFilter:
 
     def feed(self, delta: str) -> list[Run]:
         """What can be said now about this piece of text and the ones before it."""
-        if self._plain and self._trigger not in delta:
-            return [_new(Run, (self._kind, delta, self._block, "delta"))] if delta else []
+        try:
+            if self._plain and self._trigger not in delta:
+                return [_new(Run, (self._kind, delta, self._block, "delta"))] if delta else []
+        except TypeError:
+            raise _no_text(delta) from None
         return self._lex(delta)
 
     def finish(self) -> list[Run]:
@@ -200,6 +203,8 @@ class TagFilter:
         """The first lexer. Each turn of the loop takes one delimiter out of the text."""
         if self._finished:
             raise UsageError("the filter is finished", hint="reset() begins a new text")
+        if not isinstance(delta, str):
+            raise _no_text(delta)
         if self._plain and not self._trigger and not self._grammar.triggers.search(delta):
             return [Run(self._kind, delta, self._block)] if delta else []
         runs: list[Run] = []
@@ -336,6 +341,13 @@ class Split:
     """The blocks that have something other than whitespace in them, in order."""
     interrupted: bool
     """The last block was never closed."""
+
+
+def _no_text(delta: object) -> UsageError:
+    return UsageError(
+        f"a text, not {type(delta).__name__}",
+        hint='SDKs say None where there is none: content or ""',
+    )
 
 
 def split_reasoning(

@@ -236,6 +236,22 @@ def test_a_reset_clears_all_state() -> None:
     assert (tag_filter.stripped, tag_filter.extracted, tag_filter.interrupted) == (0, 0, False)
 
 
+@pytest.mark.parametrize("content", [None, b"<think>", 5], ids=repr)
+@pytest.mark.parametrize("before", ["", "a <", "<think>b", "<think>b </"], ids=repr)
+def test_what_is_no_text_is_refused_and_changes_nothing(before: str, content: Any) -> None:
+    """A delta without text is None in every SDK; wherever the filter stands, it goes on."""
+    tag_filter, other = TagFilter(), TagFilter()
+    tag_filter.feed(before)
+    other.feed(before)
+    with pytest.raises(UsageError, match="a text, not") as refused:
+        tag_filter.feed(content)
+
+    assert 'content or ""' in (refused.value.hint or "")
+    assert tag_filter.feed("c") + tag_filter.finish() == other.feed("c") + other.finish()
+    with pytest.raises(UsageError, match="a text, not"):
+        split_reasoning(content)
+
+
 def test_two_blocks_in_one_delta_are_both_kept() -> None:
     """Not only the last thought of a delta."""
     assert drive(["<think>a</think>X<think>b</think>Y"]).thoughts == {0: "a", 1: "b"}
