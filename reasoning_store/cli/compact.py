@@ -59,7 +59,7 @@ def compact() -> None:
 @click.option("--apply", "apply_it", is_flag=True, help="Do it.")
 @click.option(
     "--summary-file",
-    type=click.File(encoding="utf-8"),
+    type=click.File(encoding="utf-8-sig"),
     metavar="FILE",
     help="The text that shall stand for the range of the plan; implies --apply.",
 )

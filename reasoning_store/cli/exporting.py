@@ -36,7 +36,7 @@ _OWNER = click.option("--owner", callback=note_owner, help="Of this owner only; 
     "-o",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write here; the file has its name only once it is whole.",
+    help="Write here; the file has its name only once it is whole. - is standard output.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
 @click.pass_obj
@@ -52,7 +52,7 @@ def export(
         if session_id is not None:
             opening.find(call, of, session_id)
         lines = (json_shown(line) for line in of.export_lines(session_id))
-        if output is None:
+        if output is None or str(output) == "-":
             _to_standard_output(call, lines)
             return
         _check(call, output)

@@ -161,7 +161,7 @@ _TARGET = (
 _TARGET_NAMES = ("provider", "model", "api", "base_url")
 _REQUEST = (
     click.option(
-        "--tools", type=click.File(encoding="utf-8"), metavar="FILE", help="Tools, a JSON list."
+        "--tools", type=click.File(encoding="utf-8-sig"), metavar="FILE", help="Tools, a JSON list."
     ),
     click.option("--system", metavar="TEXT", help="A system prompt, for this request only."),
     click.option(

@@ -54,6 +54,13 @@ def test_an_export_replaces_nothing_unasked(here: Here) -> None:
     assert not [path for path in Path().iterdir() if path.name.startswith(".")]
 
 
+def test_a_dash_is_standard_output(here: Here) -> None:
+    """As it is standard input for import, and no file of that name."""
+    assert here("export -o -").out == here("export").out
+    assert here("export -o - --json").data == here("export --json").data
+    assert not Path("-").exists()
+
+
 def test_a_dry_run_writes_nothing(here: Here) -> None:
     """It tells what would come in, of lines and of a history alike."""
     here("export -o all.jsonl")

@@ -105,6 +105,19 @@ def test_tools_come_from_a_file(here: Here) -> None:
     assert here("context chat-42 --tools broken.json").code == Exit.USAGE
 
 
+def test_the_mark_of_an_editor_is_no_part_of_a_file(here: Here) -> None:
+    """Neither of tools nor of a summary, which would go out with it."""
+    Path("tools.json").write_text(json.dumps([{"name": "get_weather"}]), "utf-8-sig")
+    Path("summary.txt").write_text("They spoke of the weather.\n", "utf-8-sig")
+    planned = here("compact chat-42 --limit 60 --json").data["toSummarize"]
+    place = f"{planned['first']}-{planned['last']}"
+    here(f"compact chat-42 --limit 60 --range {place} --summary-file summary.txt")
+
+    assert "get_weather" in here("context chat-42 --tools tools.json").out
+    summaries = [one["summary"] for one in here("compact list chat-42 --json").data]
+    assert summaries == ["They spoke of the weather.\n"]
+
+
 def test_fail_over_is_for_scripts(here: Here) -> None:
     """4 above the share, 0 up to it; the number is printed either way."""
     over = here("usage chat-42 --limit 60 --fail-over 0.85")
