@@ -62,7 +62,7 @@ class AsyncOwner(ABC):
 
     @property
     def settings(self) -> AsyncOwnerSettings:
-        """The settings profiles of this owner, for his sessions to use."""
+        """The settings profiles of this owner, for its sessions to use."""
         return AsyncOwnerSettings(self._hops, self._sync.settings)
 
     async def session(

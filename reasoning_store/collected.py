@@ -3,8 +3,8 @@
 Theory. Python collects when enough is new: between any two steps of any thread, whatever that
 thread holds at the moment. A loop over a reply that is part of a cycle, as the frames of a web
 framework are, ends there, and what arrived of the reply is to be stored. But the thread may
-be writing that very reply, or be in a transaction: who waits there for a lock waits for
-himself. So nothing of ours is done while a thread collects. It is put into a queue that
+be writing that very reply, or be in a transaction: a thread that waits there for a lock
+waits for itself. So nothing of ours is done while a thread collects. It is put into a queue that
 takes no lock of Python's to put into, and done by a thread that holds nothing, one after
 the other, in the order in which it was left.
 
@@ -29,8 +29,8 @@ class _Left:
     def __init__(self) -> None:
         self._works: deque[Callable[[], object]] = deque()
         self._unfinished: deque[None] = deque()
-        # Nobody takes it who collects. Again by whoever has it, where to close a store is left
-        # to do: that waits for what was left before.
+        # No thread that collects takes it. Reentrant: closing a store may be among what is left,
+        # and that waits for what was left before it.
         self._one_by_one = threading.RLock()
 
     def put(self, work: Callable[[], object]) -> None:
@@ -47,7 +47,7 @@ class _Left:
                 try:
                     self._works.popleft()()
                 except Exception as error:
-                    # It is none of whoever waits here.
+                    # It is no business of the thread that waits here.
                     told = (type(error), error, error.__traceback__, None)
                     threading.excepthook(threading.ExceptHookArgs(told))
                 finally:

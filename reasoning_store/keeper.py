@@ -6,7 +6,7 @@ never waits for a disk. While a reply waits for its model its lease is renewed. 
 whose reader has stopped asking is not kept alive: what arrived is written, the lease runs
 out, and everybody else sees a message that was interrupted.
 
-Whoever ends a reply of this process's is given what was not written yet, too. As the program
+Whoever ends such a reply in this process is given what was not written yet, too. As the program
 ends, what arrived of replies that nobody has let go of is written.
 
 The thread lives while there is something to keep. An interrupt may come between any two steps

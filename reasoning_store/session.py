@@ -118,7 +118,7 @@ class Session(Shortening):
         was stored the first time. ``after`` is the position that must be the last one;
         when something stands behind it already, nothing is stored (``Conflict``).
         """
-        # What is neither is refused where it is counted, as one message that is none.
+        # Anything else goes on as one message, and is refused there as not being one.
         given: Any = message
         several = type(given) is list or (
             isinstance(given, Iterable) and not isinstance(given, _ONE)

@@ -69,7 +69,7 @@ class Owner:
 
     @property
     def settings(self) -> OwnerSettings:
-        """The settings profiles of this owner, for his sessions to use."""
+        """The settings profiles of this owner, for its sessions to use."""
         return OwnerSettings(self._workings, self._owner)
 
     def session(
@@ -172,7 +172,7 @@ class Owner:
         """Take in the lines of an export, one by one; what is there already stays.
 
         An import that was cut off is called again with the same lines. A malformed line is
-        refused by its number. A session that stands otherwise here is a ``Conflict``, or
+        refused by its number. A session that differs here is a ``Conflict``, or
         with ``on_conflict="skip"`` it is left out and named.
         """
         workings = self._workings
@@ -211,7 +211,7 @@ class Store(Owner):
 
     def for_owner(self, owner: str) -> Owner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
-        # Past here None is everybody: who has no name must not be shown everything.
+        # Beyond this point None means everybody: a caller without an owner must not see everything.
         return Owner(self._workings, arguments.text(owner, "owner", hint=_OWNER))
 
     def verify(self) -> Verified:

@@ -29,8 +29,8 @@ from reasoning_store.ledger.summaries import CompactionRow, PlainRows, ViewRow
 from reasoning_store.ledger.values import SessionRow, Shape, StoredRow
 from reasoning_store.rope import Rope
 
-MOST = 16_000_000
-"""About how many characters are kept."""
+KEPT_CHARACTERS = 16_000_000
+"""About how many are kept, of all sessions together."""
 _A_TOKEN = 4
 _A_MESSAGE = 256
 _UNREAD = "unread"
@@ -58,9 +58,9 @@ class View:
 
     @property
     def held(self) -> int:
-        """What is kept of it: a request is the conversation once more, as it has it.
+        """About how many characters are kept with it: a request repeats the conversation.
 
-        Two that were asked for alike share what they have.
+        Two requests that were asked for in the same way share their parts.
         """
         keys = {made.key for made in (self.made, self.sent) if made is not None}
         return self.weight * (1 + len(keys))
@@ -69,7 +69,7 @@ class View:
 class Views:
     """The views of the sessions that were asked for last."""
 
-    def __init__(self, ledger: Ledger, most: int = MOST) -> None:
+    def __init__(self, ledger: Ledger, most: int = KEPT_CHARACTERS) -> None:
         self._ledger = ledger
         self._most = most
         self._weight = 0

@@ -71,7 +71,7 @@ _COUNTS = {
     type=click.Choice(["refuse", "skip"]),
     default="refuse",
     show_default=True,
-    help="What to do about a session that stands otherwise here.",
+    help="What to do about a session that differs here.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would come in.")
 @click.pass_obj
@@ -173,7 +173,7 @@ def _import_lines(
         },
         people,
     )
-    warn(f"{name} stands otherwise here and was left out" for name in done.skipped)
+    warn(f"{name} differs here and was left out" for name in done.skipped)
 
 
 def _counted(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:

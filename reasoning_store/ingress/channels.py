@@ -15,8 +15,8 @@ promises for every input:
 
 A unit that the protocol numbers is open until the protocol ends it; one that it does not
 number is ended by the next piece of another kind (EC-003). ``units`` keeps the lifecycles,
-``texts`` the text; here is decided what counts. This module knows channels. It must not know
-a provider's field names, what a message is, or any policy.
+``texts`` the text; this module decides what counts. It knows channels. It must not know a
+provider's field names, what a message is, or any policy.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class TagFilter:
     def begin_outside(self) -> list[Run]:
         """Take it that the prompt's block is over, if nothing was thought or opened in it yet.
 
-        For who learns from elsewhere that the text begins with the answer.
+        For a caller that learns elsewhere that the text begins with the answer.
         """
         runs: list[Run] = []
         if self._leading:

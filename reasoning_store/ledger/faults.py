@@ -42,7 +42,7 @@ _GONE = (StoreBusy, "the connection to the database server was lost or refused")
 _TAKEN = (Taken, "a key was there already")
 _DANGLING = (Dangling, "what this belongs to is not there")
 _SCHEMA = (SchemaError, "the database lacks a table or column of this version")
-_FOREIGN = (SchemaError, "the database has something of another's under a name of ours")
+_FOREIGN = (SchemaError, "the database has another program's object under a name of ours")
 
 T = TypeVar("T")
 Fault = tuple[type[ReasoningStoreError], str]

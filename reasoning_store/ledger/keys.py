@@ -47,7 +47,7 @@ def session_key(owner: str, session_id: str) -> int:
 
 
 def owner_key(owner: str) -> int:
-    """Return the key of what belongs to an owner and to no session of his.
+    """Return the key of what belongs to an owner and to none of its sessions.
 
     One part where a session has two, so that no session id can name it.
     """

@@ -1,10 +1,10 @@
 """A few things of one kind, each lent to one at a time, the one that came back last first.
 
 What was used last is warm: a connection has its pages in memory still. A single one is a
-lane: who asks first works first. Taking one that is idle is one step of a list, so that no
-lock is taken; only who finds none idle waits in the queue, under the lock. Who waits is
-served in the order of asking: what comes back goes to whoever waits longest, or a thread
-that asks again and again would be served before it every time.
+lane: whoever asks first works first. Taking one that is idle is one step of a list, so that
+no lock is taken; only a thread that finds none idle waits in the queue, under the lock. Those
+that wait are served in the order of asking: what comes back goes to the one that waits
+longest, or a thread that asks again and again would be served before it every time.
 
 Theory. There are as many places as things that may be, from the beginning; a thing is made
 where a place that is lent has none. A place is only ever moved, from one list to another,
@@ -13,9 +13,9 @@ any two steps of its own, finds it in the one list or in the other. The list of 
 borrows is there before anything is in it, and is emptied at the end whatever happened, twice:
 what an interrupt kept the first time from doing the second time does.
 
-A *job* may be done by somebody else. Who gets the one thing there is takes along the jobs
-that stand next in the queue, and does them with its own: their threads need not be woken
-one after the other for it. A job that came to nothing that way stands first in the queue
+A *job* may be done by another thread. The one that gets the only thing there is takes along
+the jobs that stand next in the queue, and does them with its own: their threads need not be
+woken one after the other for it. A job that came to nothing that way stands first in the queue
 again, and is then done alone; or it is told at once that it has waited for long enough.
 
 Knows threads; knows no database.
@@ -180,7 +180,7 @@ class Lending(Generic[T]):
                     dropping.callback(place.clear, self._drop)
         finally:
             self._idle += places
-            # Who asked while they were away found none.
+            # A thread that asked while they were away found none.
             if self._waiting:
                 with self._guard:
                     self._serve(self._idle)
@@ -227,7 +227,7 @@ class Lending(Generic[T]):
         if not self._waiting:
             return
         with self._guard:
-            # Who served this one may have been interrupted before its turn was taken away.
+            # Whoever served this one may have been interrupted before it took its turn away.
             self._withdraw(held)
             while self._waiting and len(along) < _TOGETHER:
                 if not self._waiting[0].may_be_taken_along():
@@ -265,7 +265,7 @@ class Lending(Generic[T]):
                     lent.clear(self._drop)
             finally:
                 self._put(held, warm=lent.fit)
-        # Who waits has a turn before it looks once more whether one is idle.
+        # One that waits has a turn before it looks once more whether anything is idle.
         if self._waiting:
             with self._guard:
                 self._serve(self._idle)

@@ -5,8 +5,8 @@ maker's, inside a hidden folder that is named after the place: so whether anythi
 there is told by one name, however many files stand beside it. The maker's folder is locked
 for as long as it works on it. The kernel lets go of the lock of whoever dies, however that
 is, and in whichever container: so a folder that can be locked is nobody's, and whoever makes
-or opens a file of that name removes it. Where folders cannot be locked nobody's is told from
-anybody's, and all of them stay.
+or opens a file of that name removes it. Where folders cannot be locked, an abandoned one cannot
+be told from one in use, and all of them stay.
 
 A lock on the file itself would not do: closing it drops SQLite's own locks of the process.
 

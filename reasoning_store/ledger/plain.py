@@ -55,7 +55,7 @@ _PLAIN_ROLE = case(
 _beginning = func.substr(func.ltrim(_b.data), literal_column("1"), literal_column("10"))
 _ONLY_TEXT = case(
     (
-        # Where more is visible ``columns.body`` writes that first; the codec's mark, spaces,
+        # Where more is visible ``columns`` writes that first; the codec's mark, spaces,
         # may stand before it.
         or_(_b.data.is_(None), _beginning != _word('{"blocks":')),
         _b.text,

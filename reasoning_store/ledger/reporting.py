@@ -89,12 +89,12 @@ def report(
         "since": -_EVER if since is None else max(since, -_EVER),
         "until": _EVER if until is None else min(until, _EVER),
     }
-    every, his = _WHOLE[by]
+    every, owned = _WHOLE[by]
     if owner is None:
         found = every.rows(connection, params)
     else:
         params |= {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
-        found = his.rows(connection, params)
+        found = owned.rows(connection, params)
     # Several rows can be one group: a model that was reached under two addresses.
     sums: dict[tuple[str | None, ...], list[int]] = {}
     for row in found:

@@ -128,7 +128,7 @@ def _text_block(text: str | None) -> TextBlock:
 
 
 def _usage(told: list[Any]) -> Usage:
-    """Return what was reported, of ``columns.body``'s form of it."""
+    """Return what was reported, in the form that ``columns`` gives it."""
     if type(told) is not list:
         raise TypeError("what was reported stands by place")
     usage: Any = _Usage()

@@ -71,7 +71,7 @@ class Sql:
         return compiled
 
     def text(self, connection: Connection) -> str:
-        """Return it as the driver runs it, for who runs several on one cursor of its own."""
+        """Return it as the driver runs it, for a caller with several on one cursor."""
         return self._for(connection).text
 
     def _execute(self, connection: Connection, params: Params) -> Any:

@@ -3,8 +3,9 @@
 Theory. The system's locks on a file belong to a process. So SQLite remembers, for all
 connections of the process together, which of them it holds. A forked child inherits that
 memory, and none of the locks: a connection that it opens itself is told that what it asks for
-is held already, and locks nothing. Two who write so undo each other's pages, and what was
-acknowledged is gone. It is not enough that the child leaves alone what it inherited.
+is held already, and locks nothing. Two processes that write like that undo each other's pages,
+and what was acknowledged is gone. It is not enough that the child leaves alone what it
+inherited.
 
 Therefore every connection is closed before a fork. Whoever works with one is waited for, and
 none is made before the fork is over; then they are made anew, as they are asked for. Where

@@ -166,7 +166,7 @@ messages = Table(
     _need("exactness", Integer),
     _need("has_call", Integer),
     _may("shape", Text),  # [[place, tokens, flags, sourceField], ...]: values.Shape
-    _need("digest", LargeBinary),  # columns.digest: 16 bytes over the whole message
+    _need("digest", LargeBinary),  # digests.digest: 16 bytes over the whole message
     *_state(),
     _may("idempotency_key", Text),  # keys.repeat, on the first row of what was appended so
     _may("batch", Integer),  # ... and how many rows that is
@@ -196,7 +196,7 @@ bodies = Table(
     _need("branch", Integer),
     _need("position"),
     _may("text", Text),  # the first bare text block
-    _may("data", Text),  # the other visible blocks, usage by place, metadata ...: columns.body
+    _may("data", Text),  # the other visible blocks, usage by place, metadata ...: columns
     _may("sent", Text),  # what the request of this reply was
     PrimaryKeyConstraint("session_key", "branch", "position"),
     _belongs_to("messages", "branch", "position"),

@@ -341,4 +341,4 @@ class Imported:
     already: int = 0
     """Those that were there before."""
     skipped: tuple[str, ...] = ()
-    """The ids of sessions that stand otherwise here, where those were to be skipped."""
+    """The ids of sessions that differ here, where those were to be skipped."""

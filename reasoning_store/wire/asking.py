@@ -3,7 +3,7 @@
 Theory. ``reasoning_parameters`` puts what is asked where the contract says; here is what
 asking depends on beside that. A turn goes on as it began: where its messages carry thoughts,
 thinking stays on, and where its first message with a call carries none, a host may refuse to
-have it on (``off_when_unmet``). Who asks for effort or a budget asks for thinking. A budget
+have it on (``off_when_unmet``). To ask for effort or a budget is to ask for thinking. A budget
 lies within bounds, and an effort may be a number of tokens.
 
 It knows the open turn, the contract, and which protocols take a system message for the user's.

@@ -1,6 +1,6 @@
 """The parts of one Gemini candidate, in the order in which they come, as chunks.
 
-Here is decided what is one block. A part is a thought because it says ``thought``, never
+This module decides what is one block. A part is a thought because it says ``thought``, never
 because it is signed. A signature may stand on any part and belongs to that part alone:
 consecutive unsigned parts of one kind are one block, a signed part is a block of its own;
 but a signature that comes alone, on empty text, seals the unsigned block just before it.

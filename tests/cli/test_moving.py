@@ -140,7 +140,7 @@ def test_a_dry_run_that_cannot_look_at_what_is_here_says_so(
 
 @pytest.mark.parametrize("more", ["", "--on-conflict skip"])
 def test_a_dry_run_meets_the_conflicts_of_the_import(here: Here, more: str) -> None:
-    """A session that stands otherwise is refused, or named and left out, before it matters."""
+    """A session that differs is refused, or named and left out, before it matters."""
     here("export chat-42 -o one.jsonl")
     text = Path("one.jsonl").read_text("utf-8")
     Path("one.jsonl").write_text(text.replace("And Bergen?", "And Narvik?"), "utf-8")

@@ -61,7 +61,7 @@ class ErasingVerbs(DraftVerbs):
         resolve: Resolve | None = None,
         rewrite: bool = True,
     ) -> Erased:
-        """Erase all sessions of an owner and his settings profiles, or only all reasoning.
+        """Erase all sessions of an owner and its settings profiles, or only all reasoning.
 
         Each session is one transaction: what is interrupted can be called again.
         """

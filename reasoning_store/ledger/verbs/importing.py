@@ -79,7 +79,7 @@ class ImportingVerbs(ErasingVerbs):
 
 
 def _at_line(error: ReasoningStoreError, number: int, session: str | None) -> ReasoningStoreError:
-    """Say where it was; of a conflict also which session stands otherwise, and what can be done."""
+    """Say where it was; of a conflict also which session differs here, and what can be done."""
     if not isinstance(error, Conflict):
         return UsageError(f"line {number}: {error}", hint=error.hint)
     if session is None:

@@ -95,7 +95,7 @@ class Intake:
             self.current.waiting.clear()
             self.skipping = True
             if isinstance(line, SessionEndLine):
-                self.session_end(line)  # what waited for it stands otherwise; it ends all the same
+                self.session_end(line)  # what waited for it differs here; it ends all the same
 
     def header(self, line: HeaderLine) -> None:
         if line.version != lines.VERSION:

@@ -1,4 +1,4 @@
-"""The verbs of settings profiles: kept for an owner, used by his sessions.
+"""The verbs of settings profiles: kept for an owner, used by its sessions.
 
 Knows names; what a setting means is the caller's.
 """
