@@ -281,7 +281,10 @@ class Reply:
     def _store(self, draft: DraftRow, *, interrupted: bool) -> None:
         with self._adding:
             message = self._normalizer.finish(interrupted) if self._arrived else None
-        if message is None:
+            if message is not None and interrupted and not self._normalizer.others:
+                # A stream that was left before it said anything has said that it begins.
+                self._arrived = _says(message)
+        if message is None or not self._arrived:
             self._ledger.drop_draft(draft)
             return
         # Each further choice goes to a fork beside it.
@@ -291,6 +294,15 @@ class Reply:
         ]
         (row,) = self._ledger.finish_draft(draft, [entry], beside=beside)
         self.stored = Stored(row)
+
+
+def _says(message: Message) -> bool:
+    return bool(
+        message.blocks
+        or message.usage is not None
+        or message.finish_reason is not None
+        or message.metadata
+    )
 
 
 def _sent(to: Origin, request: Request | None) -> dict[str, Any]:

@@ -151,6 +151,53 @@ def test_a_stream_is_closed_that_was_never_begun_to_be_read(url: str, how: str) 
     assert stream.closed
 
 
+BEGUN = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}
+
+
+def test_a_reply_that_had_only_begun_leaves_nothing_and_its_attempt_begins_again(url: str) -> None:
+    """As where its process is killed: what says that a message begins says nothing else."""
+
+    def silent() -> Iterator[dict[str, Any]]:
+        yield BEGUN
+        raise Mine
+
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        left = session.record(silent(), model="m", idempotency_key="k")
+        with pytest.raises(Mine):
+            list(left)
+        assert (left.stored, left.message, session.history()) == (None, None, [])
+
+        again = session.record([BEGUN, event("one ")], model="m", idempotency_key="k")
+        list(again)
+        assert kept(session.history()) == [("complete", "one ")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 0}},
+        {"error": {"message": "overloaded", "code": 529}},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]},
+    ],
+    ids=["what it costs", "why it fails", "why it ends"],
+)
+def test_a_reply_without_a_word_is_kept_for_what_else_it_said(
+    url: str, said: dict[str, Any]
+) -> None:
+    """It is what the application looks for when an answer did not come."""
+
+    def silent() -> Iterator[dict[str, Any]]:
+        yield from (BEGUN, said)
+        raise Mine
+
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        with pytest.raises(Mine):
+            list(session.record(silent(), model="m"))
+        assert kept(session.history()) == [("interrupted", "")]
+
+
 # Left while its stream is read
 
 
