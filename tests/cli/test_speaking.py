@@ -430,13 +430,13 @@ def test_a_file_that_is_nested_as_deep_as_anybodys_is_read(
 
 
 def test_what_can_be_read_and_is_too_deep_to_be_sent_is_refused(here: Here) -> None:
-    """In one line, where our own stack is what ends first."""
+    """In one line, whether Python's stack ends first or what writes JSON refuses it."""
     # Up to 3.11 the reader of JSON shares that stack, and is the one that needs less of it.
     write_nested(600 if sys.version_info < (3, 12) else 5_000)
     ran = here("context chat-42 --tools deep.json")
 
     assert (ran.code, ran.out) == (Exit.USAGE, "")
-    assert ran.err == "error: what was given is nested too deep\n"
+    assert re.fullmatch(r"error: .*too deep.*\n", ran.err)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
