@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Any
 
 from reasoning_store import settings as _settings
-from reasoning_store.errors import NotFound, SettingError
+from reasoning_store.errors import SettingError
+from reasoning_store.ledger.profiles import no_profile
 from reasoning_store.ledger.values import ProfileRow, SessionRow
 from reasoning_store.settings import Policy, ReasoningSettings, Resolved
 from reasoning_store.stored import time_of
@@ -116,10 +117,7 @@ class Profiles:
             if found.name == name:
                 return found
         near = difflib.get_close_matches(str(name), [found.name for found in profiles], n=1)
-        raise NotFound(
-            "this owner has no settings profile of this name",
-            hint=f"did you mean {near[0]!r}?" if near else "profiles.all() lists them",
-        )
+        raise no_profile(*near)
 
     def all(self) -> list[Profile]:
         """Return every profile, by name."""

@@ -25,6 +25,7 @@ _VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "history()": ("show", "SESSION"),
     "branches()": ("sessions", "show", "SESSION"),
     "compactions()": ("compact", "list", "SESSION"),
+    "profiles.all()": ("profile", "list"),
 }
 """The commands that do what verbs of the library do, which its hints name."""
 _OPTIONS: Final[Mapping[str, str]] = {

@@ -39,6 +39,10 @@ def answer(call: Call, data: Any, people: Callable[[Page], None]) -> None:
         people(Page())
 
 
+def silent(page: Page) -> None:
+    """Say nothing to people: the command did what it was told."""
+
+
 def answer_each(call: Call, items: Iterable[Any]) -> None:
     """Say an answer that is a list as it comes, without holding it."""
     head, _, tail = _json(_envelope(call, [0])).rpartition("0")

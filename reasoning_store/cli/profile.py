@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reasoning_store.cli import advice, opening
+from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import (
     OWNER,
@@ -16,25 +16,11 @@ from reasoning_store.cli.options import (
     session_first,
     words_behind_session,
 )
-from reasoning_store.cli.output import Page, answer, stamp, when
+from reasoning_store.cli.output import answer, silent, stamp, when
 from reasoning_store.cli.tree import Branch
-from reasoning_store.errors import NotFound
 
 if TYPE_CHECKING:
     from reasoning_store.layers import Profile
-    from reasoning_store.store import Owner
-
-
-def found_profile(call: Call, owner: Owner, name: str) -> Profile:
-    """Return a profile; where there is none of this name, tell the nearest one."""
-    try:
-        return owner.settings.profiles.get(name)
-    except NotFound as error:
-        near = error.hint if error.hint and error.hint.startswith("did you mean") else None
-        raise NotFound(
-            f"there is no settings profile {name!r}",
-            hint=near or f"{advice.line(call, 'profile', 'list', of_owner=True)} names them",
-        ) from None
 
 
 @click.group("profile", cls=Branch)
@@ -71,7 +57,7 @@ def list_(call: Call, owner: str) -> None:
 def show(call: Call, name: str, owner: str) -> None:
     """Print what a profile sets."""
     with opening.existing(call) as store:
-        found = found_profile(call, store.for_owner(owner), name)
+        found = store.for_owner(owner).settings.profiles.get(name)
     answer(
         call,
         _data(found),
@@ -99,9 +85,9 @@ def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, ow
         mine = store.for_owner(owner)
         session = opening.find(call, mine, session_id)
         if name is not None:
-            found_profile(call, mine, name)
+            mine.settings.profiles.get(name)
         session.settings.use(name)
-    answer(call, {"session": session_id, "profile": name}, _silent)
+    answer(call, {"session": session_id, "profile": name}, silent)
 
 
 @profile.command("delete", answers="profile")
@@ -112,14 +98,10 @@ def delete(call: Call, name: str, owner: str) -> None:
     """Remove a profile. Sessions that use it take nothing from it any more."""
     with opening.existing(call) as store:
         mine = store.for_owner(owner)
-        found_profile(call, mine, name)
+        mine.settings.profiles.get(name)  # which tells the name that may be meant
         mine.settings.profiles.drop(name)
-    answer(call, {"profile": name}, _silent)
+    answer(call, {"profile": name}, silent)
 
 
 def _data(found: Profile) -> dict[str, Any]:
     return {"name": found.name, "settings": found.settings, "updatedAt": stamp(found.updated_at)}
-
-
-def _silent(page: Page) -> None:
-    """A change that went well has nothing to say."""

@@ -14,7 +14,7 @@ from reasoning_store.cli import captures
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.options import a_target
-from reasoning_store.cli.output import Page, answer, note, plural
+from reasoning_store.cli.output import Page, answer, note, plural, silent
 from reasoning_store.cli.printable import printable
 from reasoning_store.cli.show import lines_of
 from reasoning_store.cli.tree import Leaf
@@ -166,7 +166,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
     texts.append(renderer.close())
     text = "".join(texts)
     if call.json:
-        answer(call, {"text": text}, lambda page: None)
+        answer(call, {"text": text}, silent)
     else:
         # Exactly the renderer's text: no line end is added.
         sys.stdout.write(printable(text))

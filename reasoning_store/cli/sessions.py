@@ -9,7 +9,7 @@ import click
 from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import OWNER, YES, Where, a_session, confirm, on_a_branch
-from reasoning_store.cli.output import Page, answer, note, plural, stamp, when
+from reasoning_store.cli.output import Page, answer, note, plural, silent, stamp, when
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Branch
 
@@ -128,7 +128,7 @@ def rename(call: Call, where: Where, title: str) -> None:
     """Give a session a title; an empty one takes it away."""
     with where.open(call) as session:
         session.rename(title or None)
-    answer(call, {"id": where.session, "title": title or None}, _silent)
+    answer(call, {"id": where.session, "title": title or None}, silent)
 
 
 @sessions.command("fork", answers="id branch at current")
@@ -163,7 +163,7 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     """Put a session out of the way; nothing of it is deleted."""
     with where.open(call) as session:
         session.archive(archived=not undo)
-    answer(call, {"id": where.session, "archived": not undo}, _silent)
+    answer(call, {"id": where.session, "archived": not undo}, silent)
 
 
 @sessions.command("delete", answers="sessions messages thinkingBlocks profiles copies")
@@ -181,7 +181,3 @@ def delete(call: Call, where: Where, yes: bool) -> None:
         with Progress("erasing"):
             erased = session.erase()
     say_erased(call, erased)
-
-
-def _silent(page: Page) -> None:
-    """A change that went well has nothing to say."""

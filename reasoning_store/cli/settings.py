@@ -17,8 +17,7 @@ from reasoning_store.cli.options import (
     session_first,
     words_behind_session,
 )
-from reasoning_store.cli.output import Page, answer
-from reasoning_store.cli.profile import found_profile
+from reasoning_store.cli.output import answer, silent
 from reasoning_store.cli.tree import Leaf
 from reasoning_store.errors import NotFound, UsageError
 
@@ -61,7 +60,7 @@ def set_(
             opening.find(call, mine, session_id).settings.set(key, parsed)
         else:
             mine.settings.profiles.change(profile or "", {key: parsed})
-    answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, _silent)
+    answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, silent)
 
 
 @click.command("unset", cls=Leaf, answers="key session profile")
@@ -82,9 +81,9 @@ def unset(
         if session_id is not None:
             opening.find(call, mine, session_id).settings.unset(key)
         else:
-            found_profile(call, mine, profile or "")
+            mine.settings.profiles.get(profile or "")
             mine.settings.profiles.change(profile or "", {}, unset={key})
-    answer(call, {"key": key, **_of(session_id, profile)}, _silent)
+    answer(call, {"key": key, **_of(session_id, profile)}, silent)
 
 
 @click.command("get", cls=Leaf, answers="key value layer")
@@ -147,7 +146,3 @@ def _check_place(word: str) -> None:
 
 def _of(session_id: str | None, profile: str | None) -> dict[str, str | None]:
     return {"session": session_id, "profile": profile}
-
-
-def _silent(page: Page) -> None:
-    """A change that went well has nothing to say."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from reasoning_store.blocks import Message, ToolResponseBlock, tool, user
 from reasoning_store.cli.call import Call
-from reasoning_store.cli.output import Page, answer, plural
+from reasoning_store.cli.output import Page, answer, plural, silent
 from reasoning_store.codec import argument_text, message_to_json
 from reasoning_store.egress.compression import Limits, StepKind
 from reasoning_store.egress.verdicts import Verdict
@@ -143,7 +143,7 @@ def show(call: Call) -> None:
             if not call.json:
                 part.write(page)
         if call.json:
-            answer(call, _data(session), lambda page: None)
+            answer(call, _data(session), silent)
 
 
 def _data(session: Session) -> dict[str, Any]:

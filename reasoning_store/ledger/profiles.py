@@ -89,10 +89,11 @@ def _held(found: Any, otherwise: Exception) -> dict[str, Any]:
         raise CorruptRow("a settings profile cannot be read back") from None
 
 
-def no_profile() -> NotFound:
+def no_profile(near: str | None = None) -> NotFound:
+    """Return what is raised for a name that no profile has; ``near`` may be meant by it."""
     return NotFound(
         "this owner has no settings profile of this name",
-        hint="store.settings.profiles.all() lists them",
+        hint="profiles.all() lists them" if near is None else f"did you mean {near!r}?",
     )
 
 

@@ -149,6 +149,8 @@ def test_a_damaged_database_is_verified_where_it_is(here: Here) -> None:
         ("usage chat-42 --at 99", "show SESSION tells which there are"),
         ("show chat-42 --branch 9", "sessions show SESSION lists those there are"),
         ("compact undo chat-42 9", "compact list SESSION lists those in force"),
+        ("profile show gone", "profile list lists them"),
+        ("profile use chat-42 gone --owner 'Ann B'", "profile list --owner 'Ann B' lists them"),
         ("erase chat-42 --owner 'Ann B' --position 99 --yes", "show SESSION --owner 'Ann B' tells"),
         ("usage chat-42 --at 99 --db sqlite:///chat.db", "show SESSION --db sqlite:///chat.db"),
     ],
