@@ -39,6 +39,11 @@ class Kept(Protocol):
         ...
 
     @property
+    def busy(self) -> bool:
+        """Whether somebody is writing it at this moment."""
+        ...
+
+    @property
     def place(self) -> tuple[int, int] | None:
         """The session and the branch that it is recorded on."""
         ...
@@ -145,7 +150,8 @@ class Keeper:
             for one in kept:
                 # Nothing here keeps alive for longer what its reader has let go of.
                 reply = one()
-                if reply is not None:
+                # One that is being written, or masked and counted at its end, waits for nobody.
+                if reply is not None and not reply.busy:
                     reply.keep()
                 del reply
 

@@ -201,6 +201,11 @@ class Reply:
         return True
 
     @property
+    def busy(self) -> bool:
+        """Whether it is being written at this moment."""
+        return self._writing.locked()
+
+    @property
     def place(self) -> tuple[int, int] | None:
         """The session and the branch of the draft, while there is one."""
         draft = self._draft
@@ -208,8 +213,11 @@ class Reply:
 
     def rest(self, draft: str, written: int) -> Sequence[str]:
         """Return what arrived of a draft that somebody ends, behind the parts it has there."""
+        mine = self._draft
+        if mine is None or mine.id != draft:
+            return ()  # nobody waits for what another session's reply is about
         with self._writing:
-            if self._draft is None or self._draft.id != draft:
+            if self._draft is None:
                 return ()
             self._taken = True  # from here on nothing is written of it
             self._part(last=True)

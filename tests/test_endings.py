@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -156,6 +157,47 @@ def test_a_store_that_is_closed_waits_for_a_reply_that_is_ending(url: str) -> No
 
     assert reply.stored is not None
     assert kept(url) == [("complete", "one two")]
+
+
+@pytest.mark.parametrize("what", ["kept", "ended"])
+def test_a_reply_that_is_long_in_ending_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, url: str, what: str
+) -> None:
+    """It may be much that is masked and counted: the others are kept, and can be ended."""
+    monkeypatch.setattr(recorder, "PART_SECONDS", 0.01 if what == "kept" else 3600.0)
+    masker, ending, goes_on = Held(), threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    def hold() -> None:
+        ending.set()
+        waited.append(goes_on.wait(30))
+
+    with rs.Store(url, masker=masker) as store:
+        reply = recording(store.session("long", create=True))
+
+        def read() -> None:
+            for chunk in reply:
+                if isinstance(chunk, rs.TextChunk) and chunk.text == "two":
+                    masker.now = hold
+
+        other = store.session("chat", create=True)
+        chunks = iter(recording(other))
+        reading = threading.Thread(target=read)
+        reading.start()
+        assert ending.wait(60)
+        while not isinstance(next(chunks), rs.TextChunk):
+            pass
+        if what == "ended":
+            other.append(rs.user("Well?"))
+        while not waited and [one.message.text for one in other.history()][:1] != ["one "]:
+            pass
+        in_time = not waited
+        goes_on.set()
+        reading.join(60)
+        with pytest.raises(rs.Conflict) if what == "ended" else nullcontext():
+            list(chunks)
+
+    assert in_time
 
 
 def test_what_a_masker_holds_back_is_kept_as_the_store_is_closed(url: str) -> None:
