@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -186,6 +186,20 @@ def test_asking_for_the_version_loads_no_sql_and_no_vocabulary() -> None:
 
     assert ran.stdout == f"reasoning-store, version {rs.__version__}\n"
     assert not set(ast.literal_eval(ran.stderr)) & {"sqlalchemy", "alembic", "tiktoken", "rich"}
+
+
+def test_every_rule_stands_beside_a_line_and_in_a_test() -> None:
+    """The page of rules says so, and how to find them."""
+    page = (CHECKOUT / "docs" / "reference" / "rules.md").read_text("utf-8")
+    rules = {*re.findall(r"^\| ((?:BR|EC|ERR)-\d{3}) \|", page, re.MULTILINE)}
+
+    def named(paths: Iterable[Path]) -> set[str]:
+        texts = (path.read_text("utf-8") for path in paths)
+        return {rule for text in texts for rule in re.findall(r"\b(?:BR|EC|ERR)-\d{3}\b", text)}
+
+    assert len(rules) == 19
+    assert named(modules()) == rules
+    assert named((CHECKOUT / "tests").rglob("test_*.py")) == rules
 
 
 def test_the_code_map_names_only_what_exists() -> None:

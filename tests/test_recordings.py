@@ -20,6 +20,9 @@ from reasoning_store import recorder
 from reasoning_store.ledger.ledger import Ledger
 from tests.clock import SECOND, Clock
 
+AS_SHIPPED = (recorder.PART_SECONDS, recorder.PART_CHARACTERS, recorder.LEASE)
+"""Before any test hurries them."""
+
 
 def event(text: str) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}}]}
@@ -62,6 +65,12 @@ def until(true: Callable[[], Any], seconds: float = 30) -> Any:
             return found
         time.sleep(0.01)
     raise AssertionError("it never came true")
+
+
+def test_no_more_than_a_second_or_64_kb_of_a_reply_is_in_memory_only(store: rs.Store) -> None:
+    """As the page on durability says; who is silent for 30 seconds has died."""
+    assert AS_SHIPPED == (1.0, 64 * 1024, 30.0)
+    assert store._workings.keeper._every == recorder.PART_SECONDS
 
 
 def test_a_reader_elsewhere_follows_a_reply_that_grows_only_at_its_end(
