@@ -114,6 +114,21 @@ def test_a_report_of_everybody_is_the_sum_of_all_owners(ledger: Ledger) -> None:
     assert ledger.report("owner", owner="nobody") == []
 
 
+def test_spans_that_follow_one_another_have_each_message_once(ledger: Ledger) -> None:
+    """A span begins with its first moment, and ends before the first of the next."""
+    session = new_session(ledger)
+    for at in (1, 2, 3):
+        ledger.append(session.key, 1, [said()], created_at=at)
+
+    def counted(since: int | None, until: int | None) -> int:
+        return sum(row.counted for row in ledger.report(since=since, until=until, owner="u"))
+
+    (row,) = ledger.report(since=2, until=3, owner="u")
+    assert counted(None, 2) == counted(2, 3) == counted(3, None) == row.counted > 0
+    assert counted(None, None) == 3 * row.counted
+    assert ledger.report(since=2, until=2, owner="u") == []
+
+
 def test_what_was_erased_is_in_no_report(ledger: Ledger) -> None:
     """Neither its numbers nor as a reply that reported nothing."""
     session = new_session(ledger)
