@@ -93,7 +93,7 @@ def test_what_is_not_found_is_listed_where_it_was_looked_for(here: Here) -> None
         mine.settings.profiles.set("brief", {"reasoning.effort": "low"})
     where = "--db sqlite:///other.db --owner 'Ann B'"
     sessions = told(here(f"show weather {where}").err, r"\(").partition(" lists ")[0]
-    profiles = told(here(f"profile show xyz {where}").err, r"\(").partition(" names ")[0]
+    profiles = told(here(f"profile show xyz {where}").err, r"\(").partition(" lists ")[0]
 
     assert "primes" in here(sessions).out
     assert "brief" in here(profiles).out
