@@ -102,8 +102,8 @@ _USED = Sql(
 )
 
 
-def columns_of(draft: DraftRow, *, until: int) -> dict[str, Any]:
-    """Return the columns of a new draft."""
+def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
+    """Return the columns of a draft that is kept until then; None: its recorder is gone."""
     header: dict[str, Any] = {}
     if draft.origin is not None:
         header["origin"] = codec.origin_to_json(draft.origin)
@@ -116,7 +116,7 @@ def columns_of(draft: DraftRow, *, until: int) -> dict[str, Any]:
         "header": codec.dumps(header),
         "sent": None if draft.sent is None else codec.dumps(draft.sent),
         "idempotency_key": draft.idempotency_key,
-        "parts": 0,
+        "parts": len(draft.parts),
         "lease_until": until,
         "created_at": draft.created_at,
     }

@@ -110,7 +110,7 @@ def connect(
     return _embedded(file_of(made), busy_timeout, connections, driver)
 
 
-def server(url: URL, busy_timeout: float, connections: int) -> PostgresDatabase:
+def _reached(url: URL, busy_timeout: float, connections: int) -> PostgresDatabase:
     """Reach a server that is fit for a store; the schema on it may be of any age."""
     database = PostgresDatabase(url, busy_timeout=busy_timeout, pool_size=connections)
     try:
@@ -130,7 +130,7 @@ def server(url: URL, busy_timeout: float, connections: int) -> PostgresDatabase:
 
 
 def _server(url: URL, busy_timeout: float, connections: int) -> Database:
-    database = server(url, busy_timeout, connections)
+    database = _reached(url, busy_timeout, connections)
     try:
         if database.read(migrate.age) is not migrate.Age.CURRENT:
             is_new = database.read(migrate.current) is None
@@ -176,7 +176,7 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
 def _of_any_age(url: URL, path: Path | None) -> Database:
     """Open a database for one connection that reads and one that writes."""
     if url.drivername == DRIVER:
-        return server(url, BUSY_TIMEOUT, 1)
+        return _reached(url, BUSY_TIMEOUT, 1)
     name = None if path is None else str(path)
     return SqliteDatabase(name, busy_timeout=BUSY_TIMEOUT, readers=1, module=None)
 

@@ -163,7 +163,7 @@ def message_lines(
     branches.again(connection, key, lineage)  # says that the session is gone, where it is
     part = Segment(lineage.number, first, last)
     span = {"key": key, "of": part.branch, "first": part.first, "last": part.last}
-    stored = reading.part(connection, key, part, thinking=True)
+    stored = reading.of_segments(connection, key, [part], thinking=True)
     for row, (_, clearable, sent, repeat, batch, erased_at) in zip(
         stored, _MORE.rows(connection, span), strict=True
     ):

@@ -9,7 +9,7 @@ Knows the drivers' codes; knows no verb.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -34,18 +34,33 @@ class Dangling(NotFound):
     """What this belongs to is not there."""
 
 
-_FULL = (StoreFull, "the disk refused the write")
-_BUSY = (StoreBusy, "another writer held the store for longer than the busy timeout")
-_CORRUPT = (CorruptRow, "the database file is damaged")
-_NO_TEXT = (CorruptRow, "the database holds bytes that are no text, where a text was written")
-_GONE = (StoreBusy, "the connection to the database server was lost or refused")
-_TAKEN = (Taken, "a key was there already")
-_DANGLING = (Dangling, "what this belongs to is not there")
-_SCHEMA = (SchemaError, "the database lacks a table or column of this version")
-_FOREIGN = (SchemaError, "the database has another program's object under a name of ours")
+class Fault(NamedTuple):
+    """What the library says of an error of a driver's."""
+
+    kind: type[ReasoningStoreError]
+    message: str
+    hint: str | None = None
+
+    def error(self, name: str = "") -> ReasoningStoreError:
+        return self.kind(f"{self.message} ({name})" if name else self.message, hint=self.hint)
+
+
+_FULL = Fault(StoreFull, "the disk refused the write")
+_BUSY = Fault(StoreBusy, "another writer held the store for longer than the busy timeout")
+_CORRUPT = Fault(CorruptRow, "the database file is damaged")
+_NO_TEXT = Fault(CorruptRow, "the database holds bytes that are no text, where a text was written")
+_GONE = Fault(StoreBusy, "the connection to the database server was lost or refused")
+_TAKEN = Fault(Taken, "a key was there already")
+_DANGLING = Fault(Dangling, "what this belongs to is not there")
+_SCHEMA = Fault(SchemaError, "the database lacks a table or column of this version")
+_FOREIGN = Fault(
+    SchemaError,
+    "the database has another program's object under a name of ours",
+    "give the store a database of its own: createdb NAME",
+)
+_TOO_LONG = Fault(UsageError, "a text is longer than the database can hold")
 
 T = TypeVar("T")
-Fault = tuple[type[ReasoningStoreError], str]
 
 # The longest prefix of the error's name or SQLSTATE decides.
 _SQLITE: dict[str, Fault] = {
@@ -57,10 +72,18 @@ _SQLITE: dict[str, Fault] = {
     "SQLITE_BUSY": _BUSY,
     "SQLITE_LOCKED": _BUSY,
     "SQLITE_CORRUPT": _CORRUPT,
-    "SQLITE_NOTADB": (SchemaError, "the file is not an SQLite database"),
-    "SQLITE_READONLY": (UsageError, "the database file cannot be written"),
-    "SQLITE_CANTOPEN": (UsageError, "the database file cannot be opened"),
-    "SQLITE_TOOBIG": (UsageError, "a text is longer than the database can hold"),
+    "SQLITE_NOTADB": Fault(SchemaError, "the file is not an SQLite database"),
+    "SQLITE_READONLY": Fault(
+        UsageError,
+        "the database file cannot be written",
+        "let this user write the file and its folder: the WAL stands beside it",
+    ),
+    "SQLITE_CANTOPEN": Fault(
+        UsageError,
+        "the database file cannot be opened",
+        "let this user read and write the file and its folder",
+    ),
+    "SQLITE_TOOBIG": _TOO_LONG,
     "SQLITE_ERROR": _SCHEMA,
     "SQLITE_CONSTRAINT_UNIQUE": _TAKEN,
     "SQLITE_CONSTRAINT_PRIMARYKEY": _TAKEN,
@@ -70,31 +93,23 @@ _POSTGRES: dict[str, Fault] = {
     "23505": _TAKEN,
     "23503": _DANGLING,
     "53100": _FULL,
-    "54": (UsageError, "a text is longer than the database can hold"),
-    "53": (StoreBusy, "the database server has no resources left"),
+    "54": _TOO_LONG,
+    "53": Fault(StoreBusy, "the database server has no resources left"),
     "55P03": _BUSY,
     "57014": _BUSY,
-    "40": (StoreBusy, "other writers were in the way at every attempt"),
+    "40": Fault(StoreBusy, "other writers were in the way at every attempt"),
     "08": _GONE,
     "57P": _GONE,
     "42": _SCHEMA,
     "42P07": _FOREIGN,
     "42710": _FOREIGN,
     "42723": _FOREIGN,
-    "42501": (UsageError, "the database role may not do this"),
-    "25006": (UsageError, "the database cannot be written"),
-    "28": (UsageError, "the database server refused the role or its password"),
-    "3D": (UsageError, "there is no such database"),
+    "42501": Fault(UsageError, "the database role may not do this"),
+    "25006": Fault(UsageError, "the database cannot be written"),
+    "28": Fault(UsageError, "the database server refused the role or its password"),
+    "3D": Fault(UsageError, "there is no such database"),
     "XX": _CORRUPT,
 }
-_HINTS = {
-    "SQLITE_READONLY": "let this user write the file and its folder: the WAL stands beside it",
-    "SQLITE_CANTOPEN": "let this user read and write the file and its folder",
-    **dict.fromkeys(
-        ("42P07", "42710", "42723"), "give the store a database of its own: createdb NAME"
-    ),
-}
-"""By the first part of the name: SQLite's are all of one length."""
 _BY_TEXT = {
     "database or disk is full": "SQLITE_FULL",
     "disk I/O error": "SQLITE_IOERR",
@@ -155,15 +170,14 @@ def translate(error: BaseException) -> ReasoningStoreError:
     if isinstance(error, PoolTimeout):
         return StoreBusy("every connection was in use for longer than the pool waits")
     if lost(error):
-        return _GONE[0](_GONE[1])
+        return _GONE.error()
     if _is_no_text(error):
-        return _NO_TEXT[0](_NO_TEXT[1])
+        return _NO_TEXT.error()
     name = code(error)
     fault = _table(name)
     if fault is None:
         return ReasoningStoreError(f"the database refused: {name or type(error).__name__}")
-    kind, message = fault
-    return kind(f"{message} ({name})" if name else message, hint=_HINTS.get(name[:15]))
+    return fault.error(name)
 
 
 def _is_postgres(error: BaseException, kind: str) -> bool:

@@ -17,14 +17,22 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from reasoning_store import codec
 from reasoning_store.errors import Conflict, UsageError
-from reasoning_store.ledger import auditing, branches, columns, erasing, profiles, sessions
-from reasoning_store.ledger.lines import BranchLine, DraftLine, SessionLine
+from reasoning_store.ledger import (
+    auditing,
+    branches,
+    columns,
+    drafts,
+    erasing,
+    profiles,
+    sessions,
+)
+from reasoning_store.ledger.lines import BranchLine, SessionLine
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import draft_parts, messages, settings_profiles
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.values import SessionRow
+from reasoning_store.ledger.values import DraftRow, SessionRow
 
 _s, _m, _h = sessions_table.c, messages.c, branches_table.c
 _p = settings_profiles.c
@@ -186,47 +194,29 @@ def there(
     }
 
 
-def draft(connection: Connection, key: int, line: DraftLine, *, position: int) -> bool:
+def draft(connection: Connection, row: DraftRow) -> bool:
     """Write a draft, as one whose recorder is gone.
 
-    ``position`` is where its message will stand. False where that is past: the draft is there
-    already, or has become a message, or the branch has gone on without it. Of one that says
-    nothing there is nothing to write.
+    False where its position is past: the draft is there already, or has become a message, or
+    the branch has gone on without it. Of one that says nothing there is nothing to write.
     """
-    this = {"key": key, "of": line.branch, "this": line.id}
+    this = {"key": row.session_key, "of": row.branch, "this": row.id}
     head = _HEAD.row(connection, this)
     if head is None:
         raise branches.no_branch()
     next_position, live = head
-    if not line.parts or live == line.id or next_position != position:
+    if not row.parts or live == row.id or next_position != row.position:
         return False
     if _NAMED.row(connection, this) is not None:
         return False
     if live is not None:
         raise Conflict("another reply is being recorded on this branch")
     _CLAIM.run(connection, this)
-    header: dict[str, Any] = {}
-    if line.origin is not None:
-        header["origin"] = line.origin
-    if line.metadata is not None:
-        header["metadata"] = line.metadata
-    place = {"session_key": key, "branch": line.branch}
-    _INSERT_DRAFT.run(
-        connection,
-        {
-            **place,
-            "id": line.id,
-            "header": codec.dumps(header),
-            "sent": None if line.sent is None else codec.dumps(line.sent),
-            "idempotency_key": line.repeat,
-            "parts": len(line.parts),
-            "lease_until": None,
-            "created_at": line.created_at,
-        },
-    )
+    _INSERT_DRAFT.run(connection, drafts.columns_of(row, until=None))
+    place = {"session_key": row.session_key, "branch": row.branch}
     _INSERT_PARTS.many(
         connection,
-        [{**place, "part": part, "body": text} for part, text in enumerate(line.parts, 1)],
+        [{**place, "part": part, "body": text} for part, text in enumerate(row.parts, 1)],
     )
     return True
 

@@ -164,11 +164,6 @@ def from_position(
     return of_segments(connection, key, branches.between(found, position, last), thinking=True)
 
 
-def part(connection: Connection, key: int, segment: Segment, *, thinking: bool) -> list[StoredRow]:
-    """Return the messages of one segment."""
-    return of_segments(connection, key, [segment], thinking=thinking)
-
-
 def by_idempotency_key(connection: Connection, key: int, name: str) -> list[StoredRow] | None:
     """Return what was appended under an idempotency key, if anything was."""
     row = _BY_KEY.row(connection, {"key": key, "idempotency_key": name})

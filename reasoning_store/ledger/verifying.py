@@ -308,7 +308,7 @@ def _read(
 
     def read(first: int, last: int) -> list[Any]:
         part = Segment(branch, first, last)
-        return list(reading.part(connection, key, part, thinking=True))
+        return list(reading.of_segments(connection, key, [part], thinking=True))
 
     try:
         for row in read(first, last):

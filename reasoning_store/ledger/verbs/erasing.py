@@ -137,7 +137,7 @@ class ErasingVerbs(DraftVerbs):
                     connection: Connection, lineage: BranchRow = lineage, part: Segment = part
                 ) -> tuple[list[StoredRow], str]:
                     _, encoding = branches.again(connection, key, lineage)
-                    return reading.part(connection, key, part, thinking=False), encoding
+                    return reading.of_segments(connection, key, [part], thinking=False), encoding
 
                 yield self._read(page)
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from reasoning_store import codec
-from reasoning_store.blocks import Counts, Message
+from reasoning_store.blocks import Counts, Message, Origin
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import (
     columns,
@@ -43,7 +43,7 @@ from reasoning_store.ledger.lines import (
     SessionEndLine,
     SessionLine,
 )
-from reasoning_store.ledger.values import Entry, Imported, SessionRow
+from reasoning_store.ledger.values import DraftRow, Entry, Imported, SessionRow
 from reasoning_store.ledger.verbs.arriving import Current, Item
 from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
 
@@ -289,8 +289,7 @@ class Intake:
         current = self._inside()
         position = self._position(current, line.branch)
         self._flush(current)
-        if line.origin is not None:
-            _check_origin(line.origin)
+        origin = None if line.origin is None else _origin(line.origin)
         parts = line.parts
         if self.mask_parts is not None:
             parts = self.mask_parts(parts)
@@ -298,10 +297,19 @@ class Intake:
             raise UsageError("parts: cannot be masked here")
         if not all(columns.holdable(text) for text in (line.id, *parts)):
             raise UsageError("parts: are not as drafts are")
-        safe = replace(line, parts=parts)
-        is_new = self.ledger._write(
-            lambda connection: importing.draft(connection, current.key, safe, position=position)
+        row = DraftRow(
+            session_key=current.key,
+            branch=line.branch,
+            id=line.id,
+            position=position,
+            origin=origin,
+            metadata=line.metadata,
+            sent=line.sent,
+            idempotency_key=line.repeat,
+            created_at=line.created_at,
+            parts=tuple(parts),
         )
+        is_new = self.ledger._write(lambda connection: importing.draft(connection, row))
         if current.begun is not None:
             current.begun.drafts += is_new
 
@@ -389,9 +397,9 @@ class Intake:
             raise UsageError("the session before this line was not ended")
 
 
-def _check_origin(given: dict[str, Any]) -> None:
+def _origin(given: dict[str, Any]) -> Origin:
     try:
-        codec.origin_from_json(given)
+        return codec.origin_from_json(given)
     except CorruptRow:
         raise UsageError("origin: is none that a reply has") from None
 
