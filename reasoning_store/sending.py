@@ -87,9 +87,7 @@ class Sending:
         now = self._workings.ledger.outlook(self._row.owner, self._row.id, self._branch)
         row, last = now.session, now.sent
         policy = layers.policy(self._workings, row, settings)
-        names = (provider, model, api, base_url)
-        asked = last.sent if last is not None else {}
-        to = _target_of(asked) if names == _UNNAMED else self._target(*names)
+        to = _whom((provider, model, api, base_url), lambda: last)
         counter = self._workings.counter(self._row.encoding)
         digest = given.digest(system, tools)
         first = _first_kept(policy.settings, to, lambda: now.usage)
@@ -136,18 +134,15 @@ class Sending:
         """
         amounts.tokens("limit", limit, least=1, optional=True)
         names = (provider, model, api, base_url)
-        unnamed = names == _UNNAMED
         now = self._workings.ledger.outlook(
-            self._row.owner, self._row.id, self._branch, at, sent=unnamed
+            self._row.owner, self._row.id, self._branch, at, sent=names == _UNNAMED
         )
         carried = now.usage
         return usage(
             carried,
             makers(carried),
             layers.policy(self._workings, now.session, settings).settings,
-            _target_of(now.sent.sent if now.sent is not None else {})
-            if unnamed
-            else self._target(*names),
+            _whom(names, lambda: now.sent),
             fixed=given.fixed(system, tools, self._workings.counter(carried.encoding)),
             encoding=carried.encoding,
             limit=limit,
@@ -169,7 +164,7 @@ class Sending:
         """Return what every include and strip would send, side by side."""
         row = self._session()
         policy = layers.policy(self._workings, row, settings)
-        to = self._target(provider, model, api, base_url)
+        to = self._whom(provider, model, api, base_url)
         # It renders nothing: what was thought need not be read.
         view = self._workings.views.of(row, self._branch, thinking_from=_NOWHERE)
         return what_if(
@@ -189,23 +184,9 @@ class Sending:
     def _policy(self, call: ReasoningSettings | Mapping[str, Any] | None) -> Policy:
         return layers.policy(self._workings, self._session(), call)
 
-    def _last_sent(self) -> SentRow | None:
-        return self._workings.ledger.last_sent(self._row.key, self._branch)
-
-    def _target(
-        self,
-        provider: str | None,
-        model: str | None,
-        api: str | None,
-        base_url: str | None,
-    ) -> Target:
-        names = (provider, model, api, base_url)
-        if names == _UNNAMED:
-            last = self._last_sent()
-            return _target_of(last.sent if last is not None else {})
-        if all(name is None or isinstance(name, str) for name in names):
-            return known_target(*names)
-        return target(*names)
+    def _whom(self, *names: str | None) -> Target:
+        """Return whom a request is for, where the last reply is not read yet."""
+        return _whom(names, lambda: self._workings.ledger.last_sent(self._row.key, self._branch))
 
     def _carried(self, at: int | None) -> UsageRows:
         return self._workings.ledger.states(self._row.key, self._branch, at)
@@ -320,6 +301,16 @@ def makers(carried: UsageRows) -> Callable[[str], tuple[Origin | None, str | Non
 
 # A conversation asks about the same few models, and each is matched against many patterns.
 known_target = lru_cache(maxsize=256)(target)
+
+
+def _whom(names: tuple[str | None, ...], last: Callable[[], SentRow | None]) -> Target:
+    """Return whom a request is for: who is named, or who gave the last recorded reply."""
+    if names == _UNNAMED:
+        found = last()
+        return _target_of(found.sent if found is not None else {})
+    if all(name is None or isinstance(name, str) for name in names):
+        return known_target(*names)
+    return target(*names)
 
 
 def _target_of(sent: Mapping[str, Any]) -> Target:

@@ -181,7 +181,7 @@ class Session(Shortening):
                 )
             to, tags = request.target, request.settings.tags
         else:
-            to, tags = self._target(*names), self._policy(None).settings.tags
+            to, tags = self._whom(*names), self._policy(None).settings.tags
         if starts_inside is not None:
             arguments.truth(starts_inside, "starts_inside")
         return Reply(

@@ -93,7 +93,7 @@ class Shortening(Sending):
             summary_tokens=summary_tokens,
         )
         carried = ledger.states(key, self._branch)
-        to = self._target(provider, model, api, base_url)
+        to = self._whom(provider, model, api, base_url)
         beside = fixed(system, tools, self._workings.counter(carried.encoding))
         states = _States(self, carried.lineage)
         results = _Results(states, carried.in_force)
