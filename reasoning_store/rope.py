@@ -121,8 +121,6 @@ class Rope(Sequence[T]):
             return NotImplemented
         return len(self) == len(other) and self.alike(other) == len(self)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Rope({list(self)!r})"
 

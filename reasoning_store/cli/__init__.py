@@ -11,6 +11,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reasoning_store.cli.call import Call
 
 COMPLETION = "_REASONING_STORE_COMPLETE"
 """The variable by which a shell asks what a word could become."""
@@ -49,15 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(call: object, words: list[str]) -> int:
+def _run(call: Call, words: list[str]) -> int:
     import click
 
     from reasoning_store.cli import advice, exits
     from reasoning_store.cli.app import app
-    from reasoning_store.cli.call import Call
     from reasoning_store.errors import ReasoningStoreError
 
-    assert isinstance(call, Call)
     call.words = tuple(words)
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from reasoning_store.cli.output import answer, note, plural
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Leaf
 from reasoning_store.errors import CorruptRow
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.reporting import By
 
 _NUMBERS = ("input", "output", "reasoning", "cached", "counted", "unreported")
 _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
@@ -34,7 +38,7 @@ _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
 @click.option("--owner", help="Of this owner only; by default of all.")
 @click.pass_obj
 def report(
-    call: Call, by: str, since: datetime | None, until: datetime | None, owner: str | None
+    call: Call, by: By, since: datetime | None, until: datetime | None, owner: str | None
 ) -> None:
     """Print the tokens used, by session, owner, model or day.
 
@@ -43,7 +47,7 @@ def report(
     """
     with opening.existing(call) as store, Progress("adding up"):
         of = store if owner is None else store.for_owner(owner)
-        rows = of.report(by, since=since, until=until)  # type: ignore[arg-type]
+        rows = of.report(by, since=since, until=until)
     groups = ("owner", "session") if by == "session" else (by,)
     answer(
         call,

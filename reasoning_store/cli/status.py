@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from reasoning_store.cli import advice, opening
@@ -80,7 +81,7 @@ def status(call: Call) -> None:
         note(f"to take in what you have: {advice.line(call, 'import', 'FILE')}")
 
 
-def _nothing_yet(page: Page, path: object) -> None:
+def _nothing_yet(page: Page, path: Path) -> None:
     page.line(f"There is no database yet at {path}.")
 
 

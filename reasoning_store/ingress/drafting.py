@@ -87,13 +87,13 @@ class Draft:
 
     def _add(self, chunk: Chunk) -> None:
         item = _to_json(chunk)
-        name = _TEXT_OF.get(chunk.type)
-        if name is None:
+        if not isinstance(chunk, TextChunk | ReasoningChunk | ToolCallChunk):
             if isinstance(chunk, FinishChunk):
                 self.settle()
             self._put(self._hidden(chunk, item))
             return
-        block = (chunk.type, chunk.content_index)  # type: ignore[union-attr]
+        name = _TEXT_OF[chunk.type]
+        block = (chunk.type, chunk.content_index)
         growing = self._growing.get(block)
         if growing is None:
             kind = ArgumentsMasker if name == "arguments" else StreamMasker
