@@ -25,6 +25,7 @@ import struct
 import zlib
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -33,6 +34,10 @@ from reasoning_store.tokenizers.blanks import plain
 
 if TYPE_CHECKING:
     import tiktoken
+
+# tiktoken imports it, and Python refuses that once the main thread has ended.
+with suppress(RuntimeError):
+    import concurrent.futures.thread  # noqa: F401
 
 DATA_FOLDER = "data"
 DATA_SUFFIX = ".tokens.zlib"
