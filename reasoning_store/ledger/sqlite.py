@@ -24,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
+from weakref import WeakMethod
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -129,10 +130,19 @@ class SqliteDatabase:
 
     def engine(self, *, reading: bool = False) -> Engine:
         """Return an engine of our recipe: one that writes, or one that only reads."""
+        # SQLAlchemy keeps alive what is connected, and so the pool: through this it would keep
+        # every connection of a store that nobody has any more.
+        connect = WeakMethod(self._connect)
+
+        def connected() -> Any:
+            method = connect()
+            assert method is not None
+            return method()
+
         engine = create_engine(
             "sqlite://",
             module=self.module,
-            creator=self._connect,
+            creator=connected,
             hide_parameters=True,
             pool_reset_on_return=None,  # every transaction here ends itself
             poolclass=NullPool if reading else StaticPool,

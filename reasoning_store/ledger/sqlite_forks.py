@@ -61,6 +61,8 @@ class _Forks:
         self._asked: list[Open] | None = None
         """All that was to be let go of; None as long as not everybody was asked."""
         self.inherited: frozenset[tuple[int, int]] = frozenset()
+        self._kept: tuple[Open, ...] = ()
+        """What was inherited open: to close it would be to work with it."""
 
     def before(self) -> None:
         # Python forks though an interrupt ends this at any place. Each lock is taken in one
@@ -101,6 +103,7 @@ class _Forks:
         left = [one for one in asked if one not in self._let_go]
         names = {name for one in left if (name := _name(one.path)) is not None}
         made.inherited = self.inherited | names
+        made._kept = (*self._kept, *left)
         return made
 
 

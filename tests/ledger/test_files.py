@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3 as stdlib
 import subprocess
@@ -376,6 +377,22 @@ def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
             ledger._read(lambda _: ledger.get_session("u", "absent"))
 
         assert not [*sqlite_path.parent.iterdir()]
+
+
+def test_a_store_that_nobody_has_any_more_keeps_no_file_open(sqlite_path: Path) -> None:
+    """Nobody closed it: its connections go with it."""
+    ledger = opened(sqlite_path)
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said()])
+    assert sqlite_path.with_name("chat.db-wal").exists()
+
+    del ledger
+    for _ in range(3):
+        gc.collect()
+
+    assert {path.name for path in sqlite_path.parent.iterdir()} == {"chat.db"}
+    with opened(sqlite_path) as ledger:
+        assert len(ledger.history(session.key, 1)) == 1
 
 
 def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
