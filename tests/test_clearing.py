@@ -143,7 +143,7 @@ def test_the_count_is_that_of_the_body_and_the_host_takes_it(
         assert request.tokens.effective == oracle.effective(request.body, target.api)
         assert request.tokens.effective == session.usage(settings=settings, **target.to).effective
         if target.provider is not None:
-            assert refusal(request.body, provider=target.provider, model=target.model) is None
+            assert refusal(request.body, **target.to) is None
         said = json.dumps(request.body)
         assert canaries(said) == [n for n in range(4) if 4 * n + 3 > plan.to_clear.last]
         assert said.count(PLACEHOLDER) == 4 - len(canaries(said))
