@@ -25,6 +25,9 @@ TESTS = {
     "openai.responses": "tests/wire/test_openai_responses_requests.py",
     "thinking_events": "tests/wire/test_thinking_events_requests.py",
 }
+_LATE = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
+"""Run as a module, this package is imported before the tests ask for its assertions."""
+_QUIETLY = ("-q", "-x", "-n0", "-p", "no:cacheprovider", *_LATE)
 EVERYWHERE = ("tests/wire/test_contracts.py", "tests/egress/test_request_chat.py")
 
 
@@ -55,7 +58,7 @@ def is_noticed(row: tuple[str, int]) -> bool:
 
 def run_without(row: tuple[str, int], tests: Sequence[str]) -> int:
     with row_by_row.in_force(row_by_row.without(TABLES, row)):
-        return int(pytest.main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests]))
+        return int(pytest.main([*_QUIETLY, *tests]))
 
 
 if __name__ == "__main__":
