@@ -170,7 +170,7 @@ FIRST_FIELD: dict[tuple[str | None, str | None], str] = {
 """Which of all the fields of Chat Completions is stored where a host fills every one."""
 
 NAMED = {
-    "anthropic.messages": "deepseek",
+    "anthropic.messages": "deepseek minimax moonshot zai",
     "openai.chat": "azure google mistral openai vertex",
     "openai.responses": "azure mistral openai openrouter vllm xai",
 }

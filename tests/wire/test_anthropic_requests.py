@@ -81,6 +81,26 @@ def test_deepseek_gets_the_thought_of_every_call_an_empty_one_where_there_is_non
     assert "thinking" not in body
 
 
+@pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
+@pytest.mark.parametrize("provider", ["moonshot", "zai", "minimax"])
+def test_a_loop_keeps_its_thoughts_at_hosts_that_speak_the_protocol(
+    provider: str, signed: bool
+) -> None:
+    """As it does in Chat Completions, whatever is stripped; a closed turn gives its own up."""
+    to: dict[str, Any] = {"provider": provider, "api": "anthropic.messages", "model": "some-model"}
+    thought = replace(SIGNED, signature="c2ln" if signed else None)
+    origin = rs.Origin(provider=provider, api="anthropic.messages", model="some-model")
+    called = rs.assistant(thought, CALL, origin=origin)
+    loop = [rs.user("Weather?"), called, answers(called, "4 C")]
+    closed = [*loop, rs.assistant("4 C.", origin=origin), rs.user("Thanks.")]
+
+    for messages, rule in ((loop, "required"), (closed, "include")):
+        built = rs.build_request(messages, **to)
+        kinds = [part["type"] for part in built.body["messages"][1]["content"]]
+        assert [verdict.rule for verdict in built.verdicts] == [rule]
+        assert ("thinking" in kinds) == (rule == "required")
+
+
 def test_deepseek_is_asked_as_its_page_says() -> None:
     """In its own words, at the places where the protocol has them."""
     to: dict[str, Any] = {
