@@ -17,6 +17,8 @@ decides what is stored or sent to a model (BR-003).
 
 from __future__ import annotations
 
+from typing import Any
+
 from reasoning_store.chunks import (
     BlockChunk,
     Chunk,
@@ -26,6 +28,7 @@ from reasoning_store.chunks import (
     TextChunk,
     ToolCallChunk,
 )
+from reasoning_store.errors import UsageError
 from reasoning_store.settings import ReasoningSettings
 
 OPENING = "\n\n---\n"
@@ -45,8 +48,8 @@ class ReasoningRenderer:
 
     def thinking(self, text: str) -> str:
         """Return what to emit for the next piece of a thought."""
-        if not text:
-            return ""  # a delta that says nothing may be None, too
+        if not _says(text):
+            return ""
         if self._is_open:
             return text
         begun = text.lstrip()
@@ -57,11 +60,11 @@ class ReasoningRenderer:
 
     def progress(self, text: str) -> str:
         """Return what to emit for a piece of progress: an update, a header, a summary."""
-        return self.close() + text if text else ""
+        return self.close() + text if _says(text) else ""
 
     def answer(self, text: str) -> str:
         """Return what to emit for the next piece of the answer."""
-        return self.close() + text if text else ""
+        return self.close() + text if _says(text) else ""
 
     def close(self) -> str:
         """Return what ends an open section, at the end of a turn or of the stream.
@@ -72,6 +75,13 @@ class ReasoningRenderer:
             return ""
         self._is_open = False
         return CLOSING
+
+
+def _says(text: Any) -> bool:
+    """Whether there is anything to emit; a delta that says nothing may be None, too."""
+    if text and not isinstance(text, str):
+        raise UsageError(f"a text is shown, not {type(text).__name__}")
+    return bool(text)
 
 
 def render(

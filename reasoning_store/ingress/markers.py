@@ -176,8 +176,9 @@ def grammar(tags: Iterable[str] | None, markers: Iterable[str]) -> Grammar:
 
 
 def _sequence(key: str, value: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(value, str):
-        raise SettingError(f"{key} is a sequence of names, not one text", key=key)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        kind = "one text" if isinstance(value, str) else type(value).__name__
+        raise SettingError(f"{key} is a sequence of names, not {kind}", key=key)
     return tuple(value)
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
-from reasoning_store.errors import SettingError
+from reasoning_store.errors import SettingError, UsageError
 
 _WORD = r"[A-Za-z0-9_-]{1,256}"
 
@@ -155,6 +155,11 @@ class SecretMasker:
     def __init__(
         self, values: Iterable[str] = (), *, prefixes: bool = True, key: bytes | None = None
     ) -> None:
+        if key is not None and not isinstance(key, bytes):
+            raise SettingError(
+                f"the key of a masker is bytes, not {type(key).__name__}",
+                hint="as in secrets.token_bytes(32), kept outside the store",
+            )
         self._prefixes = prefixes
         self._key = key
         self._values = _checked(values)
@@ -176,6 +181,8 @@ class SecretMasker:
 
     def mask(self, text: str) -> str:
         """Return the text without its secrets."""
+        if not isinstance(text, str):
+            raise UsageError(f"a text is masked, not {_kind(text)}", hint='content or ""')
         text = self._without_values(text)
         return self._without_keys(text) if self._prefixes else text
 
@@ -225,8 +232,11 @@ def _end(kind: str, text: str, end: int) -> int:
 
 
 def _checked(values: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(values, str):
-        raise SettingError("values of a masker are several strings, not one")
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise SettingError(
+            f"values of a masker are several strings, not {_kind(values)}",
+            hint='as in rs.SecretMasker(values=["the whole secret"])',
+        )
     checked = tuple(values)
     for place, value in enumerate(checked, 1):
         if not isinstance(value, str) or len(value) < _SHORTEST_VALUE:
@@ -235,6 +245,10 @@ def _checked(values: Iterable[str]) -> tuple[str, ...]:
                 hint="a shorter secret would be found everywhere; give the whole of it",
             )
     return checked
+
+
+def _kind(value: object) -> str:
+    return "one" if isinstance(value, str) else type(value).__name__
 
 
 def _spellings(value: str) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,18 @@ def test_the_delimiters_are_these() -> None:
     assert (OPENING, CLOSING) == ("\n\n---\n", "\n---\n\n")
 
 
+@pytest.mark.parametrize("kind", ["thinking", "progress", "answer"])
+def test_what_is_no_text_is_not_shown(kind: str) -> None:
+    """A delta that says nothing may be None; anything else is a slip, and changes nothing."""
+    renderer = ReasoningRenderer()
+    emit = getattr(renderer, kind)
+
+    assert emit(None) == ""
+    with pytest.raises(rs.UsageError, match="not bytes"):
+        emit(b"x")
+    assert renderer.close() == ""
+
+
 def test_a_single_turn() -> None:
     """One thought, one answer: a rule before the thought and one behind it."""
     text = shown(("thinking", "Try 7."), ("thinking", " 7 x 13."), ("answer", "No."))

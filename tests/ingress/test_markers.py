@@ -210,7 +210,7 @@ def test_every_family_says_where_it_comes_from(family: str) -> None:
     assert FAMILIES[family].source
 
 
-@pytest.mark.parametrize("markers", [["nobody"], "mistral", [None], [["mistral"]]])
+@pytest.mark.parametrize("markers", [["nobody"], "mistral", [None], [["mistral"]], 5])
 def test_unknown_families_are_refused(markers: Any) -> None:
     """A family that does not exist is a setting error, not a silent nothing."""
     with pytest.raises(SettingError):

@@ -208,6 +208,19 @@ def test_a_short_value_is_refused(values: Any) -> None:
     assert "1234567" not in str(error.value)
 
 
+@pytest.mark.parametrize("wrong", [{"values": None}, {"values": 5}, {"key": "a text"}], ids=str)
+def test_what_makes_no_masker_is_refused_at_once(wrong: dict[str, Any]) -> None:
+    """And not by the first secret that it meets."""
+    with pytest.raises(SettingError, match=f"not {type(next(iter(wrong.values()))).__name__}"):
+        SecretMasker(**wrong)
+
+
+def test_what_is_no_text_is_not_masked() -> None:
+    """The content of an SDK's object is None where it has none."""
+    with pytest.raises(UsageError, match="not NoneType"):
+        SecretMasker().mask(None)  # type: ignore[arg-type]
+
+
 def test_with_a_key_equal_secrets_can_be_told_to_be_equal() -> None:
     """The digest is keyed, so that a short secret cannot be found by trying."""
     one, other = KEYS["secret_key"][:2]
