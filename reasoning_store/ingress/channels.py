@@ -140,8 +140,7 @@ class Channels:
                 # A seal that comes after its block's end is that block's still.
                 self.late.append(self._units.piece("delta", ended, "", metadata))
                 return
-        if chunk.text or _says(metadata):
-            self._text.native = True
+        self._told(chunk)
         if unit is None:
             unit = self._begin(key, metadata, out)
         elif chunk.phase == "start" and not chunk.text:
@@ -179,7 +178,7 @@ class Channels:
                 return
             unit = self._begin(chunk.content_index, chunk.metadata, out)
         if chunk.text or _says(chunk.metadata):
-            self._text.native = True
+            self._told(chunk)
             # The end repeats the whole text: only what the deltas lacked is new.
             said = "".join(unit.said)
             rest = chunk.text[len(said) :] if chunk.text.startswith(said) else ""
@@ -189,10 +188,15 @@ class Channels:
             self._last_alias = unit
         self._units.end(unit, out)
 
+    def _told(self, chunk: ReasoningChunk) -> None:
+        """Note that something was thought that the text may repeat; a blank field says nothing."""
+        if (chunk.text and not chunk.text.isspace()) or _says(chunk.metadata):
+            self._text.native_begins()
+            self._text.native = True
+
     def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> Unit:
         if key is None:
             self._units.end_loose(out)
-        self._text.native_begins()
         self._text.pause(out)
         unit = self._units.begin(metadata, out, key=key)
         self._text.natives.append(unit.said)

@@ -398,6 +398,20 @@ def test_an_answer_that_speaks_of_a_delimiter_is_not_lost_behind_native_reasonin
     assert "suppressedDuplicates" not in counters(message)
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_blank_native_field_takes_no_thought_from_the_text(inside: bool) -> None:
+    """A host may send the field along though the thought stands in the text."""
+    opened = "" if inside else "<think>"
+    message = read(
+        delta(reasoning_content="\n"),
+        delta(content=f"{opened}Plan</think>42"),
+        starts_inside=inside,
+    )
+
+    assert thoughts(message)[-1] == ("think_tags", "Plan")
+    assert message.text == "42"
+
+
 def test_what_follows_an_open_that_stays_open_is_shown_at_the_end() -> None:
     """The application has seen then what is stored."""
     normalizer = rs.StreamNormalizer(api="openai.chat")
