@@ -245,11 +245,6 @@ def assistant(
     )
 
 
-def tool(*content: Block, metadata: Metadata | None = None) -> Message:
-    """What tools answered: one or more ``ToolResponseBlock``, each of which names its call."""
-    return Message(role="tool", blocks=content, metadata=metadata)
-
-
 def system(*content: Block | str, metadata: Metadata | None = None) -> Message:
     """A system message that is part of the conversation."""
     return Message(role="system", blocks=_blocks(content), metadata=metadata)

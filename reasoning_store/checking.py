@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from reasoning_store import blocks, codec
+from reasoning_store import codec
 from reasoning_store.blocks import (
     Block,
     MediaBlock,
@@ -104,7 +104,7 @@ def tool(*content: Block, metadata: Metadata | None = None) -> Message:
     for number, block in enumerate(content):
         if type(block) not in _BLOCKS:
             raise _wrong(f"blocks.{number}", "a block", block)
-    return blocks.tool(*content, metadata=metadata)
+    return Message(role="tool", blocks=content, metadata=metadata)
 
 
 def check(message: Message, place: str = "") -> None:

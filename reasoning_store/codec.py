@@ -126,13 +126,14 @@ def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """Return a field's name as JSON has it."""
     head, *tail = name.split("_")
     return head + "".join(part.title() for part in tail)
 
 
 def _names(kind: type) -> dict[str, str]:
-    return {item.name: _camel(item.name) for item in fields(kind)}
+    return {item.name: camel(item.name) for item in fields(kind)}
 
 
 def _optional(kind: type) -> dict[str, Any]:
@@ -344,5 +345,13 @@ def _border(kind: type) -> TypeAdapter[list[Any]]:
 
     return TypeAdapter(
         list[kind],  # type: ignore[valid-type]
-        config=ConfigDict(alias_generator=_camel, extra="forbid"),
+        config=ConfigDict(alias_generator=camel, extra="forbid"),
     )
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -9,7 +9,6 @@ It knows what Python calls a stream. It must not know a provider's words or the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -21,6 +20,7 @@ from collections.abc import (
 from contextlib import contextmanager
 from typing import Any
 
+from reasoning_store import codec
 from reasoning_store.errors import UsageError
 
 _FRAMING = ("data:", "event:", "id:", "retry:", ":")
@@ -59,7 +59,7 @@ def check(given: Any, *, awaited: bool) -> None:
 def check_first(event: Any) -> None:
     """Refuse a stream whose first event is a piece of what a socket gives, or of an answer."""
     if isinstance(event, bytes | bytearray | memoryview) or (
-        isinstance(event, str) and (event.startswith(_FRAMING) or _is_line(event))
+        isinstance(event, str) and (event.startswith(_FRAMING) or codec.is_object(event))
     ):
         raise UsageError(
             "this stream gives bytes or lines, not events",
@@ -70,13 +70,6 @@ def check_first(event: Any) -> None:
             "this stream gives pieces of text, not events",
             hint="record the provider's events, and take the text from the chunks you get",
         )
-
-
-def _is_line(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def close(stream: Any, error: BaseException | None = None) -> None:

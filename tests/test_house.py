@@ -35,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "codec": VALUES,
     "clearing": VALUES | {"codec"},
     "checking": VALUES | {"codec"},
-    "streams": VALUES,
+    "streams": VALUES | {"codec"},
     "settings": VALUES,
     "tokenizers": VALUES | {"forks", "surrogates"},
     "wire": VALUES | {"codec", "rope"},

@@ -21,7 +21,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from reasoning_store.blocks import Message, ToolResponseBlock, tool, user
+from reasoning_store.blocks import Message, ToolResponseBlock, user
+from reasoning_store.checking import tool
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.output import Page, answer, plural, silent
 from reasoning_store.codec import argument_text, message_to_json

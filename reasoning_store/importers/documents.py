@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
 
+from reasoning_store import codec
 from reasoning_store.errors import UsageError
 
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
@@ -143,7 +144,7 @@ def _lines_or_object(pieces: Iterable[str]) -> Iterator[Entry]:
 
 def _object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
     """One object over many lines; where it is none, the first line is what is wrong."""
-    if not rest or _is_value(rest[0][1]):
+    if not rest or codec.is_object(rest[0][1]):
         return Entry(line=first[0], value=_value(*first))
     # Blank lines were left out: put back, so that an error names the right one.
     text, at = first[1], first[0]
@@ -151,13 +152,6 @@ def _object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
         text += "\n" * (number - at) + line
         at = number
     return Entry(line=first[0], value=_value(first[0], text))
-
-
-def _is_value(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _value(line: int, text: str) -> Any:

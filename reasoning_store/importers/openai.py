@@ -136,14 +136,10 @@ def _texts(value: Mapping[str, Any]) -> list[str]:
     content, audio = value.get("content"), value.get("audio")
     found = parts.texts(content)
     if isinstance(content, list):
-        found += [item["refusal"] for item in content if _is_refusal(item)]
+        found += parts.refusals(content)
     found.append(value.get("refusal") or "")
     found.append((audio.get("transcript") or "") if isinstance(audio, dict) else "")
     return [text for text in found if isinstance(text, str)]
-
-
-def _is_refusal(item: Any) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("refusal"), str)
 
 
 def _thoughts(value: Mapping[str, Any], aliases: tuple[str, ...]) -> int:

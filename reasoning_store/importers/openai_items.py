@@ -107,12 +107,7 @@ def _long(item: Mapping[str, Any]) -> dict[str, Any]:
 def _texts(item: Mapping[str, Any]) -> list[str]:
     if item.get("type") != "message" or not isinstance(content := item.get("content"), list):
         return []
-    refused = [part["refusal"] for part in content if _is_refusal(part)]
-    return [*parts.texts(content), *refused]
-
-
-def _is_refusal(part: Any) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("refusal"), str)
+    return [*parts.texts(content), *parts.refusals(content)]
 
 
 def _is_thought(item: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -68,6 +68,12 @@ def texts(content: Any) -> list[str]:
     if not isinstance(content, list):
         return []
     return [text for item in content if isinstance(text := _text_of(item), str)]
+
+
+def refusals(content: Iterable[Any]) -> list[str]:
+    """Return the words of the parts in which a model refused."""
+    found = [item.get("refusal") for item in content if isinstance(item, dict)]
+    return [text for text in found if isinstance(text, str)]
 
 
 def _text_of(item: Any) -> Any:

@@ -37,6 +37,11 @@ class Line:
     kind: ClassVar[str]
 
 
+AT_ONCE = 256
+CHARACTERS = 4_000_000
+"""How many messages are held at a time, on their way out or in, and about how many characters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderLine(Line):
     kind: ClassVar[str] = "reasoning-store"
@@ -211,11 +216,6 @@ _RANGES: Mapping[str, tuple[int, int]] = {
 _REPEAT = re.compile("[0-9a-f]{32}")
 
 
-def _camel(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(part.title() for part in tail)
-
-
 def _of_fields(kind: Any) -> dict[str, Any]:
     return {
         item.name: item.default_factory() if item.default_factory is not MISSING else item.default
@@ -228,7 +228,7 @@ def _of_types(kind: Any) -> dict[str, tuple[str, tuple[Any, ...]]]:
     for name, hint in get_type_hints(kind).items():
         if get_origin(hint) is not ClassVar:
             types = get_args(hint) if NoneType in get_args(hint) else (hint,)
-            found[_camel(name)] = (name, (str,) if hint == Exactness else types)
+            found[codec.camel(name)] = (name, (str,) if hint == Exactness else types)
     return found
 
 
@@ -278,7 +278,7 @@ def _json(line: Any) -> dict[str, Any]:
             value = _json(value)
         elif value == default and type(value) is type(default):
             continue
-        out[_camel(name)] = value
+        out[codec.camel(name)] = value
     return out
 
 
@@ -329,7 +329,7 @@ def _made(kind: Any, value: dict[str, Any], place: str) -> Any:
         name, types = known[key]
         given[name] = _fitting(item, types, name, f"{place}{key}")
     missing = [
-        _camel(name)
+        codec.camel(name)
         for name, default in _DEFAULTS[kind].items()
         if default is MISSING and name not in given
     ]

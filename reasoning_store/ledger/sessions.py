@@ -97,6 +97,12 @@ _LAST = (1 << 63) - 1
 _CURSOR = re.compile(r"(-?[0-9]{1,20})\.([0-9]{1,20})")
 """The time and the key of a page's last session. What was kept elsewhere may be of before 1970."""
 _Session = twin(SessionRow)
+_KEYS = Sql(
+    select(_t.session_key)
+    .where(_t.session_key > bindparam("after"))
+    .order_by(_t.session_key)
+    .limit(500)
+)
 
 
 def _row(row: Sequence[Any]) -> SessionRow:
@@ -277,3 +283,8 @@ def take_branch_number(connection: Connection, key: int) -> int:
         raise no_session()
     number: int = row[0]
     return number
+
+
+def some_keys(connection: Connection, after: int) -> list[int]:
+    """Return the keys of the next sessions behind one, in order; none, where it was the last."""
+    return [key for (key,) in _KEYS.rows(connection, {"after": after})]

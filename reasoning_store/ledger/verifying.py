@@ -60,12 +60,6 @@ _WRITTEN = (
     "cached",
 )
 _CLEARABLE = _WRITTEN.index("clearable")
-_KEYS = Sql(
-    select(_s.session_key)
-    .where(_s.session_key > bindparam("after"))
-    .order_by(_s.session_key)
-    .limit(bindparam("limit"))
-)
 _ROWS = Sql(
     select(
         _m.position,
@@ -137,11 +131,6 @@ def strays(connection: Connection, key: int | None) -> list[Problem]:
         )
         problems += [Problem("stray", f"a row of {table} without its {to}", *row) for row in found]
     return problems
-
-
-def page(connection: Connection, after: int, limit: int) -> list[int]:
-    """Return the keys of sessions behind ``after``, in order."""
-    return [key for (key,) in _KEYS.rows(connection, {"after": after, "limit": limit})]
 
 
 def session(

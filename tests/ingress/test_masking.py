@@ -26,9 +26,9 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
     Usage,
     assistant,
-    tool,
     user,
 )
+from reasoning_store.checking import tool
 from reasoning_store.errors import SettingError, UsageError
 from reasoning_store.ingress.masking import Masker, StreamMasker, masked
 from reasoning_store.ingress.secrets import RULES, SecretMasker

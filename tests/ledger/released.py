@@ -34,9 +34,9 @@ from reasoning_store.blocks import (
     Usage,
     assistant,
     system,
-    tool,
     user,
 )
+from reasoning_store.checking import tool
 from reasoning_store.ledger import engine, migrate, sqlite
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.tables import metadata

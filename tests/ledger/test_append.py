@@ -19,9 +19,9 @@ from reasoning_store.blocks import (
     ThinkingBlock,
     assistant,
     system,
-    tool,
     user,
 )
+from reasoning_store.checking import tool
 from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.blocks import Counts, ToolCallBlock, ToolResponseBlock, assistant, tool, user
+from reasoning_store.blocks import Counts, ToolCallBlock, ToolResponseBlock, assistant, user
+from reasoning_store.checking import tool
 from reasoning_store.clearing import PLACEHOLDER
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger.ledger import Ledger

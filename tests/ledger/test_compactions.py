@@ -20,9 +20,9 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
     assistant,
-    tool,
     user,
 )
+from reasoning_store.checking import tool
 from reasoning_store.clearing import PLACEHOLDER
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger import carried

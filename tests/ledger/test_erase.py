@@ -23,9 +23,9 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
     Usage,
     assistant,
-    tool,
     user,
 )
+from reasoning_store.checking import tool
 from reasoning_store.errors import Conflict, NotFound
 from reasoning_store.ledger import columns, sqlite
 from reasoning_store.ledger.ledger import Ledger

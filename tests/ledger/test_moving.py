@@ -32,12 +32,12 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger import compactions
+from reasoning_store.ledger import lines as line_kinds
 from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import CompactionRow, Wanted
 from reasoning_store.ledger.values import DraftRow, Entry, Imported, SessionRow, Thought
-from reasoning_store.ledger.verbs import exporting, intake
 
 from .histories import (
     answered,
@@ -243,7 +243,7 @@ def test_an_import_goes_on_where_it_stopped(
     ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a malformed line at any place: the error names it, and again adds nothing twice."""
-    monkeypatch.setattr(intake, "_MOST", 2)
+    monkeypatch.setattr(line_kinds, "AT_ONCE", 2)
     rich(ledger, 1)
     exported = every(ledger)
 
@@ -282,8 +282,8 @@ def test_a_session_is_in_no_list_before_it_is_whole(ledger: Ledger, other: Ledge
 KILLED = """
 import os, signal, sys
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.verbs import intake
-intake._MOST = 3
+from reasoning_store.ledger import lines as kinds
+kinds.AT_ONCE = 3
 def lines():
     for number, line in enumerate(open(sys.argv[2], encoding="utf-8", newline="\\n"), 1):
         if number == int(sys.argv[3]):
@@ -743,7 +743,7 @@ def test_wrong_lines_leave_nothing_of_a_session_that_they_began(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     """The right ones may say something else from the first message on."""
-    monkeypatch.setattr(intake, "_MOST", 1)
+    monkeypatch.setattr(line_kinds, "AT_ONCE", 1)
     end = [{"type": "session_end", "messages": 1}, {"type": "end", "sessions": 1}]
 
     with pytest.raises(ReasoningStoreError):
@@ -774,7 +774,7 @@ def test_what_others_wrote_meanwhile_is_not_taken_back_with_wrong_lines(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever knows the id of a session can go on with it while it comes."""
-    monkeypatch.setattr(intake, "_MOST", 1)
+    monkeypatch.setattr(line_kinds, "AT_ONCE", 1)
     key = session_key("u", "s")
 
     def lines() -> Iterator[str]:
@@ -1057,8 +1057,8 @@ def test_a_session_erased_while_it_is_exported_is_not_imported(
     ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lines say so, and what was taken in of it before is erased again."""
-    monkeypatch.setattr(exporting, "_MOST", 1)
-    monkeypatch.setattr(intake, "_MOST", 1)
+    monkeypatch.setattr(line_kinds, "AT_ONCE", 1)
+    monkeypatch.setattr(line_kinds, "AT_ONCE", 1)
     session = new_session(ledger)
     ledger.append(session.key, 1, [said(), said(), said()])
     lines = ledger.export_lines(session.key)
@@ -1077,7 +1077,7 @@ def test_a_session_made_again_while_it_is_exported_ends_as_erased(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, said_anew: int
 ) -> None:
     """No line of the new one stands behind lines of the old one."""
-    monkeypatch.setattr(exporting, "_MOST", 1)
+    monkeypatch.setattr(line_kinds, "AT_ONCE", 1)
     session = new_session(ledger)
     ledger.append(session.key, 1, [said("old")] * 4)
     lines = ledger.export_lines(session.key)
@@ -1111,7 +1111,7 @@ def test_a_page_holds_no_more_than_it_should(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long messages are read one at a time, short ones many at once."""
-    monkeypatch.setattr(exporting, "_CHARACTERS", 10_000)
+    monkeypatch.setattr(line_kinds, "CHARACTERS", 10_000)
     session = new_session(ledger)
     ledger.append(session.key, 1, [said("x" * 20_000)] * 6)
     ledger.append(session.key, 1, [said("x")] * 300)

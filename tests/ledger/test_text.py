@@ -27,9 +27,9 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
     Usage,
     assistant,
-    tool,
     user,
 )
+from reasoning_store.checking import tool
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import Entry

@@ -7,17 +7,14 @@ messages is as long as the texts allow, so that memory does not grow with a sess
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sqlalchemy import Connection
 
 from reasoning_store.errors import NotFound
-from reasoning_store.ledger import exporting, lines, verifying
+from reasoning_store.ledger import exporting, lines, sessions
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import BranchRow
-
-_SESSIONS = 500
-_MOST = 256
-_CHARACTERS = 4_000_000
 
 
 class ExportingVerbs(Opened):
@@ -37,7 +34,7 @@ class ExportingVerbs(Opened):
                 lambda connection: exporting.profile_lines(connection, owner)
             ):
                 yield lines.written(profile)
-        sessions = 0
+        exported = 0
         for key in self._exported(session_key, owner):
             try:
                 outline = self._outline(key)
@@ -45,7 +42,7 @@ class ExportingVerbs(Opened):
                 if session_key is not None:
                     raise
                 continue  # erased meanwhile
-            sessions += 1
+            exported += 1
             yield lines.written(outline.head)
             erased = False
             try:
@@ -58,7 +55,7 @@ class ExportingVerbs(Opened):
                 for line in outline.tail:
                     yield lines.written(line)
             yield lines.written(lines.SessionEndLine(messages=outline.messages, erased=erased))
-        yield lines.written(lines.EndLine(sessions=sessions))
+        yield lines.written(lines.EndLine(sessions=exported))
 
     def _outline(self, key: int) -> exporting.Outline:
         return self._read(lambda connection: exporting.outline(connection, key))
@@ -73,14 +70,9 @@ class ExportingVerbs(Opened):
             )
             return
         after = -1
-        while keys := self._page_of_keys(after):
+        while keys := self._read(partial(sessions.some_keys, after=after), single=True):
             yield from keys
             after = keys[-1]
-
-    def _page_of_keys(self, after: int) -> list[int]:
-        return self._read(
-            lambda connection: verifying.page(connection, after, _SESSIONS), single=True
-        )
 
     def _pages_of(self, key: int, lineage: BranchRow) -> Iterator[str]:
         first, count = lineage.first, 1
@@ -94,5 +86,6 @@ class ExportingVerbs(Opened):
             made = self._read(page)
             yield from made
             # The next page as long as this one's messages let expect.
-            count = max(1, min(_MOST, 2 * count, count * _CHARACTERS // sum(map(len, made))))
+            fitting = count * lines.CHARACTERS // sum(map(len, made))
+            count = max(1, min(lines.AT_ONCE, 2 * count, fitting))
             first = last + 1

@@ -49,8 +49,6 @@ from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
 
 Mask: TypeAlias = Callable[[Message], Message]
 MaskParts: TypeAlias = Callable[[list[str]], list[str]]
-_MOST = 256
-_CHARACTERS = 4_000_000
 
 
 @dataclass(slots=True)
@@ -181,7 +179,7 @@ class Intake:
         )
         current.characters += sum(len(row["thought"] or "") for row in prepared.thinking)
         current.characters += len(prepared.body["text"] or "") + len(prepared.body["data"] or "")
-        many = len(current.waiting) >= _MOST or current.characters >= _CHARACTERS
+        many = len(current.waiting) >= lines.AT_ONCE or current.characters >= lines.CHARACTERS
         if many and current.missing(line.branch) is None:
             self._flush(current)
 

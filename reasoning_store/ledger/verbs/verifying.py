@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import Connection
 
 from reasoning_store.errors import CorruptRow, NotFound
-from reasoning_store.ledger import auditing, verifying
+from reasoning_store.ledger import auditing, sessions, verifying
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.values import Problem, Verified
 
 _PAGE = 200
-_SESSIONS = 500
 
 
 class VerifyingVerbs(Opened):
@@ -40,11 +40,11 @@ class VerifyingVerbs(Opened):
         if session_key is not None:
             messages, found = self._verify_session(session_key, encodings)
             return Verified(1, messages, (*problems, *found))
-        sessions = total = 0
+        count = total = 0
         after = -1
         while True:
             try:
-                keys = self._keys(after)
+                keys = self._read(partial(sessions.some_keys, after=after), single=True)
             except CorruptRow as error:
                 problems.append(Problem("unreadable", str(error)))
                 break
@@ -53,18 +53,13 @@ class VerifyingVerbs(Opened):
                     messages, found = self._verify_session(key, encodings)
                 except NotFound:
                     continue  # erased meanwhile
-                sessions += 1
+                count += 1
                 total += messages
                 problems += found
-            if len(keys) < _SESSIONS:
+            if not keys:
                 break
             after = keys[-1]
-        return Verified(sessions, total, tuple(problems))
-
-    def _keys(self, after: int) -> list[int]:
-        return self._read(
-            lambda connection: verifying.page(connection, after, _SESSIONS), single=True
-        )
+        return Verified(count, total, tuple(problems))
 
     def _verify_session(
         self, key: int, encodings: Collection[str] | None
