@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from copy import copy
@@ -145,7 +146,14 @@ async def _hop(
     may_be_dropped: bool = True,
     stop: Callable[[], None] | None = None,
 ) -> T:
-    begun = executor.submit(work)
+    try:
+        begun = executor.submit(work)
+    except RuntimeError:
+        if threading.main_thread().is_alive():
+            raise
+        # A loop in another thread outlives the main one; Python's pools do not, and have done
+        # what they were given. What is asked for now is done here.
+        return work()
     waiting = asyncio.wrap_future(begun)
     try:
         return await asyncio.shield(waiting)

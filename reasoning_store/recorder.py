@@ -25,7 +25,7 @@ from reasoning_store.chunks import Chunk
 from reasoning_store.collected import elsewhere
 from reasoning_store.egress.request import Request
 from reasoning_store.egress.verdicts import Target
-from reasoning_store.errors import Conflict, UsageError
+from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
 from reasoning_store.ingress.drafting import Draft
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.ledger.values import DraftRow, SessionRow
@@ -160,8 +160,8 @@ class Reply:
         """Write what has arrived since the last time, or that the recorder lives.
 
         ``last`` says that nothing is written after this: the masker holds nothing back then.
-        False says that the store refused it, or a masker. The part is tried again, before
-        those behind it, and the reply itself is stored, or refused, at its end.
+        False says that the store refused it. The part is tried again, before those behind
+        it, and the reply itself is stored, or refused, at its end.
         """
         with self._writing:
             if self.over or self._draft is None or self._taken:
@@ -175,8 +175,10 @@ class Reply:
                     mine = self._ledger.renew(self._draft, lease=LEASE)
                 else:
                     return True
-            except Exception:  # a masker's own, too: other replies wait for this thread
+            except ReasoningStoreError:
                 return False
+            except Exception:  # a masker's, or for want of memory: others are kept all the same
+                return True
             self._renewed = time.monotonic()
             self._taken = not mine
             return True
@@ -366,12 +368,15 @@ class Recording:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        running = self._running() if self._running is not None else None
-        if running is not None and not running.gi_running:
-            running.close()
-        # Where another thread is in it still, what arrived so far is kept.
-        if not self._reply.over:
-            self._leave(error)
+        try:
+            running = self._running() if self._running is not None else None
+            if running is not None and not running.gi_running:
+                running.close()
+        finally:
+            # Where that was interrupted, or another thread is in it still, what arrived so far
+            # is kept.
+            if not self._reply.over:
+                self._leave(error)
         self._reply.tell(error)
 
     def __iter__(self) -> Iterator[Chunk]:

@@ -130,6 +130,36 @@ def test_a_reply_whose_end_is_interrupted_anywhere_is_kept_once_and_holds_up_no_
     assert everywhere(str(room.__file__), prepare, check) > 2
 
 
+def test_a_reply_is_kept_where_leaving_it_is_interrupted() -> None:
+    """A second Control-C comes while what the first one ended is stored: nothing is lost."""
+    store: rs.Store | None = None
+    found: list[list[tuple[str, str]]] = []
+
+    def prepare() -> Callable[[], Any]:
+        nonlocal store
+        store = rs.Store("sqlite://")
+        reply = recording(store.session("chat", create=True)).__enter__()
+        chunks = iter(reply)
+        while getattr(next(chunks), "text", None) != "two":
+            pass
+
+        def leave() -> None:
+            reply.__exit__(None, None, None)
+            assert next(chunks, None) is None  # it is held until here
+
+        return leave
+
+    def check() -> None:
+        assert store is not None
+        history = store.session("chat").history()
+        found.append([(one.message.status, one.message.text) for one in history])
+        store.close()
+
+    assert everywhere(str(recorder.__file__), prepare, check) > 10
+    # Nothing can be done where it comes before the first step.
+    assert found[1:] == [[("interrupted", "one two")]] * (len(found) - 1)
+
+
 def test_a_store_that_is_closed_waits_for_a_reply_that_is_ending(url: str) -> None:
     """It is stored before the store is closed, and not told that it was."""
     masker, ending, goes_on = Held(), threading.Event(), threading.Event()
@@ -237,19 +267,25 @@ def test_a_store_that_takes_nothing_is_closed_after_one_reply(
 
 
 def test_a_store_is_closed_whose_masker_fails(url: str) -> None:
-    """What it holds back stays out; nothing of the store stays open for it."""
+    """What it holds back stays out; the other replies are kept, and nothing stays open for it."""
     masker = Held()
     masker.lookback = 500
     store = rs.Store(url, masker=masker)
-    session = store.session("chat", create=True)
-    chunks = iter(recording(session))
-    next(chunks)
+    sessions = [store.session(name, create=True) for name in ("a", "b", "c")]
+    open_ones = [iter(recording(session)) for session in sessions]
+    for chunks in open_ones:
+        while not isinstance(next(chunks), rs.TextChunk):
+            pass
     masker.now = fail
     store.close()
 
     with pytest.raises(rs.UsageError, match="closed"):
-        session.history()
-    left(chunks)
+        sessions[0].history()
+    for chunks in open_ones:
+        left(chunks)
+    with rs.Store(url) as again:
+        found = [one.message.text for name in "abc" for one in again.session(name).history()]
+    assert found == ["one ", "one "]
 
 
 def test_a_reply_that_cannot_be_kept_for_whatever_reason_holds_up_no_other(

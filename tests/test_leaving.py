@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -296,3 +299,52 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
             "this recording is over: it was left while its stream was read"
         ]
         assert kept(session.history()) == [("interrupted", "one ")]
+
+
+# A loop that outlives the main thread
+
+_BEHIND_THE_END = """
+import asyncio, sys, threading
+import reasoning_store as rs
+from tests.test_leaving import event
+
+main, begun = threading.current_thread(), threading.Event()
+
+async def stream():
+    yield event("one ")
+    begun.set()
+    while main.is_alive():
+        await asyncio.sleep(0.01)
+    if sys.argv[2] == "left":
+        raise SystemExit
+    yield event("two")
+
+async def record():
+    async with rs.AsyncStore(sys.argv[1]) as store:
+        session = await store.session("chat", create=True)
+        async for _ in session.record(stream(), model="m"):
+            pass
+        assert len(await session.history()) == 1
+
+threading.Thread(target=lambda: asyncio.run(record())).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "then"), [("read", ("complete", "one two")), ("left", ("interrupted", "one "))]
+)
+def test_a_reply_is_kept_that_ends_behind_the_end_of_the_main_thread(
+    url: str, how: str, then: tuple[str, str]
+) -> None:
+    """Python's pools of threads take nothing there."""
+    done = subprocess.run(
+        [sys.executable, "-c", _BEHIND_THE_END, url, how],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parents[1],
+    )
+
+    with rs.Store(url) as store:
+        assert kept(store.session("chat").history()) == [then], done.stderr
