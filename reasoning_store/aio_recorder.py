@@ -5,7 +5,7 @@ It drives the same ``Reply`` as ``recorder.Recording``; only who waits differs.
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
@@ -148,6 +148,6 @@ async def _close(stream: Any, error: BaseException | None) -> None:
         if callable(close):
             with streams.kept(error):
                 closing = close()
-                if asyncio.iscoroutine(closing):
+                if inspect.isawaitable(closing):
                     await closing
             return

@@ -257,18 +257,18 @@ class Reply:
 
     def tell(self, error: BaseException | None) -> None:
         """Say once what became of the reply: on an exception of the application's, else raised."""
-        told = self.conflict or self.failure
-        if told is None or told is error or self._told:
+        problem = self.conflict or self.failure
+        if problem is None or problem is error or self._told:
             return
         self._told = True
         if error is None:
-            raise told
-        what = "stored again" if told is self.conflict else "stored"
-        error.add_note(f"the interrupted reply could not be {what}: {told}")
+            raise problem
+        what = "stored again" if problem is self.conflict else "stored"
+        error.add_note(f"the interrupted reply could not be {what}: {problem}")
 
     def _save(self, *, interrupted: bool) -> None:
-        # Held to the end: who closes the store, or ends the draft, comes before all of it or
-        # behind all of it.
+        # Held to the end: whoever closes the store or ends the draft comes before all of it or
+        # after.
         with self._writing:
             if self.over or self._draft is None:
                 self.over = True
@@ -407,7 +407,7 @@ class Recording:
         try:
             self._reply.begin()
         except BaseException as error:
-            streams.close(self._stream, error)
+            self._leave(error)
             raise
 
     def _leave(self, error: BaseException | None) -> None:

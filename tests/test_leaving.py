@@ -348,3 +348,48 @@ def test_a_reply_is_kept_that_ends_behind_the_end_of_the_main_thread(
 
     with rs.Store(url) as store:
         assert kept(store.session("chat").history()) == [then], done.stderr
+
+
+@pytest.mark.parametrize("face", ["with", "bare"])
+def test_a_recording_that_is_interrupted_as_it_begins_leaves_no_draft(
+    url: str, monkeypatch: pytest.MonkeyPatch, face: str
+) -> None:
+    """Else it would be kept as under way until the lease of a recorder that is gone ends."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reasoning_store.keeper.Keeper.add", interrupted)
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        reply = session.record([event("one ")], model="m")
+        with pytest.raises(KeyboardInterrupt):
+            reply.__enter__() if face == "with" else list(reply)
+
+        assert store._workings.ledger.draft(session._row.key, 1) is None
+
+
+def test_whatever_closing_a_stream_gives_is_awaited(url: str) -> None:
+    """Not a coroutine alone: a future, too."""
+    closed: list[bool] = []
+
+    class Stream:
+        async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+            yield event("one ")
+
+        def close(self) -> asyncio.Future[None]:
+            async def close() -> None:
+                await asyncio.sleep(0)
+                closed.append(True)
+
+            return asyncio.ensure_future(close())
+
+    async def run() -> list[bool]:
+        async with rs.AsyncStore(url) as store:
+            session = await store.session("chat", create=True)
+            async with session.record(Stream(), model="m") as reply:
+                async for _ in reply:
+                    break
+            return list(closed)
+
+    assert asyncio.run(run()) == [True]
