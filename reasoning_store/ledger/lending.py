@@ -26,7 +26,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -190,9 +190,9 @@ class Lending(Generic[T]):
 
     def _take(self, held: list[Lent[T]], job: Job | None, until: float) -> None:
         """Put one into ``held``, which stays empty where somebody else did the job."""
-        try:
+        with suppress(IndexError):
             held.extend(map(self._idle.pop, _LAST))
-        except IndexError:
+        if not held:
             self._wait(held, job, until)
         for lent in held:
             lent.fit = False

@@ -137,8 +137,9 @@ def test_who_waits_too_long_is_told() -> None:
     numbers = lending(most=1, timeout=0.01)
 
     def hold(lent: Lent[int]) -> None:
-        with pytest.raises(StoreBusy, match="busy"):
+        with pytest.raises(StoreBusy, match="busy") as caught:
             numbers.lend(used)
+        assert caught.value.__context__ is None  # a list that was empty is nobody's business
         used(lent)
 
     numbers.lend(hold)

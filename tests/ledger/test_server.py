@@ -43,7 +43,7 @@ def test_a_database_with_tables_of_others_is_not_upgraded(
     with others.connect() as connection:
         connection.exec_driver_sql("CREATE TABLE messages (theirs int)")
 
-    with pytest.raises(SchemaError, match="something of another's") as caught:
+    with pytest.raises(SchemaError, match="another program's object") as caught:
         upgrade(url)
 
     assert "a database of its own" in str(caught.value.hint)
