@@ -6,6 +6,7 @@ import itertools
 
 import reasoning_store as rs
 from tests.egress.targets import Target
+from tests.ledger.compacting import clear
 
 POLICIES = [
     {
@@ -69,7 +70,7 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
             closed = (ledger.head(*here).turn_start or 1) - 1
             done = cleared_upto(session)
             if done < closed:
-                ledger.clear(*here, done + 1 + at % (closed - done))
+                clear(ledger, *here, done + 1 + at % (closed - done))
         case "undo" if session.compactions():
             session.undo(session.compactions()[-1].id)
         case "erase" if head:

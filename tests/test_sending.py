@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from tests.egress.targets import TARGETS, Target
 from tests.happenings import POLICIES, STEPS, cleared_upto, step
+from tests.ledger.compacting import compact
 
 DEEPSEEK: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
 STRIP_ALL = {"reasoning.stripFromContext": "all"}
@@ -229,7 +230,7 @@ def in_force_since(session: rs.Session) -> rs.Request:
         session.append(rs.user(f"Question {number}?"))
         answered(session, **DEEPSEEK)
     entry = session._workings.entry(rs.user("They talked."), session._row.encoding)
-    session._workings.ledger.compact(session._row.key, 1, 1, 4, entry)
+    compact(session._workings.ledger, session._row.key, 1, 1, 4, entry)
     session.pop_turn()
     return answered(session, **DEEPSEEK)
 
@@ -249,7 +250,7 @@ def made_for_what_came_behind_it(session: rs.Session) -> rs.Request:
     ledger, key = session._workings.ledger, session._row.key
     first = session.history()[-3].position
     entry = session._workings.entry(rs.user("They went on."), session._row.encoding)
-    ledger.compact(key, session._branch, first, first + 1, entry)
+    compact(ledger, key, session._branch, first, first + 1, entry)
     return sent
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from reasoning_store.blocks import Block, Counts, Exactness, ThinkingBlock, ToolCallBlock
+from reasoning_store.blocks import Exactness
 from reasoning_store.ledger.summaries import SummaryRange
 from reasoning_store.ledger.values import OwnThinking, State
 
@@ -41,37 +41,6 @@ def origin_of(key: str) -> int:
 def field_of(key: str) -> str | None:
     """Return the source field in an opaque key."""
     return key.partition(":")[2].encode("ascii").decode("unicode_escape") or None
-
-
-def state_of(
-    blocks: Iterable[Block],
-    counts: Counts,
-    *,
-    starts_turn: bool,
-    origin: int | None,
-    sent: bool,
-) -> State:
-    """Return the state of a conversation that is this one message."""
-    has_call = False
-    thinking: list[ThinkingBlock] = []
-    for block in blocks:
-        if isinstance(block, ThinkingBlock):
-            thinking.append(block)
-        elif isinstance(block, ToolCallBlock):
-            has_call = True
-    return own_state(
-        [
-            (tokens, block.opaque, block.source_field)
-            for block, tokens in zip(thinking, counts.thinking, strict=True)
-        ],
-        visible=counts.visible,
-        clearable=counts.clearable,
-        exactness=counts.exactness,
-        has_call=has_call,
-        starts_turn=starts_turn,
-        origin=origin,
-        sent=sent,
-    )
 
 
 def own_state(

@@ -8,7 +8,6 @@ cursor open: what is returned is whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import count, zip_longest
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -18,13 +17,11 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.blocks import Origin
 from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import branches, interning
-from reasoning_store.ledger.carried import NOTHING, running, state_of
 from reasoning_store.ledger.collecting import uncollected
-from reasoning_store.ledger.rows import Page, state, stored_rows
+from reasoning_store.ledger.rows import Page, stored_rows
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import STATE, bodies, messages, thinking_blocks
+from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
 from reasoning_store.ledger.values import (
-    Recounted,
     Segment,
     StoredRow,
 )
@@ -62,18 +59,6 @@ _THINKING = Sql(
     select(_t.position, _t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data)
     .where(*in_range(_t))
     .order_by(_t.position, _t.ordinal)
-)
-_STATES = Sql(
-    select(
-        _m.position,
-        _m.origin,
-        _m.clearable,
-        _b.sent.is_not(None),
-        *(_m[column] for column in STATE),
-    )
-    .where(*in_range(_m))
-    .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
-    .order_by(_m.position)
 )
 _BY_KEY = Sql(
     select(_m.branch, _m.position, _m.batch).where(
@@ -171,31 +156,3 @@ def by_idempotency_key(connection: Connection, key: int, name: str) -> list[Stor
         return None
     branch, first, batch = row
     return of_segments(connection, key, [Segment(branch, first, first + batch - 1)], thinking=True)
-
-
-def recount(connection: Connection, key: int, branch: int) -> list[Recounted]:
-    """Return the state that each row carries beside the one that the rows give.
-
-    The branch's own comes last.
-    """
-    found, _ = branches.get(connection, key, branch)
-    rows = of_segments(connection, key, list(found.segments), thinking=True)
-    carried: list[tuple[Any, ...]] = []
-    for segment in found.segments:
-        carried += _STATES.rows(connection, params(key, segment))
-    steps = [
-        state_of(
-            row.message.blocks,
-            replace(row.counts, clearable=clearable),
-            starts_turn=row.message.starts_turn,
-            origin=origin,
-            sent=bool(sent),
-        )
-        for row, (_, origin, clearable, sent, *_rest) in zip(rows, carried, strict=True)
-    ]
-    pairs = [
-        Recounted(stored=state(position, columns), actual=actual)
-        for (position, _, _, _, *columns), actual in zip(carried, running(steps), strict=True)
-    ]
-    pairs.append(Recounted(stored=found.state, actual=pairs[-1].actual if pairs else NOTHING))
-    return pairs

@@ -223,14 +223,6 @@ class OwnThinking:
 
 
 @dataclass(frozen=True, slots=True)
-class Recounted:
-    """The state that a row carries, and the one that its lineage's rows give."""
-
-    stored: State
-    actual: State
-
-
-@dataclass(frozen=True, slots=True)
 class BranchRow:
     number: int
     parent: int | None

@@ -19,6 +19,7 @@ from reasoning_store.blocks import Counts, user
 from reasoning_store.ledger import copies, sqlite
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
+from tests.ledger.compacting import clear, compact
 from tests.ledger.histories import answered, complete, part, resolved, said
 
 from . import programs
@@ -105,8 +106,8 @@ def scenario(ledger: Ledger, session: int) -> dict[str, Callable[[], object]]:
         "finish_draft": lambda: ledger.finish_draft(draft, [complete(1)], beside=[complete(2)]),
         "fork": lambda: ledger.fork(session, 1, 3),
         "activate": lambda: ledger.activate(session, 2),
-        "compact": lambda: ledger.compact(session, 1, 1, 2, Entry(user("S"), Counts(visible=1))),
-        "clear": lambda: ledger.clear(session, 1, 2),
+        "compact": lambda: compact(ledger, session, 1, 1, 2, Entry(user("S"), Counts(visible=1))),
+        "clear": lambda: clear(ledger, session, 1, 2),
         "undo": lambda: ledger.undo(session, 1, 1),
         "erase_message": lambda: ledger.erase_message(session, 1, 1),
         "erase_session": lambda: ledger.erase_session(session),

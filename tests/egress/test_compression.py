@@ -21,6 +21,7 @@ from reasoning_store.ledger import carried
 from reasoning_store.tokenizers import counter
 from tests.egress.compression_model import Chat, Row
 from tests.egress.histories import providers, settings, views
+from tests.ledger.recounting import state_of
 
 ACTS = ("strip", "clear", "summarize")
 LIMITS = Limits(limit=1_100, reserve=100, threshold=0.8)
@@ -381,7 +382,7 @@ def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
     states = [
         carried.NOTHING,
         *carried.running(
-            carried.state_of(
+            state_of(
                 message.blocks,
                 count,
                 starts_turn=message.starts_turn,

@@ -42,6 +42,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.values import Entry
 
+from .compacting import clear, compact
 from .histories import part, said
 
 FOLDER = Path(__file__).parent / "schemas"
@@ -115,12 +116,12 @@ def fill(ledger: Ledger) -> None:
     ledger.use_profile(key, "careful")
     ledger.append(key, 1, conversation(), idempotency_key="first")
     ledger.append(key, 1, [said(), *conversation()[1:], said("again")])
-    ledger.compact(key, 1, 2, 5, Entry(user("What came before."), Counts(visible=6)))
-    ledger.compact(key, 1, 2, 7, Entry(user("All of it."), Counts(visible=3)))
-    undone = ledger.compact(key, 1, 9, 14, Entry(user("More."), Counts(visible=2)))
+    compact(ledger, key, 1, 2, 5, Entry(user("What came before."), Counts(visible=6)))
+    compact(ledger, key, 1, 2, 7, Entry(user("All of it."), Counts(visible=3)))
+    undone = compact(ledger, key, 1, 9, 14, Entry(user("More."), Counts(visible=2)))
     ledger.undo(key, 1, undone.number)
-    ledger.clear(key, 1, 5)
-    ledger.clear(key, 1, 11, effective=40)
+    clear(ledger, key, 1, 5)
+    clear(ledger, key, 1, 11, effective=40)
     fork = ledger.fork(key, 1, 13)
     ledger.append(key, fork, [said("otherwise")], idempotency_key="other")
     ledger.activate(key, fork)

@@ -19,8 +19,10 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.summaries import ClearingRow, CompactionRow, PlainRows, Wanted
 from reasoning_store.ledger.values import Entry, SessionRow, StoredRow
 
+from .compacting import clear, compact
 from .histories import answered, new_session, said
 from .reads import watched
+from .recounting import recount
 
 FOUND = "what the tool found, at length: " + "much " * 10
 
@@ -79,17 +81,17 @@ def damage(ledger: Ledger, statement: str) -> None:
 def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     """The call, its answer's id and name and the message stay; nothing stored changes."""
     session = conversation(ledger)
-    history, recounted = ledger.history(session.key, 1), ledger.recount(session.key, 1)
+    history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
     before = ledger.states(session.key, 1).head
 
-    row = ledger.clear(session.key, 1, 8, effective=40, created_at=17)
+    row = clear(ledger, session.key, 1, 8, effective=40, created_at=17)
 
     assert type(row) is ClearingRow
     assert (row.number, row.first, row.last, row.effective, row.created_at) == (1, 1, 8, 40, 17)
     assert results(ledger, session) == "--23"
     assert ledger.compactions(session.key, 1) == [row]
     assert history == ledger.history(session.key, 1)
-    assert recounted == ledger.recount(session.key, 1)
+    assert recounted == recount(ledger, session.key, 1)
     assert ledger.states(session.key, 1).head == before._replace(
         visible=before.visible - 14, clearable=14
     )
@@ -113,7 +115,7 @@ def test_an_answer_that_is_as_short_stays_as_it_is(ledger: Ledger) -> None:
     ledger.append(session.key, 1, looked_up("b", FOUND, clearable=0))
     ledger.append(session.key, 1, [said()])
 
-    ledger.clear(session.key, 1, 9)
+    clear(ledger, session.key, 1, 9)
 
     blocks = [
         block
@@ -131,8 +133,8 @@ def test_an_answer_that_is_as_short_stays_as_it_is(ledger: Ledger) -> None:
 def test_a_wider_one_supersedes_and_undo_brings_the_narrower_back(ledger: Ledger) -> None:
     """Nothing is deleted: every one that there ever was is still told."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 4)
-    wider = ledger.clear(session.key, 1, 11)
+    clear(ledger, session.key, 1, 4)
+    wider = clear(ledger, session.key, 1, 11)
 
     assert (wider.supersedes, results(ledger, session)) == ((1,), "---3")
     with pytest.raises(Conflict) as caught:
@@ -151,8 +153,8 @@ def test_a_wider_one_supersedes_and_undo_brings_the_narrower_back(ledger: Ledger
 def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) -> None:
     """Neither supersedes the other; what lies in a range is counted once."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 8)
-    made = ledger.compact(session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
+    clear(ledger, session.key, 1, 8)
+    made = compact(ledger, session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
     assert made.supersedes == ()
     both = ledger.states(session.key, 1).head.visible
 
@@ -160,15 +162,15 @@ def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) 
     assert numbers(ledger, session) == [2, 1]
     ledger.undo(session.key, 1, 1)
     assert ledger.states(session.key, 1).head.visible == both + 7
-    ledger.clear(session.key, 1, 2)
+    clear(ledger, session.key, 1, 2)
     assert ledger.states(session.key, 1).head.visible == both + 7
 
 
 def test_at_an_earlier_position_the_one_that_ends_before_its_turn_holds(ledger: Ledger) -> None:
     """A narrower one, where the wider does not apply yet."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 3)
-    ledger.clear(session.key, 1, 12)
+    clear(ledger, session.key, 1, 3)
+    clear(ledger, session.key, 1, 12)
 
     assert [results(ledger, session, at=at) for at in (4, 5, 12, 13)] == ["0", "-", "-12", "---"]
 
@@ -176,8 +178,8 @@ def test_at_an_earlier_position_the_one_that_ends_before_its_turn_holds(ledger: 
 def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
     """Undone on one branch they stand on the other."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 4)
-    ledger.clear(session.key, 1, 12)
+    clear(ledger, session.key, 1, 4)
+    clear(ledger, session.key, 1, 12)
 
     fork = ledger.fork(session.key, 1, 9)
     at_the_end = ledger.fork(session.key, 1, 13)
@@ -194,10 +196,10 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
 def test_before_its_own_turn_has_begun_a_fork_can_be_cleared_less_far(ledger: Ledger) -> None:
     """The one that it took along holds as soon as it reaches into no open turn."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 12)
+    clear(ledger, session.key, 1, 12)
     fork = ledger.fork(session.key, 1, 13)
 
-    made = ledger.clear(session.key, fork, 5)
+    made = clear(ledger, session.key, fork, 5)
 
     assert (made.supersedes, results(ledger, session, fork)) == ((), "-12")
     ledger.append(session.key, fork, [said("edited")])
@@ -227,11 +229,11 @@ def test_a_place_up_to_which_nothing_can_be_cleared_is_refused(
 ) -> None:
     """With nothing written."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 6)
+    clear(ledger, session.key, 1, 6)
     before = ledger.compactions(session.key, 1, every=True)
 
     with pytest.raises(kind):
-        ledger.clear(session.key, 1, upto)
+        clear(ledger, session.key, 1, upto)
     with pytest.raises(kind):
         ledger.clearing_basis(session.key, 1, upto)
 
@@ -263,16 +265,16 @@ def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
     session = conversation(ledger)
     basis = ledger.clearing_basis(session.key, 1, 8)
     ledger.append(session.key, 1, [said()])
-    ledger.clear(session.key, 1, 8, expected=basis)
+    clear(ledger, session.key, 1, 8, expected=basis)
     wider = ledger.clearing_basis(session.key, 1, 12)
     ledger.undo(session.key, 1, 1)
     with pytest.raises(Conflict, match="planned"):
-        ledger.clear(session.key, 1, 12, expected=wider)
+        clear(ledger, session.key, 1, 12, expected=wider)
     basis = ledger.clearing_basis(session.key, 1, 12)
     ledger.erase_message(session.key, 1, 12)
 
     with pytest.raises(Conflict, match="planned"):
-        ledger.clear(session.key, 1, 12, expected=basis)
+        clear(ledger, session.key, 1, 12, expected=basis)
 
     assert numbers(ledger, session) == []
 
@@ -282,15 +284,15 @@ def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
     session = conversation(ledger)
     basis = ledger.clearing_basis(session.key, 1, 8)
 
-    def clear(_: int) -> bool:
+    def attempt(_: int) -> bool:
         try:
-            ledger.clear(session.key, 1, 8, expected=basis)
+            clear(ledger, session.key, 1, 8, expected=basis)
         except Conflict:
             return False
         return True
 
     with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(clear, range(8))) == 1
+        assert sum(pool.map(attempt, range(8))) == 1
 
     assert len(ledger.compactions(session.key, 1, every=True)) == 1
 
@@ -298,22 +300,22 @@ def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
 def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
     """It is made from nothing that a message says; a summary of the same messages goes."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 8)
-    ledger.compact(session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
+    clear(ledger, session.key, 1, 8)
+    compact(ledger, session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
 
     ledger.erase_message(session.key, 1, 3)
 
     assert numbers(ledger, session) == [1]
     assert results(ledger, session) == "-23"
     assert ledger.head(session.key, 1).clearable == 21
-    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
     assert ledger.verify().problems == ()
 
 
 def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
     """The results beside it are still there."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 8)
+    clear(ledger, session.key, 1, 8)
     ledger.erase_session(session.key, only="reasoning")
 
     assert results(ledger, session) == "--23"
@@ -324,9 +326,9 @@ def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
 def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> None:
     """Undone and superseded ones too; a second time is nothing."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 4)
-    ledger.clear(session.key, 1, 8, effective=33)
-    ledger.undo(session.key, 1, ledger.clear(session.key, 1, 12).number)
+    clear(ledger, session.key, 1, 4)
+    clear(ledger, session.key, 1, 8, effective=33)
+    ledger.undo(session.key, 1, clear(ledger, session.key, 1, 12).number)
     exported = list(ledger.export_lines())
 
     for _ in range(2):
@@ -359,7 +361,7 @@ def test_a_line_that_no_clearing_has_is_refused(
 ) -> None:
     """In an export that somebody else wrote."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 8)
+    clear(ledger, session.key, 1, 8)
     lines = [line.replace(was, becomes) for line in ledger.export_lines()]
     assert lines != list(ledger.export_lines())
 
@@ -385,8 +387,8 @@ def test_verify_finds_what_is_not_as_it_was_written(
 ) -> None:
     """What clearing frees follows from the messages, and a clearing has its place."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 8)
-    ledger.compact(session.key, 1, 1, 8, Entry(user("S"), Counts(visible=5)))
+    clear(ledger, session.key, 1, 8)
+    compact(ledger, session.key, 1, 1, 8, Entry(user("S"), Counts(visible=5)))
     assert ledger.verify().problems == ()
 
     damage(ledger, statement)
@@ -417,7 +419,7 @@ def test_several_are_made_together_or_not_at_all(ledger: Ledger) -> None:
 def test_what_comes_behind_a_view_is_read_on_while_the_same_is_in_force(ledger: Ledger) -> None:
     """None says that it is another view by now."""
     session = conversation(ledger)
-    ledger.clear(session.key, 1, 4)
+    clear(ledger, session.key, 1, 4)
     view = ledger.view(session.key, 1)
     ledger.append(session.key, 1, looked_up("d", FOUND))
     in_force = view.in_force.numbers
@@ -427,7 +429,7 @@ def test_what_comes_behind_a_view_is_read_on_while_the_same_is_in_force(ledger: 
     assert rows is not None
     assert [row.position for row in rows] == [17, 18, 19, 20]
     assert ledger.following(session.key, 1, 16, ()) is None
-    ledger.clear(session.key, 1, 8)
+    clear(ledger, session.key, 1, 8)
     assert ledger.following(session.key, 1, 16, in_force) is None
 
 
@@ -439,7 +441,7 @@ def test_a_usage_with_results_cleared_reads_as_much_at_4000_messages_as_at_100(
     def reads(turns: int) -> list[int]:
         session = conversation(ledger, 25)
         ledger.append(session.key, 1, looked_up("x", FOUND) * (turns - 25))
-        ledger.clear(session.key, 1, turns * 2)
+        clear(ledger, session.key, 1, turns * 2)
         with watched() as work:
             ledger.states(session.key, 1)
         return work

@@ -32,9 +32,11 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.summaries import Cleared, CompactionRow, SummaryRange, ViewRows
 from reasoning_store.ledger.values import Entry, SessionRow, State, StoredRow
 
+from .compacting import clear, compact
 from .counting import counted
 from .histories import answered, any_text, entries, new_session, said
 from .reads import watched
+from .recounting import recount, state_of
 
 
 def summary(text: str = "They met.", tokens: int = 5, **given: Any) -> Entry:
@@ -66,9 +68,9 @@ def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list
 def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
     """History, states of rows and the head stay what they were; nothing is written there."""
     session = conversation(ledger, 5)
-    history, recounted = ledger.history(session.key, 1), ledger.recount(session.key, 1)
+    history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
 
-    row = ledger.compact(session.key, 1, 3, 6, summary("S", 7), created_at=17)
+    row = compact(ledger, session.key, 1, 3, 6, summary("S", 7), created_at=17)
 
     assert (row.number, row.first, row.last, row.position) == (1, 3, 6, 3)
     assert (row.message, row.counts) == (user("S"), Counts(visible=7))
@@ -76,7 +78,7 @@ def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
     assert shown(ledger.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
     assert ledger.compactions(session.key, 1) == [row]
     assert history == ledger.history(session.key, 1)
-    assert recounted == ledger.recount(session.key, 1)
+    assert recounted == recount(ledger, session.key, 1)
     assert [one for one in ledger.view(session.key, 1).rows if isinstance(one, StoredRow)] == [
         one for one in history if not 3 <= one.position <= 6
     ]
@@ -85,7 +87,7 @@ def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
 def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
     """Its messages are those of a history without."""
     session = conversation(ledger, 3)
-    ledger.compact(session.key, 1, 1, 2, summary("S"))
+    compact(ledger, session.key, 1, 1, 2, summary("S"))
 
     view = ledger.view(session.key, 1, thinking_from=100)
 
@@ -96,9 +98,9 @@ def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
 def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:
     """Also where one ends right before the other, and whatever the order of making."""
     session = conversation(ledger, 6)
-    ledger.compact(session.key, 1, 7, 8, summary("c"))
-    ledger.compact(session.key, 1, 1, 2, summary("a"))
-    ledger.compact(session.key, 1, 3, 4, summary("b"))
+    compact(ledger, session.key, 1, 7, 8, summary("c"))
+    compact(ledger, session.key, 1, 1, 2, summary("a"))
+    compact(ledger, session.key, 1, 3, 4, summary("b"))
 
     assert shown(ledger.view(session.key, 1)) == ["a", "b", 5, 6, "c", 9, 10, 11, 12]
     assert in_force(ledger, session) == [2, 3, 1]
@@ -108,13 +110,13 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
     """Nothing is deleted: every one that there ever was is still told."""
     session = conversation(ledger, 6)
     for first in (1, 3, 7):
-        ledger.compact(session.key, 1, first, first + 1, summary(f"s{first}"))
+        compact(ledger, session.key, 1, first, first + 1, summary(f"s{first}"))
 
-    wide = ledger.compact(session.key, 1, 1, 6, summary("wide"))
+    wide = compact(ledger, session.key, 1, 1, 6, summary("wide"))
     assert wide.supersedes == (2, 1) or wide.supersedes == (1, 2)
     assert shown(ledger.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
 
-    widest = ledger.compact(session.key, 1, 1, 10, summary("widest"))
+    widest = compact(ledger, session.key, 1, 1, 10, summary("widest"))
     assert sorted(widest.supersedes) == [3, 4]
     assert shown(ledger.view(session.key, 1)) == ["widest", 11, 12]
     assert [row.superseded_by for row in ledger.compactions(session.key, 1, every=True)] == [
@@ -132,15 +134,15 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
     ledger.undo(session.key, 1, 4)
     assert shown(ledger.view(session.key, 1)) == ["s1", "s3", 5, 6, "s7", 9, 10, 11, 12]
     assert [row.number for row in ledger.compactions(session.key, 1, every=True)] == [1, 2, 3, 4, 5]
-    assert ledger.compact(session.key, 1, 5, 6, summary()).number == 6
+    assert compact(ledger, session.key, 1, 5, 6, summary()).number == 6
 
 
 def test_the_same_range_again_supersedes_the_first(ledger: Ledger) -> None:
     """A better summary of the same."""
     session = conversation(ledger, 3)
-    ledger.compact(session.key, 1, 1, 2, summary("one"))
+    compact(ledger, session.key, 1, 1, 2, summary("one"))
 
-    better = ledger.compact(session.key, 1, 1, 2, summary("two"))
+    better = compact(ledger, session.key, 1, 1, 2, summary("two"))
 
     assert better.supersedes == (1,)
     assert shown(ledger.view(session.key, 1)) == ["two", 3, 4, 5, 6]
@@ -149,8 +151,8 @@ def test_the_same_range_again_supersedes_the_first(ledger: Ledger) -> None:
 def test_what_a_wider_one_stands_for_is_not_undone_under_it(ledger: Ledger) -> None:
     """The conflict says which has to be undone first."""
     session = conversation(ledger, 4)
-    ledger.compact(session.key, 1, 1, 2, summary())
-    ledger.compact(session.key, 1, 1, 4, summary())
+    compact(ledger, session.key, 1, 1, 2, summary())
+    compact(ledger, session.key, 1, 1, 4, summary())
 
     with pytest.raises(Conflict) as caught:
         ledger.undo(session.key, 1, 1)
@@ -165,9 +167,9 @@ def taken_back(ledger: Ledger) -> tuple[SessionRow, int]:
     There the narrower two are yet to be superseded by it.
     """
     session = conversation(ledger, 6)
-    ledger.compact(session.key, 1, 1, 4, summary("narrow"))
-    ledger.compact(session.key, 1, 1, 8, summary("wide"))
-    ledger.compact(session.key, 1, 1, 10, summary("widest"))
+    compact(ledger, session.key, 1, 1, 4, summary("narrow"))
+    compact(ledger, session.key, 1, 1, 8, summary("wide"))
+    compact(ledger, session.key, 1, 1, 10, summary("widest"))
     return session, ledger.fork(session.key, 1, 11)
 
 
@@ -225,8 +227,8 @@ def test_a_fork_of_where_one_in_between_was_undone_is_whole(ledger: Ledger) -> N
 def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledger) -> None:
     """A narrower one, where the wider that supersedes it does not apply yet."""
     session = conversation(ledger, 6)
-    ledger.compact(session.key, 1, 1, 4, summary("narrow"))
-    ledger.compact(session.key, 1, 1, 8, summary("wide"))
+    compact(ledger, session.key, 1, 1, 4, summary("narrow"))
+    compact(ledger, session.key, 1, 1, 8, summary("wide"))
 
     views = {at: shown(ledger.view(session.key, 1, at)) for at in range(13)}
 
@@ -245,10 +247,10 @@ def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledg
 def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
     """Undone on one branch they stand on the other."""
     session = conversation(ledger, 6)
-    ledger.compact(session.key, 1, 1, 2, summary("a"))
-    ledger.compact(session.key, 1, 3, 4, summary("b"))
-    ledger.compact(session.key, 1, 3, 6, summary("c"))
-    ledger.undo(session.key, 1, ledger.compact(session.key, 1, 9, 10, summary("d")).number)
+    compact(ledger, session.key, 1, 1, 2, summary("a"))
+    compact(ledger, session.key, 1, 3, 4, summary("b"))
+    compact(ledger, session.key, 1, 3, 6, summary("c"))
+    ledger.undo(session.key, 1, compact(ledger, session.key, 1, 9, 10, summary("d")).number)
 
     fork = ledger.fork(session.key, 1, 6)
 
@@ -269,7 +271,7 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
 def test_an_edited_message_keeps_the_summary_of_all_before_it(ledger: Ledger) -> None:
     """The fork at a turn's start is in the turn before, until its own has begun."""
     session = conversation(ledger, 4)
-    ledger.compact(session.key, 1, 1, 6, summary("S"))
+    compact(ledger, session.key, 1, 1, 6, summary("S"))
 
     fork = ledger.fork(session.key, 1, 7)
     assert shown(ledger.view(session.key, fork)) == [1, 2, 3, 4, 5, 6]
@@ -284,7 +286,7 @@ def test_summaries_of_one_branch_are_not_the_others(ledger: Ledger) -> None:
     fork = ledger.fork(session.key, 1, 7)
     ledger.append(session.key, fork, [said(), answered()])
 
-    ledger.compact(session.key, fork, 1, 6, summary("F"))
+    compact(ledger, session.key, fork, 1, 6, summary("F"))
 
     assert shown(ledger.view(session.key, fork)) == ["F", 7, 8]
     assert shown(ledger.view(session.key, 1)) == list(range(1, 9))
@@ -320,11 +322,11 @@ def test_a_range_that_no_summary_can_stand_for_is_refused(
 ) -> None:
     """By name, and nothing is written."""
     session = conversation(ledger, 5)
-    ledger.compact(session.key, 1, 3, 6, summary("S"))
+    compact(ledger, session.key, 1, 3, 6, summary("S"))
     before = ledger.compactions(session.key, 1, every=True)
 
     for verb in (
-        lambda: ledger.compact(session.key, 1, first, last, summary()),
+        lambda: compact(ledger, session.key, 1, first, last, summary()),
         lambda: ledger.basis(session.key, 1, first, last),
     ):
         with pytest.raises(kind) as caught:
@@ -340,13 +342,13 @@ def test_what_stands_before_the_first_turn_belongs_to_none(ledger: Ledger) -> No
     system = Entry(Message(role="system"), Counts(visible=4))
     ledger.append(session.key, 1, [system, answered()])
     with pytest.raises(UsageError):
-        ledger.compact(session.key, 1, 1, 2, summary())
+        compact(ledger, session.key, 1, 1, 2, summary())
     ledger.append(session.key, 1, [said(), answered(), said()])
 
     for first in (1, 2):
         with pytest.raises(UsageError):
-            ledger.compact(session.key, 1, first, 4, summary())
-    ledger.compact(session.key, 1, 3, 4, summary("S"))
+            compact(ledger, session.key, 1, first, 4, summary())
+    compact(ledger, session.key, 1, 3, 4, summary("S"))
 
     assert shown(ledger.view(session.key, 1)) == [1, 2, "S", 5]
 
@@ -360,8 +362,8 @@ def test_tool_responses_in_a_users_message_start_no_turn(ledger: Ledger) -> None
     ledger.append(session.key, 1, [said(), call, answer, answered(), said()])
 
     with pytest.raises(UsageError):
-        ledger.compact(session.key, 1, 1, 2, summary())
-    ledger.compact(session.key, 1, 1, 4, summary("S"))
+        compact(ledger, session.key, 1, 1, 2, summary())
+    compact(ledger, session.key, 1, 1, 4, summary("S"))
 
     assert shown(ledger.view(session.key, 1)) == ["S", 5]
 
@@ -383,7 +385,7 @@ def test_a_summary_is_one_user_message(ledger: Ledger, wrong: Entry) -> None:
     session = conversation(ledger, 3)
 
     with pytest.raises(UsageError):
-        ledger.compact(session.key, 1, 1, 2, wrong)
+        compact(ledger, session.key, 1, 1, 2, wrong)
 
     assert ledger.compactions(session.key, 1, every=True) == []
 
@@ -394,7 +396,7 @@ def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
 
     for branch in (0, 2, 10**30):
         for verb in (
-            lambda: ledger.compact(session.key, branch, 1, 2, summary()),  # noqa: B023
+            lambda: compact(ledger, session.key, branch, 1, 2, summary()),  # noqa: B023
             lambda: ledger.compactions(session.key, branch),  # noqa: B023
             lambda: ledger.undo(session.key, branch, 1),  # noqa: B023
             lambda: ledger.view(session.key, branch),  # noqa: B023
@@ -414,7 +416,7 @@ def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
     """NUL and lone surrogates too."""
     session = conversation(ledger, 2)
 
-    made = ledger.compact(session.key, 1, 1, 2, summary(text, exactness="estimated"))
+    made = compact(ledger, session.key, 1, 1, 2, summary(text, exactness="estimated"))
 
     assert made.message == user(text)
     assert ledger.view(session.key, 1).rows[0] == made
@@ -429,9 +431,9 @@ def test_a_plan_holds_whatever_happens_around_its_range(ledger: Ledger) -> None:
     basis = ledger.basis(session.key, 1, 5, 8)
 
     ledger.append(session.key, 1, [said(), answered()])
-    ledger.compact(session.key, 1, 9, 10, summary())
+    compact(ledger, session.key, 1, 9, 10, summary())
     ledger.erase_message(session.key, 1, 2)
-    ledger.compact(session.key, 1, 5, 8, summary("S"), expected=basis)
+    compact(ledger, session.key, 1, 5, 8, summary("S"), expected=basis)
 
     assert "S" in shown(ledger.view(session.key, 1))
 
@@ -445,7 +447,7 @@ def test_a_summary_of_what_was_erased_meanwhile_is_refused(ledger: Ledger) -> No
         ledger.erase_message(session.key, 1, 2, only=only)
 
         with pytest.raises(Conflict) as caught:
-            ledger.compact(session.key, 1, 1, 4, summary(), expected=basis)
+            compact(ledger, session.key, 1, 1, 4, summary(), expected=basis)
         assert caught.value.hint
         assert ledger.compactions(session.key, 1, every=True) == []
 
@@ -454,16 +456,16 @@ def test_a_summary_made_from_others_that_are_no_more_is_refused(ledger: Ledger) 
     """One that was added inside, or undone inside."""
     session = conversation(ledger, 4)
     plain = ledger.basis(session.key, 1, 1, 6)
-    ledger.compact(session.key, 1, 1, 2, summary())
+    compact(ledger, session.key, 1, 1, 2, summary())
     with_one = ledger.basis(session.key, 1, 1, 6)
     assert with_one.supersedes == (1,)
 
     with pytest.raises(Conflict):
-        ledger.compact(session.key, 1, 1, 6, summary(), expected=plain)
+        compact(ledger, session.key, 1, 1, 6, summary(), expected=plain)
     ledger.undo(session.key, 1, 1)
     with pytest.raises(Conflict):
-        ledger.compact(session.key, 1, 1, 6, summary(), expected=with_one)
-    ledger.compact(session.key, 1, 1, 6, summary(), expected=plain)
+        compact(ledger, session.key, 1, 1, 6, summary(), expected=with_one)
+    compact(ledger, session.key, 1, 1, 6, summary(), expected=plain)
 
 
 def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
@@ -471,15 +473,15 @@ def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
     session = conversation(ledger, 4)
     basis = ledger.basis(session.key, 1, 1, 6)
 
-    def compact(n: int) -> bool:
+    def attempt(n: int) -> bool:
         try:
-            ledger.compact(session.key, 1, 1, 6, summary(str(n)), expected=basis)
+            compact(ledger, session.key, 1, 1, 6, summary(str(n)), expected=basis)
         except Conflict:
             return False
         return True
 
     with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(compact, range(8))) == 1
+        assert sum(pool.map(attempt, range(8))) == 1
 
     assert len(ledger.compactions(session.key, 1, every=True)) == 1
 
@@ -635,9 +637,9 @@ def test_usage_of_a_view_equals_a_recount_of_it(
             kept = [replace(one) for one in line.made if one.last < at and not one.undone]
             lines.append(Line(number, kept))
         elif kind == "compact":
-            compact(ledger, session, line, *what)
+            try_to_compact(ledger, session, line, *what)
         elif kind == "clear":
-            clear(ledger, session, line, what)
+            try_to_clear(ledger, session, line, what)
         else:
             undo(ledger, session, line, what)
 
@@ -645,7 +647,7 @@ def test_usage_of_a_view_equals_a_recount_of_it(
         check_line(ledger, session, line, sent, clearable)
 
 
-def compact(
+def try_to_compact(
     ledger: Ledger, session: SessionRow, line: Line, start: int, length: int, label: Any
 ) -> None:
     rows = ledger.history(session.key, line.number)
@@ -664,22 +666,22 @@ def compact(
     ]
     if crossed:
         with pytest.raises(Conflict):
-            ledger.compact(session.key, line.number, first, last, summary())
+            compact(ledger, session.key, line.number, first, last, summary())
         return
-    row = ledger.compact(
-        session.key, line.number, first, last, summary("S", tokens, exactness=label)
+    row = compact(
+        ledger, session.key, line.number, first, last, summary("S", tokens, exactness=label)
     )
     inside = {one.number for one in top if first <= one.first and one.last <= last}
     assert set(row.supersedes) == inside
     line.made.append(Made(row.number, first, last, tokens, label))
 
 
-def clear(ledger: Ledger, session: SessionRow, line: Line, upto: int) -> None:
+def try_to_clear(ledger: Ledger, session: SessionRow, line: Line, upto: int) -> None:
     open_turn = ledger.head(session.key, line.number).turn_start or 0
     now = line.cleared(open_turn)
     inside = {one.number for one in line.in_force(1 << 62, clears=True) if one.last <= upto}
     try:
-        row = ledger.clear(session.key, line.number, upto)
+        row = clear(ledger, session.key, line.number, upto)
     except ReasoningStoreError:
         assert not (now.last if now is not None else 0) < upto < open_turn
         return
@@ -769,7 +771,7 @@ def check_line(
         session.key, line.number, at=len(rows)
     )
     assert ledger.view(session.key, line.number) == ledger.view(session.key, line.number, len(rows))
-    assert all(one.stored == one.actual for one in ledger.recount(session.key, line.number))
+    assert all(one.stored == one.actual for one in recount(ledger, session.key, line.number))
     states = ledger.states_at(session.key, line.number, range(len(rows) + 1))
     assert all(
         comparable(states[at]) == comparable(counted(rows[:at], sent, numbers, clearable))
@@ -783,7 +785,7 @@ def test_what_is_between_two_states_is_what_was_put_there(
 ) -> None:
     """Taking it away again leaves what was there, and the summary in its place."""
     a, b, c = (
-        carried.state_of(
+        state_of(
             entry.message.blocks,
             entry.counts,
             starts_turn=entry.message.starts_turn,
@@ -811,7 +813,7 @@ def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
     """The same statements, and the same number of rows; a view reads its gaps only."""
     session = conversation(ledger, 50)
     for first in (1, 11, 31):
-        ledger.compact(session.key, 1, first, first + 5, summary())
+        compact(ledger, session.key, 1, first, first + 5, summary())
 
     def reads(verb: Any, *given: Any) -> list[int]:
         with watched() as work:
@@ -824,7 +826,7 @@ def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
 
     assert few == many
     assert max(sum(rows) for rows in few) < 20
-    ledger.compact(session.key, 1, 1, 4900, summary())
+    compact(ledger, session.key, 1, 1, 4900, summary())
     assert sum(reads(ledger.view)) < 100 * 3 + 20
 
 
@@ -832,7 +834,7 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
     """By the view, by a list, by usage."""
     for damage in ("summary = '{'", "summary = '[]'", "exactness = 9"):
         session = conversation(ledger, 3)
-        ledger.compact(session.key, 1, 1, 2, summary())
+        compact(ledger, session.key, 1, 1, 2, summary())
         ledger._write(
             lambda connection, damage=damage: driver(connection).execute(  # type: ignore[misc]
                 f"UPDATE compactions SET {damage}"  # noqa: S608
@@ -853,7 +855,7 @@ def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, num
     """It would be counted as if nobody had changed it."""
     session = new_session(ledger)
     ledger.append(session.key, 1, [said(), answered(), said()])
-    ledger.compact(session.key, 1, 1, 2, said("summary"))
+    compact(ledger, session.key, 1, 1, 2, said("summary"))
     ledger._write(
         lambda connection: driver(connection).execute(
             f"UPDATE compactions SET exactness = {number}"  # noqa: S608
@@ -876,11 +878,11 @@ def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
         for last in range(2, 2 * times + 1, 2):
             ledger.append(session.key, 1, [said(), answered()])
             if last > 2:
-                ledger.compact(session.key, 1, 1, last - 2, said(f"up to {last}"))
-                ledger.clear(session.key, 1, last - 2)
+                compact(ledger, session.key, 1, 1, last - 2, said(f"up to {last}"))
+                clear(ledger, session.key, 1, last - 2)
         other = ledger.fork(session.key, 1, 2 * times)
         ledger.append(session.key, 1, [said()])
-        made = ledger.compact(session.key, 1, 1, 2 * times, said("undone"))
+        made = compact(ledger, session.key, 1, 1, 2 * times, said("undone"))
         ledger.undo(session.key, 1, made.number)
         with watched() as work:
             ledger.states(session.key, 1)

@@ -15,7 +15,9 @@ from reasoning_store.blocks import Counts, Origin, user
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 
+from .compacting import compact
 from .histories import answered, complete, new_session, part, said
+from .recounting import recount
 
 THREADS = 8
 ROUNDS = 6
@@ -75,7 +77,7 @@ def record_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
 
 def compact_and_undo_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
     branch = ledger.fork(shared, 1, 7)
-    ledger.compact(shared, branch, 1, 4, Entry(user(name), Counts()))
+    compact(ledger, shared, branch, 1, 4, Entry(user(name), Counts()))
     (compaction,) = ledger.compactions(shared, branch)
     assert ledger.view(shared, branch).rows[0] == compaction
     ledger.undo(shared, branch, 1)
@@ -148,7 +150,7 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
 
     assert list(range(1, 401)) == sorted(n for positions in told for n in positions)
     assert all(positions == sorted(positions) for positions in told)
-    assert all(row.stored == row.actual for row in anywhere.recount(one.key, 1))
+    assert all(row.stored == row.actual for row in recount(anywhere, one.key, 1))
     assert {50} == {anywhere.head(session.key, 1).position for session in own}
 
 

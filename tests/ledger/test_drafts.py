@@ -23,6 +23,7 @@ from reasoning_store.ledger.values import DraftRow, Entry, SessionRow
 from tests.clock import Clock
 
 from .histories import answered, complete, new_session, part, resolved, said
+from .recounting import recount
 
 ROOT = Path(__file__).parents[2]
 ORIGIN = Origin(provider="deepseek", model="r1", response_id="r-1")
@@ -80,7 +81,7 @@ def test_a_draft_becomes_the_message_that_it_announced(ledger: Ledger) -> None:
     assert replace(row, is_new=False) == ledger.get(session.key, 1, 2)
     assert ledger.by_idempotency_key(session.key, "k") == [replace(row, is_new=False)]
     assert (ledger.draft(session.key, 1), rows_of(ledger, "draft_parts")) == (None, 0)
-    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
     assert ledger.append(session.key, 1, [said()])[0].position == 3
 
 
@@ -224,7 +225,7 @@ def test_an_append_by_somebody_else_ends_it_as_interrupted(ledger: Ledger) -> No
     assert caught.value.hint
     assert texts(ledger, session) == ["q", "1 2 ", "me!"]
     assert rows_of(ledger, "draft_parts") == 0
-    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
 
 
 def test_of_a_reply_with_no_part_yet_an_append_leaves_nothing(ledger: Ledger) -> None:
@@ -538,7 +539,7 @@ def test_a_killed_recorder_loses_no_part_that_it_was_told_is_kept(url: str) -> N
         assert arrived == [str(n) for n in range(1, len(arrived) + 1)]
         # One part more may have been written than it could say.
         assert kept <= len(arrived) <= kept + 1
-        assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+        assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
 
 
 def test_a_recorder_in_another_process_goes_on_and_is_told_at_its_end(url: str) -> None:
@@ -643,7 +644,7 @@ def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -
         ]
     assert len(rows) == 36 + sum(len(stored) for _, _, stored in ends)
     assert rows_of(ledger, "drafts") == rows_of(ledger, "draft_parts") == 0
-    assert all(one.stored == one.actual for one in ledger.recount(session.key, 1))
+    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
 
 
 def test_two_recorders_at_once_on_one_branch(ledger: Ledger) -> None:

@@ -34,6 +34,7 @@ from reasoning_store.ledger.sql import driver
 from tests.durability.disk import Disk, watched
 
 from .histories import answered, new_session, said
+from .recounting import recount
 
 # Never two libraries on one file in one process: they do not see each other's locks.
 LIBRARY: Any = sqlite.library()
@@ -571,7 +572,7 @@ def test_a_full_disk_keeps_what_was_acknowledged(sqlite_path: Path) -> None:
             lambda connection: driver(connection).execute("PRAGMA max_page_count=100000").fetchall()
         )
         assert kept + 1 == ledger.append(session.key, 1, [said()])[0].position
-        assert all(row.stored == row.actual for row in ledger.recount(session.key, 1))
+        assert all(row.stored == row.actual for row in recount(ledger, session.key, 1))
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import CompactionRow, Wanted
 from reasoning_store.ledger.values import DraftRow, Entry, Imported, SessionRow, Thought
 
+from .compacting import compact
 from .histories import (
     answered,
     answering,
@@ -127,7 +128,7 @@ def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -
             if row.message.starts_turn and row.position < head.turn_start
         ]
         if starts:
-            ledger.compact(key, branch, starts[what % len(starts)], head.turn_start - 1, said("s"))
+            compact(ledger, key, branch, starts[what % len(starts)], head.turn_start - 1, said("s"))
     elif kind == "undo":
         ledger.undo(key, branch, what)
     elif kind == "draft":
@@ -191,8 +192,8 @@ def rich(ledger: Ledger, owners: int = 2) -> list[SessionRow]:
             fork = ledger.fork(key, 1, 5)
             ledger.append(key, fork, [answered("x" * 3000, "\0")])
             ledger.fork(key, fork, 2)
-            ledger.compact(key, 1, 1, 2, said("first"))
-            ledger.compact(key, 1, 1, 5, said("both"))
+            compact(ledger, key, 1, 1, 2, said("first"))
+            compact(ledger, key, 1, 1, 5, said("both"))
             ledger.erase_message(key, 1, 8)
             draft = ledger.begin_draft(key, fork)
             ledger.add_part(draft, 1, part("so far"))
@@ -809,14 +810,14 @@ def test_an_older_export_takes_no_compaction_back(ledger: Ledger, other: Ledger)
     """What supersedes what follows from all of them, and what was undone stays so."""
     session = new_session(ledger)
     ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
-    ledger.compact(session.key, 1, 1, 2, said("first"))
-    ledger.compact(session.key, 1, 3, 4, said("second"))
+    compact(ledger, session.key, 1, 1, 2, said("first"))
+    compact(ledger, session.key, 1, 3, 4, said("second"))
     older = every(ledger)
     other.import_lines(older)
-    ledger.compact(session.key, 1, 1, 4, said("both"))
+    compact(ledger, session.key, 1, 1, 4, said("both"))
     ledger.undo(session.key, 1, 3)
     ledger.undo(session.key, 1, 2)
-    ledger.compact(session.key, 1, 1, 6, said("all"))
+    compact(ledger, session.key, 1, 1, 6, said("all"))
     newer = every(ledger)
 
     ledger.import_lines(older)
@@ -832,7 +833,7 @@ def test_what_was_undone_inside_of_another_is_learnt(ledger: Ledger, other: Ledg
     session = new_session(ledger)
     ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
     for last in (2, 4, 6):
-        ledger.compact(session.key, 1, 1, last, said(f"to {last}"))
+        compact(ledger, session.key, 1, 1, last, said(f"to {last}"))
     fork = ledger.fork(session.key, 1, 7)
     ledger.append(session.key, fork, [answered()])
     other.import_lines(every(ledger))
@@ -850,7 +851,7 @@ def test_a_summary_comes_along_with_a_fork_that_has_no_message_yet(
     """It ends right before the fork's first own position, and nothing stands there."""
     session = new_session(ledger)
     ledger.append(session.key, 1, [one for _ in range(3) for one in (said(), answered())])
-    ledger.compact(session.key, 1, 1, 4, said("two turns"))
+    compact(ledger, session.key, 1, 1, 4, said("two turns"))
     ledger.fork(session.key, ledger.fork(session.key, 1, 5), 5)
 
     other.import_lines(every(ledger))
@@ -931,12 +932,12 @@ def test_a_summary_of_what_was_erased_here_is_not_brought_back(
     """Nor one that was made of it elsewhere since; other summaries come."""
     session = new_session(ledger)
     ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
-    ledger.compact(session.key, 1, 1, 2, said("first"))
+    compact(ledger, session.key, 1, 1, 2, said("first"))
     ledger.fork(session.key, 1, 5)
     other.import_lines(every(ledger))
     other.erase_message(session.key, 1, 2)
-    ledger.compact(session.key, 1, 3, 4, said("second"))
-    ledger.compact(session.key, 1, 1, 4, said("both"))
+    compact(ledger, session.key, 1, 3, 4, said("second"))
+    compact(ledger, session.key, 1, 1, 4, said("both"))
 
     other.import_lines(every(ledger))
 
@@ -952,9 +953,9 @@ def test_compactions_that_are_there_already_are_not_written_again(
     """What was undone elsewhere since is, and nothing besides."""
     session = new_session(ledger)
     ledger.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
-    ledger.compact(session.key, 1, 1, 2, said("first"))
-    ledger.compact(session.key, 1, 1, 4, said("both"))
-    ledger.compact(session.key, 1, 5, 6, said("third"))
+    compact(ledger, session.key, 1, 1, 2, said("first"))
+    compact(ledger, session.key, 1, 1, 4, said("both"))
+    compact(ledger, session.key, 1, 5, 6, said("third"))
     lines = every(ledger)
     undone = [{**json.loads(line), "undoneAt": 5} for line in lines if '"number":3' in line]
     newer = [line for line in lines[:-2] if '"number":3' not in line]

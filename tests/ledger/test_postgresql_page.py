@@ -17,6 +17,7 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.store import upgrade
 
+from .compacting import compact
 from .histories import answered, new_session, part, said
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
@@ -67,7 +68,7 @@ def test_the_roles_of_the_page_can_do_their_work_and_no_more(
         draft = ledger.begin_draft(session.key, 1)
         ledger.add_part(draft, 1, part("x"))
         ledger.drop_draft(draft)
-        ledger.compact(session.key, 1, 1, 2, said("summary"))
+        compact(ledger, session.key, 1, 1, 2, said("summary"))
         ledger.set_profile("u", "p", {})
         ledger.erase_message(session.key, 1, 4, only="reasoning")
         lines = list(ledger.export_lines())

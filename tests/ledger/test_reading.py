@@ -19,6 +19,7 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import Entry
 
 from .histories import answered, json_values, new_session, said
+from .recounting import recount
 
 # Each takes another way through a page: bare, with JSON, with the codec's mark, with none,
 # one, two and late thoughts, sealed ones, and a text that stands in no column.
@@ -199,7 +200,7 @@ WAYS: dict[str, Callable[[Ledger, int], Any]] = {
     "what follows": lambda ledger, key: ledger.following(key, 1, 30, []),
     "export": lambda ledger, key: list(ledger.export_lines(key)),
     "under its key": lambda ledger, key: ledger.by_idempotency_key(key, "k"),
-    "recount": lambda ledger, key: ledger.recount(key, 1),
+    "recount": lambda ledger, key: recount(ledger, key, 1),
 }
 
 

@@ -24,6 +24,7 @@ from reasoning_store.ledger.values import Entry, StoredRow
 
 from .counting import counted
 from .histories import answered, any_text, entries, new_session, said
+from .recounting import recount, state_of
 
 batches = st.lists(entries(), min_size=1, max_size=4)
 steps = st.lists(
@@ -80,7 +81,7 @@ def test_every_state_equals_a_recount(
                 check_own(rows[expected.last_thinking - 1], found, numbers)
         assert used == ledger.states(session.key, branch, at=len(rows))
         assert used.head == ledger.head(session.key, branch)
-        assert all(one.stored == one.actual for one in ledger.recount(session.key, branch))
+        assert all(one.stored == one.actual for one in recount(ledger, session.key, branch))
 
 
 def carried_number(origin: Origin) -> int:
@@ -104,7 +105,7 @@ def check_own(row: StoredRow, found: object, numbers: dict[Origin, int]) -> None
 def test_states_add_in_any_grouping(one: Entry, two: Entry, three: Entry) -> None:
     """A batch can be summed before it is known where it stands."""
     a, b, c = (
-        carried.state_of(
+        state_of(
             entry.message.blocks,
             entry.counts,
             starts_turn=entry.message.starts_turn,

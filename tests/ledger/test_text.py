@@ -34,6 +34,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import Entry
 
+from .compacting import compact
 from .histories import any_text, new_session, said
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +138,7 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
     first = ledger.append(session.key, 1, [said(text)], idempotency_key=text)
     ledger.append(session.key, 1, [said(text)])
     summary = Entry(user(text or "x"), Counts(visible=1))
-    ledger.compact(session.key, 1, 1, 1, summary)
+    compact(ledger, session.key, 1, 1, 1, summary)
     ledger.begin_draft(session.key, 1, metadata=more, sent=more, idempotency_key=f"draft {text}")
 
     with Ledger.open(url) as elsewhere:

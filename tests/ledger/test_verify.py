@@ -27,6 +27,7 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import Entry, Problem
 from reasoning_store.store import Store
 
+from .compacting import compact
 from .erasures import Step, steps
 from .histories import answered, answering, calling, new_session, part, said
 
@@ -54,8 +55,8 @@ def history(ledger: Ledger) -> Any:
     two = ledger.fork(key, 1, 6)
     ledger.append(key, two, [said(SECRET), answered(), answered()])
     ledger.fork(key, two, 8)
-    ledger.compact(key, 1, 1, 2, said(SECRET))
-    ledger.compact(key, 1, 1, 5, said(SECRET))
+    compact(ledger, key, 1, 1, 2, said(SECRET))
+    compact(ledger, key, 1, 1, 5, said(SECRET))
     draft = ledger.begin_draft(key, two)
     ledger.add_part(draft, 1, part(SECRET))
     return session

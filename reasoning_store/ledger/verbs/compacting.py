@@ -16,58 +16,14 @@ from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.summaries import (
     Basis,
     ClearingRow,
-    CompactionRow,
     ViewRows,
     Wanted,
 )
-from reasoning_store.ledger.values import Entry, State, StoredRow
+from reasoning_store.ledger.values import State, StoredRow
 
 
 class CompactionVerbs(Opened):
     """Summaries, and the conversation as they leave it."""
-
-    def compact(
-        self,
-        session_key: int,
-        branch: int,
-        first: int,
-        last: int,
-        summary: Entry,
-        *,
-        expected: Basis | None = None,
-        effective: int | None = None,
-        created_at: int | None = None,
-    ) -> CompactionRow:
-        """Let a summary stand for the messages ``first..last`` of a branch.
-
-        It supersedes those inside; one that reaches over an end of the range is a Conflict.
-        ``expected`` is the ``basis`` that the summary was made from: where the range was
-        erased in or compacted since, it is a Conflict and nothing is written.
-        """
-        wanted = Wanted(
-            first=first, last=last, summary=summary, expected=expected, effective=effective
-        )
-        (made,) = self.shorten(session_key, branch, [wanted], created_at=created_at)
-        assert isinstance(made, CompactionRow)
-        return made
-
-    def clear(
-        self,
-        session_key: int,
-        branch: int,
-        upto: int,
-        *,
-        expected: Basis | None = None,
-        effective: int | None = None,
-        created_at: int | None = None,
-    ) -> ClearingRow:
-        """Clear the tool results up to and with a position before the open turn.
-
-        It supersedes a clearing that does not reach so far; one that does is a Conflict.
-        ``expected`` is the ``clearing_basis`` that it was planned with, as in ``compact``.
-        """
-        wanted = Wanted(first=1, last=upto, summary=None, expected=expected, effective=effective)
-        return self.shorten(session_key, branch, [wanted], created_at=created_at)[0]
 
     def shorten(
         self,
@@ -77,7 +33,13 @@ class CompactionVerbs(Opened):
         *,
         created_at: int | None = None,
     ) -> list[ClearingRow]:
-        """Make several compactions of a branch, all or none."""
+        """Make several compactions of a branch, all or none.
+
+        A summary stands for a range; a clearing, which has none, empties the tool results up
+        to a position before the open turn. Each supersedes those inside; one that reaches
+        over an end of it is a Conflict. Where the range is no longer what was ``expected``,
+        the basis that it was made from, that is a Conflict, and nothing is written.
+        """
         branches.check(branch)
         made = [(one, compactions.summary_columns(one.summary)) for one in wanted]
         now = self._time(created_at)

@@ -9,7 +9,7 @@ from reasoning_store.ledger import branches, columns, paging, reading, views
 from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.summaries import InForce, Outlook, UsageRows
-from reasoning_store.ledger.values import Recounted, SentRow, State, StoredRow
+from reasoning_store.ledger.values import SentRow, State, StoredRow
 
 
 class ReadingVerbs(Opened):
@@ -103,10 +103,3 @@ class ReadingVerbs(Opened):
         return self._read(
             lambda connection: views.sent_from(connection, session_key, branch, first)
         )
-
-    def recount(self, session_key: int, branch: int) -> list[Recounted]:
-        """Return each row's carried state beside the one recomputed from the rows.
-
-        The last is the branch's own.
-        """
-        return self._read(lambda connection: reading.recount(connection, session_key, branch))
