@@ -47,7 +47,7 @@ class ImportedConversation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedHistory:
     """What an import came to, conversation by conversation."""
 
     dry_run: bool
@@ -73,14 +73,14 @@ class Imported:
 
 def import_conversations(
     owner: Owner, conversations: Iterable[Conversation], *, dry_run: bool = False
-) -> Imported:
+) -> ImportedHistory:
     """Write what is new of each conversation into the session of its id.
 
     Importing the same again writes nothing; of a source that has grown, what is new. Raises
     what reading the source raises; what was written before that stays, and is known then.
     """
     pretended: dict[str, _Pretended] = {}
-    return Imported(
+    return ImportedHistory(
         dry_run=dry_run,
         conversations=[_one(owner, one, pretended if dry_run else None) for one in conversations],
     )

@@ -21,7 +21,7 @@ from reasoning_store.egress import budget as _budget
 from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
-from reasoning_store.egress.cuts import Course, InForce, closed_tokens
+from reasoning_store.egress.cuts import Layout, SummaryInForce, closed_tokens
 from reasoning_store.egress.given import fixed
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.errors import UsageError
@@ -29,10 +29,10 @@ from reasoning_store.ledger.summaries import (
     Basis,
     ClearingRow,
     CompactionRow,
+    InForce,
     UsageRows,
     Wanted,
 )
-from reasoning_store.ledger.summaries import InForce as InForceRows
 from reasoning_store.ledger.values import OwnThinking, State
 from reasoning_store.sending import Sending, makers, on_its_branch
 from reasoning_store.settings import Policy, ReasoningSettings, Strip
@@ -127,11 +127,12 @@ class Shortening(Sending):
         first, now = counting(policy.settings)
         plan = _compression.decide(
             [first, *(counting(chosen)[0] for chosen in _stricter(policy))],
-            Course(
+            Layout(
                 head=carried.lineage.position,
                 turn_start=lambda position: states[position].turn_start,
                 in_force=[
-                    InForce(one.first, one.last, one.tokens) for one in carried.in_force.ranges
+                    SummaryInForce(one.first, one.last, one.tokens)
+                    for one in carried.in_force.ranges
                 ],
                 results_upto=results.upto if clear else None,
                 cleared=results.cleared,
@@ -302,7 +303,7 @@ class _Splits:
 class _Results:
     """What clearing tool results frees in a view, from the states along its lineage."""
 
-    def __init__(self, states: _States, in_force: InForceRows) -> None:
+    def __init__(self, states: _States, in_force: InForce) -> None:
         self._states = states
         self._ranges = in_force.ranges
         self.cleared = 0 if in_force.cleared is None else in_force.cleared.last

@@ -200,7 +200,7 @@ def test_every_code_that_a_program_may_meet_is_explained() -> None:
     egress = CHECKOUT / "reasoning_store" / "egress"
     text = "".join(source.read_text("utf-8") for source in sorted(egress.glob("*.py")))
     warnings = {*re.findall(r'(?:code=|_add\(\s*)"(\w+)"', text), *repair._TEXTS}
-    words = (verdicts.Rule, compression.Reason, compression.Action, budget.State)
+    words = (verdicts.Rule, compression.Reason, compression.Action, budget.BudgetState)
     told = set(re.findall(r"`(\w+)`", (CHECKOUT / "docs/reference/warnings.md").read_text("utf-8")))
 
     assert {"floor_off", "binding", "no_answer"} <= warnings

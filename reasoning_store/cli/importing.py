@@ -29,7 +29,7 @@ from reasoning_store.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.importers.values import Report
-    from reasoning_store.importing import Imported
+    from reasoning_store.importing import ImportedHistory
     from reasoning_store.ledger.lines import SessionLine
     from reasoning_store.store import Owner, Store
 
@@ -234,7 +234,7 @@ def _copy(here: Owner, into: Store, id: str) -> None:
 
 def _import_history(
     owner: Owner, path: str, kind: str, options: dict[str, Any], dry_run: bool
-) -> Imported:
+) -> ImportedHistory:
     from reasoning_store.importers import formats
     from reasoning_store.importing import import_conversations
 
@@ -249,7 +249,7 @@ def _told(items: Iterable[T], progress: Progress) -> Iterator[T]:
         yield item
 
 
-def _say_history(call: Call, kind: str, done: Imported, on_conflict: str) -> None:
+def _say_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str) -> None:
     refused = done.refused
     if refused and on_conflict == "refuse":
         call.exit = Exit.CONFLICT

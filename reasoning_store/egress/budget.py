@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 from reasoning_store.egress.amounts import share, tokens
 
-State: TypeAlias = Literal["ok", "warning", "exceeded", "unknown"]
+BudgetState: TypeAlias = Literal["ok", "warning", "exceeded", "unknown"]
 Crossing: TypeAlias = Literal["warning", "exceeded"]
 
 WARN_AT = 0.8
@@ -33,7 +33,7 @@ class Budget:
     used: int
     """Reported, and counted where nothing was reported."""
     limit: int | None
-    state: State
+    state: BudgetState
     crossed: tuple[Crossing, ...]
     """What has to be told now, and was not told before."""
     reported: int
@@ -85,7 +85,7 @@ def assess(
     )
 
 
-def _state(reached: list[Crossing], used: int, unreported: int) -> State:
+def _state(reached: list[Crossing], used: int, unreported: int) -> BudgetState:
     if reached:
         return reached[-1]
     return "unknown" if unreported and not used else "ok"

@@ -30,7 +30,7 @@ from typing import Literal, TypeAlias
 
 from reasoning_store.blocks import Exactness
 from reasoning_store.egress.amounts import THRESHOLD, share, tokens
-from reasoning_store.egress.cuts import Course, Range, Turns
+from reasoning_store.egress.cuts import Layout, Range, Turns
 from reasoning_store.errors import UsageError
 from reasoning_store.settings import Strip
 
@@ -180,7 +180,7 @@ class Limits:
 
 def decide(
     countings: Sequence[Counting],
-    course: Course,
+    layout: Layout,
     limits: Limits,
     *,
     since: int | None = None,
@@ -219,10 +219,10 @@ def decide(
     if fits and since is not None and effective - since < limits.growth:
         return plan("warn", "over_threshold", "cooling_down")
     why: Reason = "over_threshold" if fits else "over_limit"
-    turns = Turns(course)
-    way = _shortened(countings, course, turns, limits, limits.worth(effective))
+    turns = Turns(layout)
+    way = _shortened(countings, layout, turns, limits, limits.worth(effective))
     if way.after > limits.usable:
-        way = _shortened(countings, course, turns, limits, 1)
+        way = _shortened(countings, layout, turns, limits, 1)
         if way.after > limits.usable:
             return plan("refuse", why, "still_over_limit", way=_Way(way.after))
     if way.steps:
@@ -244,7 +244,7 @@ class _Way:
 
 
 def _shortened(
-    countings: Sequence[Counting], course: Course, turns: Turns, limits: Limits, least: int
+    countings: Sequence[Counting], layout: Layout, turns: Turns, limits: Limits, least: int
 ) -> _Way:
     """Return the steps that make the request short enough, or as short as they can.
 
@@ -254,17 +254,17 @@ def _shortened(
     effective = counting.effective
     if effective <= limits.enough:
         return _Way(effective, steps)
-    cleared = _with(_Way(effective, steps), _cleared(course, turns, effective, limits), least)
+    cleared = _with(_Way(effective, steps), _cleared(layout, turns, effective, limits), least)
     if cleared.after <= limits.enough:
         return cleared
-    summary = _summarized(counting, course, turns, limits)
+    summary = _summarized(counting, layout, turns, limits)
     if summary is None or summary[1] < least:
         return cleared
     what, freed = summary
     rest = None
     if effective - freed > limits.enough:
         # What lies in the range is gone with it; other results can still be cleared.
-        rest = _cleared(course, turns, effective - freed, limits, but=what)
+        rest = _cleared(layout, turns, effective - freed, limits, but=what)
     summarized = _with(
         _with(_Way(effective, steps), rest, least),
         Step(kind="summarize", what=what, tokens=freed),
@@ -297,14 +297,14 @@ def _stripped(
 
 
 def _cleared(
-    course: Course, turns: Turns, effective: int, limits: Limits, *, but: Range | None = None
+    layout: Layout, turns: Turns, effective: int, limits: Limits, *, but: Range | None = None
 ) -> Step | None:
     """Return the clearing of the oldest tool results before the open turn, as far as is needed.
 
     ``but`` is a range that is summarized: what lies in it is gone already.
     """
-    results = course.results_upto
-    positions = range(course.cleared + 1, turns.open)
+    results = layout.results_upto
+    positions = range(layout.cleared + 1, turns.open)
     if results is None or not positions:
         return None
 
@@ -320,7 +320,7 @@ def _cleared(
 
 
 def _summarized(
-    counting: Counting, course: Course, turns: Turns, limits: Limits
+    counting: Counting, layout: Layout, turns: Turns, limits: Limits
 ) -> tuple[Range, int] | None:
     """Return the shortest closed range whose summary is enough, or the longest there is.
 
@@ -329,7 +329,7 @@ def _summarized(
     if not turns.last_cut:
         return None
     first = turns.first
-    for summary in course.in_force:
+    for summary in layout.in_force:
         if summary.first <= first <= summary.last:
             first = summary.first
     before = counting.upto(first - 1) if first > 1 else 0
@@ -338,7 +338,7 @@ def _summarized(
         if cut < first:
             return -limits.summary
         held = counting.upto(cut) - before
-        for summary in course.in_force:
+        for summary in layout.in_force:
             if first <= summary.first and summary.last <= cut:
                 own = counting.upto(summary.last) - (
                     counting.upto(summary.first - 1) if summary.first > 1 else 0
@@ -351,6 +351,6 @@ def _summarized(
     found = bisect_left(places, needed, key=lambda place: freed(turns.cut(place)))
     cut = turns.cut(places[min(found, len(places) - 1)])
     for candidate in turns.around(cut):
-        if not course.splits(candidate):
+        if not layout.splits(candidate):
             return Range(first, candidate), freed(candidate)
     return None

@@ -37,7 +37,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class SummaryInForce:
     """A summary that stands in the view for a closed range, and what it counts there."""
 
     first: int
@@ -46,14 +46,14 @@ class InForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Layout:
     """How a conversation runs: where its turns lie, and what was done to it before."""
 
     head: int
     """The last position; 0 where there is none."""
     turn_start: Callable[[int], int | None]
     """Where the turn of a position starts; None before the first real user message."""
-    in_force: Sequence[InForce] = ()
+    in_force: Sequence[SummaryInForce] = ()
     results_upto: Callable[[int], int] | None = None
     """What clearing the tool results up to and with a position frees, outside of any range in
     force; it never falls with the position. None: they are not to be cleared."""
@@ -69,10 +69,10 @@ class Turns:
 
     __slots__ = ("_in_force", "_start", "first", "last_cut", "open")
 
-    def __init__(self, course: Course) -> None:
-        self._start = course.turn_start
-        self._in_force = course.in_force
-        start = course.turn_start(course.head) if course.head else None
+    def __init__(self, layout: Layout) -> None:
+        self._start = layout.turn_start
+        self._in_force = layout.in_force
+        start = layout.turn_start(layout.head) if layout.head else None
         self.open = start or 0
         """Where the open turn starts; 0 where there is none."""
         self.first = self.open

@@ -27,7 +27,7 @@ from reasoning_store.chunks import (
 )
 from reasoning_store.errors import WireError
 from reasoning_store.wire import contracts, thinking_events
-from reasoning_store.wire.anthropic_blocks import BEGINS, DELTAS, KINDS, Block
+from reasoning_store.wire.anthropic_blocks import BEGINS, DELTAS, KINDS, OpenBlock
 from reasoning_store.wire.base import plain, unknown, whole_number
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.reading import (
@@ -74,7 +74,7 @@ class Adapter:
 
     def reset(self) -> None:
         # By index and kind: a delta that does not fit the block at its index is no part of it.
-        self._open: dict[tuple[int, str], Block] = {}
+        self._open: dict[tuple[int, str], OpenBlock] = {}
         self._units = 0
 
     def flush(self) -> list[Chunk]:
@@ -155,7 +155,7 @@ class Adapter:
     def _block_stop(self, event: Event) -> list[Chunk]:
         return self._stop(index(event, "index"))
 
-    def _remember(self, place: int, kind: str, block: Block) -> None:
+    def _remember(self, place: int, kind: str, block: OpenBlock) -> None:
         self._open[place, kind] = block
         self._units += 1
 

@@ -37,7 +37,7 @@ BEGINS: Final = frozenset({"thinking", "text"})
 """The kinds that a delta alone can begin; a call needs the name that it opened with."""
 
 
-class Block(ABC):
+class OpenBlock(ABC):
     """What the kinds of blocks have in common."""
 
     __slots__ = ("number", "provider")
@@ -59,7 +59,7 @@ class Block(ABC):
         return []
 
 
-class Thinking(Block):
+class Thinking(OpenBlock):
     """A thought and its signature; either may be empty, and the block is real (EC-002)."""
 
     __slots__ = ()
@@ -118,7 +118,7 @@ class Redacted(Thinking):
         return [self._chunk("start", "", metadata)]
 
 
-class Text(Block):
+class Text(OpenBlock):
     """What was said, and what it cites."""
 
     __slots__ = ("_citations",)
@@ -150,7 +150,7 @@ class Text(Block):
         return [TextChunk(text="", content_index=self.number, metadata=metadata)]
 
 
-class ToolUse(Block):
+class ToolUse(OpenBlock):
     """A call of the application's tools."""
 
     __slots__ = ("_begun", "_input")
@@ -178,7 +178,7 @@ class ToolUse(Block):
         return [ToolCallChunk(index=self.number, parameters=parameters, is_complete=True)]
 
 
-class Other(Block):
+class Other(OpenBlock):
     """A block of Anthropic's own tools, or of a kind that is newer than this code."""
 
     __slots__ = ("_citations", "_data", "_deltas", "_input")
@@ -214,7 +214,7 @@ class Other(Block):
         return [BlockChunk(block=RawBlock(data=self._data, provider_metadata=beside))]
 
 
-KINDS: Final[Mapping[str, type[Block]]] = {
+KINDS: Final[Mapping[str, type[OpenBlock]]] = {
     "thinking": Thinking,
     "redacted_thinking": Redacted,
     "text": Text,

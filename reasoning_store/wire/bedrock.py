@@ -28,7 +28,7 @@ from reasoning_store.errors import WireError
 from reasoning_store.wire import contracts, thinking_events
 from reasoning_store.wire.base import plain, unknown, whole_number
 from reasoning_store.wire.bedrock_blocks import (
-    Block,
+    OpenBlock,
     Other,
     Reasoning,
     Redacted,
@@ -42,7 +42,7 @@ from reasoning_store.wire.reading import Malformed, index, mapping, string, with
 
 Event = Mapping[str, Any]
 
-_KINDS: Final[Mapping[str, type[Block]]] = {
+_KINDS: Final[Mapping[str, type[OpenBlock]]] = {
     "text": Text,
     "reasoning": Reasoning,
     "redacted": Redacted,
@@ -75,7 +75,7 @@ class Adapter:
 
     def reset(self) -> None:
         # By index and kind: a delta that does not fit the block at its index is no part of it.
-        self._open: dict[tuple[int, str], Block] = {}
+        self._open: dict[tuple[int, str], OpenBlock] = {}
         self._units = 0
 
     def flush(self) -> list[Chunk]:
@@ -109,7 +109,7 @@ class Adapter:
         return self._announce(place, kind, start)
 
     def _announce(self, place: int, kind: str, start: Event) -> list[Chunk]:
-        block: Block
+        block: OpenBlock
         # A call of a server's tool is not the application's to answer.
         if kind == "toolUse" and start.get("type") is None:
             name, block = "call", ToolUse(self._units, self._provider)
@@ -154,7 +154,7 @@ class Adapter:
     def _block_stop(self, event: Event) -> list[Chunk]:
         return self._stop(index(mapping(event, "contentBlockStop"), "contentBlockIndex"))
 
-    def _remember(self, place: int, kind: str, block: Block) -> None:
+    def _remember(self, place: int, kind: str, block: OpenBlock) -> None:
         self._open[place, kind] = block
         self._units += 1
 

@@ -30,7 +30,7 @@ _REDACTED_SOURCE: Final[Mapping[str, Any]] = {"sourceField": "reasoningContent.r
 _REDACTED_METADATA: Final = {"block_type": "redactedContent", "encoding": "base64"}
 
 
-class Block(ABC):
+class OpenBlock(ABC):
     """What the kinds of blocks have in common."""
 
     __slots__ = ("number", "provider")
@@ -48,7 +48,7 @@ class Block(ABC):
         return []
 
 
-class Reasoning(Block):
+class Reasoning(OpenBlock):
     """A thought, signed (Claude) or not (DeepSeek, gpt-oss, Nova)."""
 
     __slots__ = ()
@@ -80,7 +80,7 @@ class Reasoning(Block):
         ]
 
 
-class Redacted(Block):
+class Redacted(OpenBlock):
     """A thought that is ciphertext."""
 
     __slots__ = ("_pieces",)
@@ -123,7 +123,7 @@ class Redacted(Block):
         ]
 
 
-class Text(Block):
+class Text(OpenBlock):
     """What was said, and what it cites."""
 
     __slots__ = ("_citations",)
@@ -145,7 +145,7 @@ class Text(Block):
         return [TextChunk(text="", content_index=self.number, metadata=metadata)]
 
 
-class ToolUse(Block):
+class ToolUse(OpenBlock):
     """A call of the application's tools."""
 
     __slots__ = ("_begun", "_input")
@@ -172,7 +172,7 @@ class ToolUse(Block):
         return [ToolCallChunk(index=self.number, parameters=parameters, is_complete=True)]
 
 
-class Other(Block):
+class Other(OpenBlock):
     """A block of Bedrock's own tools, or an image: whole once it stops."""
 
     __slots__ = ("_content", "_data", "_image", "_input", "_kind")

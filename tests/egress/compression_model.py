@@ -12,7 +12,7 @@ from functools import partial
 from math import ceil, log2
 
 from reasoning_store.egress.compression import CompressionPlan, Counting, Limits, decide
-from reasoning_store.egress.cuts import Course, InForce, Range
+from reasoning_store.egress.cuts import Layout, Range, SummaryInForce
 from reasoning_store.settings import Strip
 
 
@@ -40,7 +40,7 @@ class Chat:
     start: list[int | None] = field(default_factory=lambda: [None])
     strip: Strip = "none"
     cleared: int = 0
-    in_force: list[InForce] = field(default_factory=list)
+    in_force: list[SummaryInForce] = field(default_factory=list)
     since: int | None = None
     reads: int = 0
 
@@ -106,7 +106,7 @@ class Chat:
             Counting(strip, self.effective(strip), partial(self.upto, strip=strip))
             for strip in strips[strips.index(self.strip) :]
         ]
-        course = Course(
+        layout = Layout(
             head=len(self.rows),
             turn_start=self.turn_start,
             in_force=tuple(self.in_force),
@@ -115,7 +115,7 @@ class Chat:
             splits=self.splits if splits else lambda position: False,
         )
         self.reads = 0
-        return decide(countings, course, limits, since=self.since)
+        return decide(countings, layout, limits, since=self.since)
 
     # What is done
 
@@ -139,7 +139,8 @@ class Chat:
         left = [s for s in self.in_force if not (what.first <= s.first and s.last <= what.last)]
         assert all(s.last < what.first or s.first > what.last for s in left), "ranges are disjoint"
         self.in_force = sorted(
-            [*left, InForce(what.first, what.last, tokens)], key=lambda summary: summary.first
+            [*left, SummaryInForce(what.first, what.last, tokens)],
+            key=lambda summary: summary.first,
         )
 
     # The same by walking

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.egress import select as selection
 from reasoning_store.egress.compression import CompressionPlan, Limits
-from reasoning_store.egress.cuts import InForce, Range, closed_tokens
+from reasoning_store.egress.cuts import Range, SummaryInForce, closed_tokens
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.ledger import carried
 from reasoning_store.tokenizers import counter
@@ -52,6 +52,14 @@ def test_below_the_threshold_there_is_nothing_to_do() -> None:
 
     assert (plan.action, plan.reasons, plan.steps) == ("none", ("below_threshold",), ())
     assert (plan.usable, plan.trigger_at, plan.effective, plan.after) == (1000, 800, 800, 800)
+
+
+def test_a_step_leaves_room_for_a_good_while() -> None:
+    """Of 1 000 usable tokens: acted on from 850, down to 510, and not at all above 750."""
+    limits = Limits(limit=1_200, reserve=200)
+
+    assert (limits.trigger_at, limits.target_at, limits.enough) == (850, 510, 750)
+    assert (limits.growth, limits.summary) == (100, 100)
 
 
 def test_br_004_what_is_stripped_already_triggers_nothing() -> None:
@@ -165,7 +173,7 @@ def test_soon_after_a_change_nothing_is_done_while_it_fits() -> None:
 
 def test_a_new_summary_takes_the_place_of_the_old_one() -> None:
     """Summaries are not stacked: the wider range supersedes the one inside."""
-    made = chat((says(400),), (says(340),), (says(400),), in_force=[InForce(1, 2, 90)])
+    made = chat((says(400),), (says(340),), (says(400),), in_force=[SummaryInForce(1, 2, 90)])
     plan = made.plan(LIMITS)
 
     assert plan.to_summarize == Range(1, 4)
@@ -175,7 +183,7 @@ def test_a_new_summary_takes_the_place_of_the_old_one() -> None:
 def test_a_range_in_force_is_taken_whole() -> None:
     """A cut never falls inside a range that a summary stands for."""
     made = chat((says(300),), (says(900),), (says(900),), (says(200),), (says(90),))
-    made.in_force = [InForce(3, 6, 400)]
+    made.in_force = [SummaryInForce(3, 6, 400)]
     plan = made.plan(LIMITS)
 
     assert plan.to_summarize == Range(1, 6)

@@ -12,7 +12,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.errors import UsageError
 from reasoning_store.importers import anthropic, formats, llm, openai
-from reasoning_store.importing import Imported, import_conversations
+from reasoning_store.importing import ImportedHistory, import_conversations
 
 from . import dirty, llm_logs
 
@@ -33,7 +33,7 @@ def said(store: Any, id: str) -> list[rs.Message]:
     return [item.message for item in store.session(id).history()]
 
 
-def numbers(imported: Imported) -> list[tuple[str, int, int, bool]]:
+def numbers(imported: ImportedHistory) -> list[tuple[str, int, int, bool]]:
     return [(one.id, one.new, one.known, one.refused is None) for one in imported.conversations]
 
 
