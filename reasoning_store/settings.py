@@ -236,10 +236,9 @@ def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
     else:
         allowed = "one of: " + ", ".join(_word(item) for item in _ALLOWED.get(name, ()))
     value = wrong.get("input")
-    near = difflib.get_close_matches(str(value), [_word(v) for v in _ALLOWED.get(name, ())], n=1)
-    quoted = (
-        ", without quotes" if near and near[0] == str(value).lower() in ("true", "false") else ""
-    )
+    text = value if isinstance(value, str) else _shown(value)
+    near = difflib.get_close_matches(text, [_word(v) for v in _ALLOWED.get(name, ())], n=1)
+    quoted = ", without quotes" if near and near[0] == text.lower() in ("true", "false") else ""
     return SettingError(
         f"{key} cannot be {_shown(value)}; {allowed}"
         + (f"; did you mean {near[0]}{quoted}?" if near else ""),
@@ -266,5 +265,8 @@ def _word(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # nested too deep, or an integer of thousands of digits
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 40 else text[:37] + "..."

@@ -161,10 +161,10 @@ class Owner:
         ledger = self._workings.ledger
         if session is None:
             return ledger.export_lines(owner=self._only)
-        owner, id = self._owner, session
-        if isinstance(session, Session):
-            owner, id = session.owner if self._only is None else self._only, session.id
-        return ledger.export_lines(ledger.get_session(owner, str(id)).key)
+        if not isinstance(session, Session):
+            return ledger.export_lines(ledger.get_session(self._owner, session).key)
+        owner = session.owner if self._only is None else self._only
+        return ledger.export_lines(ledger.get_session(owner, session.id).key)
 
     def import_lines(
         self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"

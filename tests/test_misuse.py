@@ -178,13 +178,26 @@ def test_a_page_may_ask_for_more_than_an_engine_counts(store: rs.Store) -> None:
         lambda store, _, name: store.for_owner(name).sessions(),
         lambda store, _, name: store.for_owner(name).erase(),
         lambda store, _, name: store.sessions(after=name),
+        lambda store, _, name: list(store.export_lines(name)),
         lambda _, chat, name: chat.rename(name),
         lambda _, chat, name: chat.append(rs.user("More."), idempotency_key=name),
         lambda _, chat, name: list(chat.record([], provider="openai", idempotency_key=name)),
         lambda store, _, name: store.settings.profiles.set(name, {}),
         lambda _, chat, name: chat.settings.use(name),
     ],
-    ids=["id", "owner", "list", "erase", "after", "title", "key", "attempt", "profile", "use"],
+    ids=[
+        "id",
+        "owner",
+        "list",
+        "erase",
+        "after",
+        "export",
+        "title",
+        "key",
+        "attempt",
+        "profile",
+        "use",
+    ],
 )
 def test_what_is_no_string_is_no_name(
     store: rs.Store, verb: Callable[[rs.Store, rs.Session, Any], Any], name: Any

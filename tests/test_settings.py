@@ -54,6 +54,7 @@ def test_a_setting_goes_by_both_its_names(made: rs.ReasoningSettings) -> None:
         ({"reasoning.budgetTokens": -1}, "a whole number, 0 or more"),
         ({"reasoning.budgetTokens": True}, "a whole number, 0 or more"),
         ({"reasoning.effort": "hihg"}, "did you mean high"),
+        ({"reasoning.effort": 10**5000}, "reasoning.effort cannot be a value of type int; one of"),
         ({"reasoning.enabled": "true"}, "did you mean true, without quotes"),
         ({"reasoning.includeInContxt": True}, "did you mean reasoning.includeInContext"),
         ({"colour": 1}, "the keys are: reasoning.enabled"),
