@@ -140,6 +140,10 @@ class Channels:
                 # A seal that comes after its block's end is that block's still.
                 self.late.append(self._units.piece("delta", ended, "", metadata))
                 return
+        if unit is not None and key is None and self._text.waits:
+            # EC-003: text came between, though it is not decided yet whether it is shown.
+            self._units.end(unit, out)
+            unit = None
         self._told(chunk)
         if unit is None:
             unit = self._begin(key, metadata, out)

@@ -53,6 +53,7 @@ class TextChannel:
     """The text of one choice, between an adapter and the accumulator."""
 
     __slots__ = (
+        "_came",
         "_choice",
         "_current",
         "_doubt",
@@ -91,6 +92,7 @@ class TextChannel:
         self._withheld_at: int | None = None
         self._doubt: _Doubt | None = None
         self._stretch = 0
+        self._came: int | None = None
         self._places: dict[int, int] = {}
         self._current: int | None = None
         self._last: int | None = None
@@ -126,6 +128,7 @@ class TextChannel:
                 self._place(key, out)  # the note is on the text that comes with it
             self._show("", key, chunk.metadata, out)
         if chunk.text:
+            self._came = self._stretch
             if self._doubt is not None:
                 self._doubt.came.append(chunk.text)
             self._read(self._filter, chunk.text, key, out)
@@ -151,6 +154,14 @@ class TextChannel:
         """Give out what is held: nothing more comes."""
         if self._filter is not None:
             self._filter = self._drained(self._filter, out)
+
+    @property
+    def waits(self) -> bool:
+        """Whether text has come since the last pause that the answer may yet show."""
+        waiting = self._filter
+        if waiting is None or not waiting.held or self._came != self._stretch:
+            return False
+        return not (waiting.inside or waiting.leading or self._doubt is not None)
 
     def _may_show(self, waiting: PlacedTagFilter) -> bool:
         """Whether something is held that may turn out to be visible text."""

@@ -54,6 +54,23 @@ def test_an_alias_that_speaks_later_is_a_copy_too() -> None:
     assert thoughts(message) == [("reasoning_content", "Plan B")]
 
 
+@pytest.mark.parametrize("held", ["<", "a <", "<thi"])
+def test_text_that_is_held_between_two_thoughts_stays_between_them(held: str) -> None:
+    """EC-003: it parts them, though it is shown only once it is known to be no delimiter."""
+    message = read(delta(reasoning="one"), delta(content=held), delta(reasoning="two"))
+
+    assert [block.type for block in message.blocks] == ["thinking", "text", "thinking"]
+    assert (message.text, [thought for _, thought in thoughts(message)]) == (held, ["one", "two"])
+
+
+def test_text_that_is_held_from_before_a_thought_parts_it_nowhere() -> None:
+    """It came before all of it."""
+    message = read(delta(content="<"), delta(reasoning="one "), delta(reasoning="thought"))
+
+    assert [block.type for block in message.blocks] == ["text", "thinking"]
+    assert thoughts(message) == [("reasoning", "one thought")]
+
+
 def test_details_win_over_the_flat_text_beside_them() -> None:
     """They carry what the flat string lacks, and the string is a copy."""
     detail = {"type": "reasoning.text", "text": "Plan", "signature": "c2ln", "index": 0}
