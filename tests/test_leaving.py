@@ -392,4 +392,4 @@ def test_whatever_closing_a_stream_gives_is_awaited(url: str) -> None:
                     break
             return list(closed)
 
-    assert asyncio.run(run()) == [True]
+    assert asyncio.run(run())

@@ -182,7 +182,7 @@ _TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _TOKENS = (0, MOST_TOKENS)
 _SUM = (0, MOST)
 _NUMBER = (1, MOST_NUMBER)
-_COUNTED_ON = (1, MOST_NUMBER // 2)
+_COUNTED_ON = (1, (MOST_NUMBER + 1) // 2)
 """Of what is numbered on from here: as many again can follow."""
 _POSITION = (1, MOST)
 _RANGES: Mapping[str, tuple[int, int]] = {

@@ -19,8 +19,6 @@ then opens a connection.
 
 from __future__ import annotations
 
-# tiktoken imports it, and Python refuses that once the main thread has ended.
-import concurrent.futures.thread
 import struct
 import zlib
 from binascii import b2a_base64

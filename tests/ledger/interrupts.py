@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dis import opname
 from itertools import count
 from types import FrameType
@@ -42,17 +43,22 @@ def everywhere(
 ) -> int:
     """Interrupt what ``prepare`` returns at each place where it can be; return how many."""
     for at in count():
-        run = prepare()
-        before = sys.gettrace()
-        sys.settrace(Interrupt(at, file))
-        try:
-            run()
-            done = True
-        except KeyboardInterrupt:
-            done = False
-        finally:
-            sys.settrace(before)
+        done = _interrupted(prepare(), Interrupt(at, file))
         check()
         if done:
             return at
     raise AssertionError
+
+
+def _interrupted(run: Callable[[], Any], interrupt: Interrupt) -> bool:
+    """Run in a thread of its own; return whether that came to its end.
+
+    An interrupt that a trace raises where an exception is handled leaves that exception in
+    the thread, as the one under way, for whatever the thread does next.
+    """
+    with ThreadPoolExecutor(1, initializer=lambda: sys.settrace(interrupt)) as pool:
+        try:
+            pool.submit(run).result()
+        except KeyboardInterrupt:
+            return False
+        return True
