@@ -119,8 +119,17 @@ class SqliteDatabase:
         )
         """What copies and checkpoints are made with, once: it is not given back as fit."""
         if path is not None:
+            reading = self.engine(reading=True)
+
+            def reader() -> Connection:
+                connection = reading.connect()
+                # Or SQLAlchemy would close it as soon as the collector has found the store, of
+                # which what a recording has left to do is done afterwards (see collected).
+                connection.detach()
+                return connection
+
             self._readers = Lending(
-                self.engine(reading=True).connect,
+                reader,
                 Connection.close,
                 most=readers,
                 timeout=busy_timeout,
