@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from reasoning_store.ledger import branches, compactions
+from reasoning_store.ledger import branches, compacting
 
 
 def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
     """Write a branch with all that is its own, and return its number."""
     number = branches.fork(connection, key, branch, at, created_at=created_at)
-    compactions.copy(connection, key, branch, number, at)
+    compacting.copy(connection, key, branch, number, at)
     return number

@@ -18,24 +18,24 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from reasoning_store import codec
 from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
-from reasoning_store.ledger import branches, compactions, importing, ranges, rows
+from reasoning_store.ledger import branches, compacting, importing, ranges, rows
 from reasoning_store.ledger.lines import CompactionLine
 from reasoning_store.ledger.pairs import Place, holds
 from reasoning_store.ledger.ranges import Placed
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import compactions as compactions_table
+from reasoning_store.ledger.tables import compactions
 from reasoning_store.ledger.values import BranchRow
 
-_c = compactions_table.c
+_c = compactions.c
 _THESE = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
 _THERE = Sql(
     select(
         _c.number, _c.first, _c.last, _c.summary, _c.supersedes, _c.superseded_by, _c.undone_at
     ).where(*_THESE)
 )
-_INSERT = Sql(insert(compactions_table))
+_INSERT = Sql(insert(compactions))
 _SET = Sql(
-    update(compactions_table)
+    update(compactions)
     .where(*_THESE, _c.number == bindparam("this"))
     .values(superseded_by=bindparam("by"), undone_at=bindparam("undone"))
 )
@@ -66,7 +66,7 @@ def take(
     now: int,
 ) -> None:
     """Take in those of a branch; ``erased`` are messages that the lines have and that are gone."""
-    compactions.lock(connection, key, branch)
+    compacting.lock(connection, key, branch)
     lineage, _ = branches.get(connection, key, branch)
     end = lineage.next_position
     for number, what in ranges.misplaced([_placed(one.line) for one in given], end):

@@ -31,7 +31,7 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
-from reasoning_store.ledger import compactions
+from reasoning_store.ledger import compacting
 from reasoning_store.ledger import lines as line_kinds
 from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.ledger import Ledger
@@ -988,8 +988,8 @@ def test_compactions_come_in_one_after_the_other_with_those_that_are_made(ledger
     wanted = Wanted(first=3, last=6, summary=said("here"))
 
     def work(connection: Any) -> None:
-        columns = compactions.summary_columns(wanted.summary)
-        compactions.compact(connection, session.key, 1, wanted, columns, now=5)
+        columns = compacting.summary_columns(wanted.summary)
+        compacting.compact(connection, session.key, 1, wanted, columns, now=5)
         made.set()
         go_on.wait(30)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from reasoning_store.ledger import branches, compactions, views
+from reasoning_store.ledger import branches, compacting, compactions, views
 from reasoning_store.ledger.opened import Opened
 from reasoning_store.ledger.summaries import (
     Basis,
@@ -41,11 +41,11 @@ class CompactionVerbs(Opened):
         the basis that it was made from, that is a Conflict, and nothing is written.
         """
         branches.check(branch)
-        made = [(one, compactions.summary_columns(one.summary)) for one in wanted]
+        made = [(one, compacting.summary_columns(one.summary)) for one in wanted]
         now = self._time(created_at)
         return self._write(
             lambda connection: [
-                compactions.compact(connection, session_key, branch, one, columns, now=now)
+                compacting.compact(connection, session_key, branch, one, columns, now=now)
                 for one, columns in made
             ]
         )
@@ -55,7 +55,7 @@ class CompactionVerbs(Opened):
 
         def work(connection: Connection) -> Basis:
             found, _ = branches.get(connection, session_key, branch)
-            return compactions.basis(connection, session_key, found, first, last)
+            return compacting.basis(connection, session_key, found, first, last)
 
         return self._read(work)
 
@@ -64,7 +64,7 @@ class CompactionVerbs(Opened):
 
         def work(connection: Connection) -> Basis:
             found, _ = branches.get(connection, session_key, branch)
-            return compactions.clearing_basis(connection, session_key, found, upto)
+            return compacting.clearing_basis(connection, session_key, found, upto)
 
         return self._read(work)
 
@@ -94,7 +94,7 @@ class CompactionVerbs(Opened):
         branches.check(branch)
         now = self._clock()
         return self._write(
-            lambda connection: compactions.undo(connection, session_key, branch, number, now=now)
+            lambda connection: compacting.undo(connection, session_key, branch, number, now=now)
         )
 
     def view(

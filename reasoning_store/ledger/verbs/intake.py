@@ -21,7 +21,7 @@ from reasoning_store.blocks import Counts, Message, Origin
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger import (
     columns,
-    compactions,
+    compacting,
     faults,
     importing,
     importing_compactions,
@@ -281,7 +281,7 @@ class Intake:
         found = current.compactions.setdefault(line.branch, {})
         if line.number in found:
             raise UsageError("number: is that of another one on this branch")
-        found[line.number] = (self.number, Given(line, compactions.summary_columns(entry)))
+        found[line.number] = (self.number, Given(line, compacting.summary_columns(entry)))
 
     def draft(self, line: DraftLine) -> None:
         current = self._inside()
