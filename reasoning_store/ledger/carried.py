@@ -4,7 +4,7 @@ A message on its own has a state with position 1. ``then`` puts one state behind
 and is associative, so a batch can be summed before anyone knows where it will stand; the
 PostgreSQL append does the same sum in SQL. A recount is the same fold over stored rows.
 
-Knows blocks and counts; knows no SQL.
+Knows what a message counts, by kind of thinking; knows no SQL.
 """
 
 from __future__ import annotations
