@@ -276,7 +276,21 @@ def _with_template(contract: Contract, model: str | None) -> Contract:
 @cache
 def _tables() -> _Tables:
     text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
-    return _read(tomllib.loads(text))
+    return _read(spelt_out(tomllib.loads(text)))
+
+
+def spelt_out(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables with every row that is like another saying all by itself."""
+    rows: list[Mapping[str, Any]] = []
+    for row in data["contract"]:
+        if "like" in row:
+            named = (row["like"], row["api"], None)
+            like = [r for r in rows if (r.get("provider"), r["api"], r.get("models")) == named]
+            if not like:
+                raise ValueError(f"contracts.toml has no row of {row['like']} before {dict(row)}")
+            row = {**like[0], **{key: value for key, value in row.items() if key != "like"}}
+        rows.append(row)
+    return {**data, "contract": rows}
 
 
 def _read(data: Mapping[str, Any]) -> _Tables:

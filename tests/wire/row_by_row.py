@@ -351,7 +351,7 @@ EXPECTATIONS = tuple(expectations())
 
 def read() -> Tables:
     text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return contracts.spelt_out(tomllib.loads(text))
 
 
 def rows(tables: Tables) -> list[tuple[str, Any]]:

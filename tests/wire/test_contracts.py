@@ -122,6 +122,17 @@ def test_a_row_with_an_unknown_key_is_refused(key: str) -> None:
         contracts._read({**TABLES, "contract": [row]})
 
 
+def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
+    """Its own words come first; one that is like nobody is refused."""
+    one = {"provider": "deepseek", "api": "openai.chat", "echo": "reasoning", "opaque": True}
+    other = {"provider": "zai", "api": "openai.chat", "like": "deepseek", "echo": "thinking"}
+
+    told = contracts.spelt_out({"contract": [one, other]})
+    assert told["contract"][1] == {**one, "provider": "zai", "echo": "thinking"}
+    with pytest.raises(ValueError, match="no row of deepseek"):
+        contracts.spelt_out({"contract": [other]})
+
+
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.provider} {case.api}")
 def test_every_provider_and_api_of_the_cases_is_known_as_it_stands(case: Any) -> None:
     """Nobody has to translate the names of the recorded shapes."""
