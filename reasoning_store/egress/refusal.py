@@ -45,7 +45,7 @@ _FLOOR: Final = "reasoning.floor=provider"
 _STRIP: Final = "reasoning.stripFromContext=all"
 _ON: Final = "reasoning.enabled=true"
 _RESPONSES = ("openai", "azure", "xai")
-_CLAUDE = ("anthropic", "aws")
+_CLAUDE = ("anthropic", "aws", "azure", "vertex")
 _GEMINI = ("google", "vertex")
 
 _MISSING_FIELD = Explanation(

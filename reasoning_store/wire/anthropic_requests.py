@@ -5,7 +5,8 @@ thought goes back as the block it came in: text and signature as they are, redac
 it is, between the same neighbours; a thought without a signature has no signature here, not
 an empty one. Blank text is refused and says nothing, so it is no block. The protocol demands
 ``max_tokens``: the contract's ``answer_tokens``, and the budget of thinking on top, for the
-limit holds for both.
+limit holds for both. Where a host has the model in its address, the body names the version of
+the protocol instead.
 
 What is kept was decided before. The reading direction is ``anthropic``; this module must
 not know settings, tokens or SQL.
@@ -72,9 +73,9 @@ class _Page(turns.Alternating):
         asked: Asked,
         copies: bool,
     ) -> Written:
-        body: Part = {}
-        if model is not None:
-            body["model"] = model
+        named: Part = {"model": model} if model is not None else {}
+        version = self.contract.version
+        body: Part = named if version is None else {"anthropic_version": version}
         if prompt := _system(system, self.begun):
             body["system"] = prompt
         body["messages"] = self.messages(copies=copies)
@@ -83,7 +84,12 @@ class _Page(turns.Alternating):
         unsaid = asking.ask(asked, self.contract, body, self.turn)
         budget = at(body, self.contract.budget_at) or 0
         body["max_tokens"] = (self.contract.answer_tokens or _ANSWER_TOKENS) + budget
-        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
+        return Written(
+            body=body,
+            unsaid=unsaid,
+            left_out=tuple(self.left_out),
+            beside={} if version is None else named,
+        )
 
     def closed(self, turn: turns.Turn) -> Part:
         return _message(turn)

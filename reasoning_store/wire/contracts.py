@@ -5,16 +5,17 @@ applies. It knows how a row is found, not what follows from it: ``ingress`` and 
 read the fields. How a model writes when its host hands the text on as it stands belongs to
 the model and not to the host; such a row, a template, is laid over the contract.
 
-A provider is looked up by id or alias, in lower case; an explicit ``api`` always wins over
-the provider's usual one. Within a provider's rows of that api the first whose ``models``
-matches is taken. An unknown host gets the api's own row, the one without a provider.
+A provider is looked up by id or alias, in lower case. An explicit ``api`` always wins; else
+the address may say it, or the model, and the provider's usual one is left. Within a provider's
+rows of that api the first whose ``models`` matches is taken. An unknown host gets the api's own
+row, the one without a provider.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -83,10 +84,17 @@ class Host:
 
     id: str
     api: str
+    model_apis: Mapping[str, str] = field(default_factory=dict)
+    """The api of models that do not speak the usual one, by their pattern."""
     aliases: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     source: str = ""
     checked: str = ""
+
+    def api_of(self, model: str | None) -> str:
+        """Return the api in which a model is spoken to where nobody names another."""
+        named = (api for pattern, api in self.model_apis.items() if _named(model, (pattern,)))
+        return next(named, self.api)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +131,7 @@ class Model:
 class _Tables:
     hosts: Mapping[str, Host]
     apis: Mapping[str, str]
+    segments: Mapping[str, str]
     contracts: tuple[Contract, ...]
     models: tuple[Model, ...]
     templates: tuple[Template, ...]
@@ -141,8 +150,9 @@ def resolve(
     """
     check_names(provider=provider, model=model, api=api, base_url=base_url)
     known = host(provider, base_url)
-    wanted = api_name(api) if api is not None else known.api if known else DEFAULT_API
     own = known.id if known is not None else None
+    usual = known.api_of(model) if known is not None else DEFAULT_API
+    wanted = api_name(api) if api is not None else api_at(base_url) or usual
     for row in _tables().contracts:
         if own and row.provider == own and row.api == wanted and row.matches(model):
             return _with_template(_with_model(row, model), model)
@@ -186,6 +196,14 @@ def host(provider: str | None, base_url: str | None = None) -> Host | None:
             if any(fnmatchcase(address, pattern) for pattern in candidate.addresses):
                 return candidate
     return None
+
+
+def api_at(base_url: str | None) -> str | None:
+    """Return the api that an address says, or ``None`` for one that may be any."""
+    if not base_url or not is_address(base_url):
+        return None
+    segments = urlsplit(base_url).path.lower().split("/")
+    return next((api for name, api in _tables().segments.items() if name in segments), None)
 
 
 def is_address(base_url: str) -> bool:
@@ -306,6 +324,7 @@ def _read(data: Mapping[str, Any]) -> _Tables:
     return _Tables(
         hosts,
         apis,
+        data["segment"],
         tuple(Contract(**_row(Contract, row)) for row in data["contract"]),
         tuple(_model(row) for row in data.get("model", ())),
         tuple(Template(**_row(Template, row)) for row in data.get("template", ())),

@@ -48,6 +48,8 @@ class Demands:
     """Where reasoning is bound to the exact prefix it was made behind: what helps."""
 
     # What the host wants of its messages.
+    version: str | None = None
+    """The protocol's version, which the body names where the model stands in the address."""
     content_required: bool = False
     """Whether a message of calls alone has an empty text, where others want none."""
     blank: str | None = None

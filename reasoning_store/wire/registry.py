@@ -1,8 +1,9 @@
 """Which reader a stream gets: decided once, when its message starts.
 
-An explicit api always wins. Else the first of these that can handle the model and provider:
-OpenAI, Anthropic, DeepSeek, the protocol of a known provider, and the tag fallback, which
-reads what an unknown host is most likely to send and whose text is searched for delimiters.
+An explicit api always wins, and so does one that only the address says. Else the first of
+these that can handle the model and provider: OpenAI, Anthropic, DeepSeek, the protocol of a
+known provider, and the tag fallback, which reads what an unknown host is most likely to send
+and whose text is searched for delimiters.
 The choice names the reader; what it reads by is the contract, so those of one protocol read
 alike. Every stream gets an instance of its own.
 
@@ -139,9 +140,9 @@ def resolve(
 ) -> StreamAdapter:
     """Return a fresh reader for one stream."""
     contract = contracts.resolve(provider, model, api, base_url)
-    if api is not None:
-        return _ADAPTERS[contract.api](contract)
     known = contracts.provider_id(provider, base_url)
+    if api is not None or contract.api != contracts.resolve(known, model).api:
+        return _ADAPTERS[contract.api](contract)
     for make in (*_FIRST, _ADAPTERS[contract.api]):
         adapter = make(contract)
         if adapter.can_handle(model, known):

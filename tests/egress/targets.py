@@ -167,6 +167,9 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("aws", "us.anthropic.claude-opus-5-v1:0", "bedrock.converse", converse),
     Target("aws", "us.anthropic.claude-sonnet-4-5-v1:0", "bedrock.converse", converse, MANUAL),
+    Target("aws", "us.anthropic.claude-opus-5-v1:0", "anthropic.messages", redacted),
+    Target("azure", "claude-opus-5-5", "anthropic.messages", signed),
+    Target("vertex", "claude-haiku-4-5@20251001", "anthropic.messages", signed, MANUAL),
     Target(
         "aws", "us.deepseek.r1-v1:0", "bedrock.converse", plain("reasoningContent.reasoningText")
     ),

@@ -103,15 +103,25 @@ def openai_responses(seen: list[bytes]) -> Callable[..., Any]:
     return create
 
 
-def anthropic_messages(seen: list[bytes]) -> Callable[..., Any]:
-    import anthropic
-    from anthropic import DefaultHttpxClient
+def anthropic_messages(
+    name: str = "Anthropic", **about: str
+) -> Callable[[list[bytes]], Callable[..., Any]]:
+    """Return how one of the SDK's clients is made: each is for another host."""
 
-    # Whichever of the two clients of httpx this SDK is built on.
-    httpx = __import__(DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
-    client = anthropic.Anthropic(api_key="k", http_client=recording(httpx, seen), max_retries=0)
-    create: Callable[..., Any] = client.messages.create
-    return create
+    def make(seen: list[bytes]) -> Callable[..., Any]:
+        import anthropic
+        from anthropic import DefaultHttpxClient
+
+        # Whichever of the two clients of httpx this SDK is built on.
+        httpx = __import__(DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+        given = about or {"api_key": "k"}
+        client = getattr(anthropic, name)(
+            http_client=recording(httpx, seen), max_retries=0, **given
+        )
+        create: Callable[..., Any] = client.messages.create
+        return create
+
+    return make
 
 
 def gemini_generate_content(seen: list[bytes]) -> Callable[..., Any]:
@@ -175,8 +185,26 @@ ROWS = [
         for model in ("gpt-5.6", "gpt-4o")
     ),
     *(
-        Row("anthropic", model, sends(anthropic_messages))
+        Row("anthropic", model, sends(anthropic_messages()))
         for model in ("claude-opus-5-5", "claude-opus-4-7", "claude-haiku-4-5")
+    ),
+    *(
+        Row(provider, model, sends(anthropic_messages(client, **about)), "anthropic.messages")
+        for provider, model, client, about in (
+            (
+                "vertex",
+                "claude-sonnet-4-5@20250929",
+                "AnthropicVertex",
+                {"region": "eu", "project_id": "p", "access_token": "t"},
+            ),
+            (
+                "aws",
+                "anthropic.claude-opus-5",
+                "AnthropicBedrockMantle",
+                {"aws_region": "eu-north-1", "api_key": "k"},
+            ),
+            ("azure", "claude-opus-5", "AnthropicFoundry", {"resource": "r", "api_key": "k"}),
+        )
     ),
     *(
         Row("google", model, sends(gemini_generate_content))

@@ -79,6 +79,12 @@ def messages(model: str, *, think: bool = True, **top: Any) -> Body:
     }
 
 
+def at_vertex(model: str, **top: Any) -> Body:
+    """Return the same for the host that has the model in its address."""
+    named = {"anthropic_version": "vertex-2023-10-16"}
+    return {**named, **{key: v for key, v in messages(model, **top).items() if key != "model"}}
+
+
 def remembered(loop: Body) -> Record:
     """Return what the provider remembers of having led to a loop of one call."""
     record = Record()

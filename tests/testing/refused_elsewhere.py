@@ -9,6 +9,7 @@ from tests.testing.bodies import (
     MANUAL,
     Case,
     M,
+    at_vertex,
     case,
     chat,
     closed,
@@ -25,9 +26,11 @@ from tests.testing.bodies import (
 
 GEMINI: dict[str, Any] = {"model": "gemini-3-pro"}
 CLAUDE_ON_AWS: dict[str, Any] = {"model": "us.anthropic.claude-opus-5-v1:0"}
+MESSAGES: dict[str, Any] = {"api": "anthropic.messages"}
 MISTRAL = chat("magistral-medium", calls="abcdefghi")
 COHERE = chat("command-a-reasoning")
 OPUS = messages("claude-opus-5")
+AT_VERTEX = at_vertex("claude-opus-5")
 R = "input"
 
 ELSEWHERE: tuple[Case, ...] = (
@@ -61,6 +64,10 @@ ELSEWHERE: tuple[Case, ...] = (
     # Anthropic
     case("reasoning_effort: Extra inputs", "anthropic", OPUS, put("reasoning_effort", "low")),
     case("model: Field required", "anthropic", OPUS, drop("model")),
+    case("model: Extra inputs", "vertex", AT_VERTEX, put("model", "claude-opus-5")),
+    case(
+        "anthropic_version: Extra inputs", "azure", OPUS, put("anthropic_version", "1"), **MESSAGES
+    ),
     case("max_tokens: Field required", "anthropic", OPUS, drop("max_tokens")),
     case("at least one message", "anthropic", OPUS, put(M, [])),
     case("messages.0.role", "anthropic", OPUS, put(M, 0, "role", "tool")),

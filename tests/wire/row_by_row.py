@@ -82,11 +82,15 @@ ADDRESSES = {
     "https://my-resource.services.ai.azure.com/openai/v1": "azure",
     "https://my-resource.cognitiveservices.azure.com/openai/v1": "azure",
     "https://api.anthropic.com": "anthropic",
+    "https://aws-external-anthropic.eu-west-1.api.aws": "anthropic",
+    "https://claude.googleapis.com/v1": "anthropic",
     "https://generativelanguage.googleapis.com/v1beta": "google",
     "https://aiplatform.googleapis.com/v1": "vertex",
     "https://europe-west4-aiplatform.googleapis.com/v1": "vertex",
+    "https://aiplatform.eu.rep.googleapis.com/v1": "vertex",
     "https://bedrock-runtime.eu-west-1.amazonaws.com": "aws",
     "https://bedrock-runtime-fips.us-east-1.amazonaws.com": "aws",
+    "https://bedrock-mantle.eu-west-1.api.aws/anthropic": "aws",
     "https://api.cohere.com/v2": "cohere",
     "https://api.cohere.ai/v2": "cohere",
     "https://api.mistral.ai/v1": "mistral",
@@ -123,6 +127,29 @@ ADDRESSES = {
     "https://api.deepseek.com.example.org/v1": None,
     "https://example.org/v1": None,
 }
+
+SAID = {
+    "https://bedrock-mantle.eu-west-1.api.aws/anthropic": "anthropic.messages",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com/anthropic": "anthropic.messages",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1": "openai.chat",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com": "bedrock.converse",
+    "https://my-resource.services.ai.azure.com/anthropic": "anthropic.messages",
+    "https://api.deepseek.com/Anthropic/": "anthropic.messages",
+    "https://example.org/anthropic/v1": "anthropic.messages",
+    "https://example.org/anthropic-like": "openai.chat",
+    "https://generativelanguage.googleapis.com/v1beta/openai": "openai.chat",
+    "https://aiplatform.googleapis.com/v1/projects/p/endpoints/openapi": "openai.chat",
+}
+"""The api that is spoken at an address where nobody names one."""
+
+SPOKEN: dict[tuple[str | None, str | None], str] = {
+    ("aws", "eu.anthropic.claude-opus-5-v1:0"): "bedrock.converse",
+    ("azure", "claude-opus-5"): "anthropic.messages",
+    ("azure", "gpt-5.6"): "openai.chat",
+    ("vertex", "claude-sonnet-4-5@20250929"): "anthropic.messages",
+    ("vertex", "gemini-3-pro"): "gemini.generate_content",
+}
+"""The api in which a host speaks to a model where nobody names one."""
 
 APIS = {
     "messages": "anthropic.messages",
@@ -170,7 +197,7 @@ FIRST_FIELD: dict[tuple[str | None, str | None], str] = {
 """Which of all the fields of Chat Completions is stored where a host fills every one."""
 
 NAMED = {
-    "anthropic.messages": "deepseek minimax moonshot zai",
+    "anthropic.messages": "aws azure deepseek minimax moonshot vertex zai",
     "openai.chat": "azure google mistral openai vertex",
     "openai.responses": "azure mistral openai openrouter vllm xai",
 }
@@ -192,6 +219,9 @@ KEPT_IN_TEXT: dict[str, tuple[tuple[str | None, str | None], ...]] = {
     ),
 }
 """The protocols whose text holds no delimiters, at these hosts: what looks like one was said."""
+
+NAMES = ("api", "segment")
+"""The tables whose rows are a name and what it stands for."""
 
 DELIMITED = {
     "cohere/command-a-reasoning-08-2025": "<|START_THINKING|>{}<|END_THINKING|>",
@@ -219,6 +249,10 @@ class Expectation:
 
 def usual_api(name: str) -> tuple[str | None, str]:
     return contracts.provider_id(name), contracts.resolve(name).api
+
+
+def spoken(provider: str | None, model: str | None, address: str | None = None) -> str:
+    return contracts.resolve(provider, model, base_url=address).api
 
 
 def known_api(alias: str) -> str | None:
@@ -306,6 +340,10 @@ def expectations() -> Iterator[Expectation]:
     for address, found in ADDRESSES.items():
         observe = partial(contracts.provider_id, None, address)
         yield Expectation(f"address {address}", observe, found)
+    for address, api in SAID.items():
+        yield Expectation(f"api at {address}", partial(spoken, None, None, address), api)
+    for (host, model), api in SPOKEN.items():
+        yield Expectation(f"api of {host} {model}", partial(spoken, host, model), api)
     for alias, api in APIS.items():
         yield Expectation(f"api {alias}", partial(known_api, alias), api)
     for (host, model), field in FIRST_FIELD.items():
@@ -356,7 +394,9 @@ def read() -> Tables:
 
 def rows(tables: Tables) -> list[tuple[str, Any]]:
     """Every row as its table and its key there."""
-    return [("api", name) for name, aliases in tables["api"].items() if aliases] + [
+    names = [("api", name) for name, aliases in tables["api"].items() if aliases]
+    segments = [("segment", name) for name in tables["segment"]]
+    return [*names, *segments] + [
         (table, place)
         for table in ("host", "contract", "template")
         for place in range(len(tables[table]))
@@ -368,6 +408,9 @@ def without(tables: Tables, row: tuple[str, Any]) -> Tables:
     table, key = row
     if table == "api":
         return {**tables, "api": {**tables["api"], key: []}}
+    if table == "segment":
+        others = {name: api for name, api in tables["segment"].items() if name != key}
+        return {**tables, "segment": others}
     return {**tables, table: [item for place, item in enumerate(tables[table]) if place != key]}
 
 
@@ -413,8 +456,8 @@ def is_read_by_ingress(tables: Tables, row: tuple[str, Any]) -> bool:
 
 def label(tables: Tables, row: tuple[str, Any]) -> str:
     table, key = row
-    if table == "api":
-        return f"api {key}"
+    if table in NAMES:
+        return f"{table} {key}"
     item = tables[table][key]
     parts = (item.get("id"), item.get("provider"), item.get("api"), *item.get("models", ()))
     return " ".join([table, *(part for part in parts if part)])

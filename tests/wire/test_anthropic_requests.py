@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 import reasoning_store as rs
+from reasoning_store.wire import contracts
 from reasoning_store.wire.base import Asked
+from reasoning_store.wire.demands import Demands
 from tests.wire.writing import (
     TOOL,
     answers,
@@ -31,6 +33,8 @@ CASE = case("anthropic_messages")
 CALLING, OMITTED, INTERLEAVED = (reply(CASE, n) for n in range(3))
 EGRESS = CASE["variants"][0]["egress"]
 SDK = TypeAdapter(MessageCreateParamsNonStreaming)
+
+DEMANDS = [field.name for field in fields(Demands) if field.name != "version"]
 
 SIGNED = rs.ThinkingBlock(thought="Hm.", source_field="thinking", signature="c2ln")
 CALL = rs.ToolCallBlock(id="toolu_1", name="get_weather", parameters={"city": "Oslo"})
@@ -504,6 +508,107 @@ def test_a_new_turn_is_free_to_switch() -> None:
     found = written(later, "anthropic", "claude-opus-4-7", asked=Asked(enabled=False))
 
     assert (found.body["thinking"], found.unsaid) == ({"type": "disabled"}, ())
+
+
+# Claude at other hosts
+
+
+NAMES = {
+    "aws": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "azure": "claude-sonnet-4-5",
+    "vertex": "claude-sonnet-4-5@20250929",
+}
+UNNAMED = {
+    "aws": "arn:aws:bedrock:eu-north-1:1:application-inference-profile/a1",
+    "azure": "production",
+}
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_loop_with_claude_keeps_its_signed_thoughts_at_every_host(provider: str) -> None:
+    """As at Anthropic's own; whoever else signed one is another."""
+    to: dict[str, Any] = {
+        "provider": provider,
+        "model": NAMES[provider],
+        "api": "anthropic.messages",
+    }
+    made, foreign = rs.Origin(**to), rs.Origin(**{**to, "provider": "anthropic"})
+    for origin, rule in ((made, "required"), (foreign, "origin")):
+        called = replace(LOOP[1], origin=origin)
+        built = rs.build_request(
+            [LOOP[0], called, LOOP[2]], settings={"reasoning.effort": "high"}, **to
+        )
+        assert [verdict.rule for verdict in built.verdicts] == [rule]
+        assert (built.body["max_tokens"], "thinking" in built.body) == (
+            (20480, True) if origin is made else (8192, False)
+        )
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"])
+@pytest.mark.parametrize("provider", NAMES)
+def test_the_models_of_claude_are_known_at_every_host(provider: str, model: str) -> None:
+    """What one of them demands otherwise it demands wherever it is served."""
+    own = contracts.resolve("anthropic", model, "anthropic.messages")
+    there = contracts.resolve(provider, f"eu.anthropic.{model}@1", "anthropic.messages")
+
+    assert {name: getattr(there, name) for name in DEMANDS} == {
+        name: getattr(own, name) for name in DEMANDS
+    }
+
+
+@pytest.mark.parametrize("provider", UNNAMED)
+def test_a_model_under_its_owner_s_name_gets_its_thoughts_back_and_is_asked_for_nothing(
+    provider: str,
+) -> None:
+    """What it takes is not known; what all of them demand is."""
+    to: dict[str, Any] = {
+        "provider": provider,
+        "model": UNNAMED[provider],
+        "api": "anthropic.messages",
+    }
+    called = replace(LOOP[1], origin=rs.Origin(**to))
+    built = rs.build_request(
+        [LOOP[0], called, LOOP[2]], settings={"reasoning.effort": "high"}, **to
+    )
+
+    assert [verdict.rule for verdict in built.verdicts] == ["required"]
+    assert [warning.code for warning in built.warnings] == ["parameter_unsent"]
+    assert set(built.body) == {"model", "max_tokens", "messages"}
+
+
+def test_where_the_model_stands_in_the_address_the_body_names_the_version() -> None:
+    """The SDK's call takes the model; the version is left to who knows a newer one."""
+    to: dict[str, Any] = {"provider": "vertex", "model": "claude-opus-5"}
+    built = rs.build_request([rs.user("Hi")], **to)
+    newer = rs.build_request([rs.user("Hi")], extra={"anthropic_version": "2026-10-21"}, **to)
+
+    assert (built.body["anthropic_version"], "model" in built.body) == ("vertex-2023-10-16", False)
+    assert built.kwargs["model"] == "claude-opus-5"
+    assert newer.kwargs["extra_body"] == {"anthropic_version": "2026-10-21"}
+
+
+@pytest.mark.parametrize(
+    ("to", "thought"),
+    [
+        ({"provider": "vertex", "model": "claude-opus-5"}, "Need the weather tool."),
+        ({"base_url": "https://r.services.ai.azure.com/anthropic"}, "Need the weather tool."),
+    ],
+    ids=["by its model", "by its address"],
+)
+def test_a_reply_of_claude_elsewhere_is_read_in_its_protocol(
+    to: dict[str, Any], thought: str
+) -> None:
+    """Where nobody names one; streamed and whole alike."""
+    variant = CASE["variants"][0]
+    normalizer = rs.StreamNormalizer(**to)
+    for event in variant["stream"]:
+        normalizer.feed(event)
+    whole = rs.normalize_response(variant["nonstream"], **to)
+
+    assert normalizer.finish().thinking[0].thought == thought
+    assert whole.thinking[0].signature
+    assert whole.origin is not None
+    assert whole.origin.api == "anthropic.messages"
 
 
 BOUND = {

@@ -12,12 +12,12 @@ from reasoning_store.ingress.markers import FAMILIES
 from reasoning_store.wire import contracts
 from tests.wire import row_by_row
 from tests.wire.cases import all_cases
-from tests.wire.row_by_row import EXPECTATIONS, Expectation, is_read_by_ingress, label
+from tests.wire.row_by_row import EXPECTATIONS, NAMES, Expectation, is_read_by_ingress, label
 
 TABLES = row_by_row.read()
 ROWS = row_by_row.rows(TABLES)
 READ = [row for row in ROWS if is_read_by_ingress(TABLES, row)]
-ITEMS = [pytest.param(TABLES[t][k], id=label(TABLES, (t, k))) for t, k in ROWS if t != "api"]
+ITEMS = [pytest.param(TABLES[t][k], id=label(TABLES, (t, k))) for t, k in ROWS if t not in NAMES]
 
 
 @pytest.mark.parametrize("item", ITEMS)

@@ -183,6 +183,21 @@ def test_explicit_api_always_wins(api: str, provider: str | None) -> None:
     assert registry.resolve(model="o3-mini", provider=provider, api=api).id == api
 
 
+@pytest.mark.parametrize(
+    ("address", "model", "adapter"),
+    [
+        ("https://api.deepseek.com/anthropic", "deepseek-reasoner", "anthropic.messages"),
+        ("https://r.services.ai.azure.com/anthropic", "production", "anthropic.messages"),
+        ("https://example.org/anthropic", "m", "anthropic.messages"),
+        ("https://api.groq.com/openai/v1", "deepseek-r1-distill-llama-70b", "deepseek"),
+        ("https://aiplatform.googleapis.com/v1", "claude-opus-5", "anthropic.messages"),
+    ],
+)
+def test_an_address_may_say_the_api(address: str, model: str, adapter: str) -> None:
+    """Where it says the usual one, nothing is decided by it."""
+    assert registry.resolve(model=model, base_url=address).id == adapter
+
+
 def test_api_may_be_named_by_an_alias() -> None:
     """Other names of an api are its names."""
     assert isinstance(registry.resolve(api="gemini.interactions"), gemini.Adapter)

@@ -118,6 +118,8 @@ def _protocol(host: str, body: Mapping[str, Any]) -> str:
         return "openai.responses"
     if "contents" in body:
         return "gemini.generate_content"
+    if "anthropic_version" in body:
+        return "anthropic.messages"
     usual = USUAL.get(host, "openai.chat")
     # Gemini's copy of Chat Completions.
     return "openai.chat" if usual == "gemini.generate_content" else usual

@@ -27,7 +27,7 @@ from reasoning_store.testing.refusals.rules import (
 
 TOP = frozenset(
     "billing_policy cache_control compaction container context_management diagnostics "
-    "fallback_credit_token fallbacks inference_geo max_tokens mcp_servers messages metadata model "
+    "fallback_credit_token fallbacks inference_geo max_tokens mcp_servers messages metadata "
     "output_config service_tier speed stop_sequences stream system temperature thinking thread "
     "tool_choice tools top_k top_p user_profile_id workspace_id".split()
 )
@@ -64,10 +64,12 @@ SERVER_SIDE = frozenset(
 
 def structure(sent: Sent) -> str | None:
     body = sent.body
-    if name := unknown(body, TOP):
+    # Where the model stands in the address, the body names the protocol's version.
+    named = "anthropic_version" if sent.provider in _ADDRESSED else "model"
+    if name := unknown(body, TOP | {named}):
         return f"{name}: Extra inputs are not permitted"
-    if not is_said(body.get("model")):
-        return "model: Field required"
+    if not is_said(body.get(named)):
+        return f"{named}: Field required"
     if type(body.get("max_tokens")) is not int or body["max_tokens"] < 1:
         return "max_tokens: Field required"
     if not is_list(body.get("messages")):
@@ -82,6 +84,8 @@ def structure(sent: Sent) -> str | None:
     return _system(body.get("system"))
 
 
+_ADDRESSED = hosts("vertex")
+"""Who has the model in the address."""
 _UNSIGNED = hosts("deepseek")
 """Who takes a thought without a signature."""
 
@@ -269,7 +273,7 @@ def _of_claude(check: Callable[[Talk], str | None]) -> Check:
     return lambda sent: check(talk(sent))
 
 
-_CLAUDE = hosts("anthropic vertex")
+_CLAUDE = hosts("anthropic aws azure vertex")
 _DOCS = "platform.claude.com/docs/en/build-with-claude/extended-thinking"
 
 RULES = (
