@@ -44,8 +44,8 @@ class StreamNormalizer:
 
     ``api`` names the protocol; without it the provider and the model do. ``tags`` says
     whether text is searched for inline delimiters: where the protocol may hold them
-    (``auto``), ``always``, ``never``, or for these names. ``merge`` keeps tagged thoughts
-    also where the provider sends native ones.
+    (``auto``), ``always``, ``never``, or for these names. Tagged thoughts behind a native one
+    are taken for copies of it, whatever they say; ``merge`` keeps those that say something else.
     """
 
     def __init__(

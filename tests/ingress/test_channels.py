@@ -143,6 +143,22 @@ def test_merge_keeps_tagged_thoughts_beside_native_ones() -> None:
     assert [thought for _, thought in thoughts(read(*deltas))] == ["One."]
 
 
+@pytest.mark.parametrize(
+    ("said", "merged"), [("One", ["One"]), ("Two", ["One", "Two"]), ("One too", ["One", "One too"])]
+)
+def test_a_tagged_thought_behind_a_native_one_is_counted_where_it_is_left_out(
+    said: str, merged: list[str]
+) -> None:
+    """By default whatever it says; with merge where it says nothing else."""
+    deltas = (delta(reasoning_content="One"), delta(content=f"<think>{said}</think>x"))
+    alone, both = read(*deltas), read(*deltas, merge=True)
+
+    assert [thought for _, thought in thoughts(alone)] == ["One"]
+    assert [thought for _, thought in thoughts(both)] == merged
+    assert counters(alone)["suppressedDuplicates"] == 1
+    assert counters(both).get("suppressedDuplicates", 0) == 2 - len(merged)
+
+
 def test_ec_003_reasoning_and_text_may_take_turns() -> None:
     """EC-003: interleaved deltas are blocks of their own, in order."""
     message = read(
