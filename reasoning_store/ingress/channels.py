@@ -36,6 +36,7 @@ from reasoning_store.chunks import (
 from reasoning_store.ingress.places import PlacedTagFilter
 from reasoning_store.ingress.texts import TextChannel
 from reasoning_store.ingress.units import Unit, Units
+from reasoning_store.wire import call_ids
 
 _SPEAKS = ("signature", "encrypted", "redacted")
 
@@ -221,6 +222,10 @@ class Channels:
             self._call_at[chunk.index] = call
         call.id = call.id or chunk.id
         call.complete = call.complete or chunk.is_complete
+        if call.complete and not call.id:
+            # Whoever answers it has to name it.
+            call.id = call_ids.made(self._choice, call.number)
+            chunk = replace(chunk, id=call.id)
         out.append(replace(chunk, index=call.index, content_index=call.number))
 
     def _visible(self, chunk: TextChunk, out: list[Chunk]) -> None:
@@ -250,7 +255,7 @@ class Channels:
                 out.append(
                     ToolCallChunk(
                         index=call.index,
-                        id=call.id,
+                        id=call.id or call_ids.made(self._choice, call.number),
                         content_index=call.number,
                         is_complete=True,
                         choice=self._choice,

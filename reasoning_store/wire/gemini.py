@@ -19,7 +19,6 @@ from reasoning_store.chunks import (
     ErrorChunk,
     FinishChunk,
     OriginChunk,
-    UnknownChunk,
     UsageChunk,
 )
 from reasoning_store.errors import WireError
@@ -27,7 +26,7 @@ from reasoning_store.wire import contracts, gemini_interactions, thinking_events
 from reasoning_store.wire.base import is_index, plain, unknown, whole_number
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.gemini_parts import Candidate, as_json, field, spellings, text_of
-from reasoning_store.wire.reading import Malformed
+from reasoning_store.wire.reading import Malformed, with_unread
 
 _RESPONSE: Final = frozenset(
     {
@@ -90,17 +89,15 @@ class Adapter:
         named = self._name(event)
         out: list[Chunk] = []
         finishes: list[Chunk] = []
-        all_good = True
+        wrong: list[Any] = []
         for position, candidate in enumerate(candidates or ()):
             # The first candidate's index is 0, which JSON of a protocol buffer leaves out.
             number = candidate.get("index") if isinstance(candidate, Mapping) else None
             number = position if number is None else number
             if not isinstance(candidate, Mapping) or not is_index(number):
-                all_good = False
+                wrong.append(candidate)
                 continue
-            chunks, good = self._candidate(candidate, number, named[0])
-            all_good = all_good and good
-            out += chunks
+            out += self._candidate(candidate, number, named[0], wrong)
             if reason := _reason(candidate):
                 finishes.append(FinishChunk(reason=reason, choice=number))
         feedback = field(event, "promptFeedback")
@@ -109,28 +106,33 @@ class Adapter:
         if isinstance(feedback, Mapping) and (reason := text_of(field(feedback, "blockReason"))):
             finishes.append(FinishChunk(reason=reason))
         out += [*self._usage(event), *finishes]
-        if not all_good and not out:
-            return unknown(event)
-        if named != self._named:
+        if named != self._named and (out or not wrong):
             self._named = named
             out.insert(0, OriginChunk(response_id=named[0], model=named[1]))
-        return out if all_good else [*out, UnknownChunk(raw=event)]
+        return with_unread(out, wrong)
 
     def _candidate(
-        self, candidate: Mapping[str, Any], number: int, response_id: str | None
-    ) -> tuple[list[Chunk], bool]:
-        """Return a candidate's chunks, and whether all of it could be read."""
+        self,
+        candidate: Mapping[str, Any],
+        number: int,
+        response_id: str | None,
+        wrong: list[Any],
+    ) -> list[Chunk]:
+        """Return a candidate's chunks; what of it could not be read goes to ``wrong``."""
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, Mapping) else content
         given = field(candidate, "finishReason")
-        good = isinstance(parts, list | None) and (given is None or text_of(given) is not None)
+        if not isinstance(parts, list | None):
+            wrong.append(content)
+        if given is not None and text_of(given) is None:
+            wrong.append(given)
         state = self._candidates.get(number) or Candidate(number, self._provider)
         out: list[Chunk] = []
         for part in parts if isinstance(parts, list) else ():
             try:
                 out += state.read(part, response_id)
             except (Malformed, RecursionError):
-                good = False
+                wrong.append(part)
         if _reason(candidate):
             out += state.end_call()
         for name in _SOURCES:
@@ -140,7 +142,7 @@ class Adapter:
             out.append(OriginChunk(metadata=about, choice=number))
         if out:
             self._candidates[number] = state
-        return out, good
+        return out
 
     def _name(self, event: Mapping[str, Any]) -> tuple[str | None, str | None]:
         """Return the response's id and model, as far as they are known with this event."""

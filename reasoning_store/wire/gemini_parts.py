@@ -187,7 +187,9 @@ class Candidate:
             raise Malformed
         unfinished = field(call, "willContinue") is True
         if not name:
-            return self._more_of_call(pieces or [], unfinished)
+            if arguments:
+                raise Malformed  # nobody's: what goes on with a call comes in pieces
+            return self._more_of_call(pieces or [], unfinished, _metadata(part, seal))
         arrived = ArgumentPieces()
         arrived.add(pieces or [])
         index = self._calls
@@ -209,11 +211,15 @@ class Candidate:
         )
         return out
 
-    def _more_of_call(self, pieces: list[Any], unfinished: bool) -> list[Chunk]:
-        if self._call is None:
+    def _more_of_call(
+        self, pieces: list[Any], unfinished: bool, metadata: Mapping[str, Any] | None
+    ) -> list[Chunk]:
+        call = self._call
+        if call is None:
             raise Malformed
-        self._call.pieces.add(pieces)
-        return [] if unfinished else self.end_call()
+        call.pieces.add(pieces)
+        beside = ToolCallChunk(index=call.index, metadata=metadata, choice=self._choice)
+        return [*([beside] if metadata else []), *([] if unfinished else self.end_call())]
 
     def _inline(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
         blob = field(part, "inlineData")

@@ -483,6 +483,28 @@ def test_a_copy_that_was_cut_off_is_a_copy_still() -> None:
     assert counters(normalizer.finish())["suppressedDuplicates"] == 1
 
 
+@pytest.mark.parametrize("given", [{}, {"id": None}, {"id": ""}], ids=str)
+@pytest.mark.parametrize("ends", [True, False], ids=["ended", "left open"])
+def test_a_call_that_comes_without_an_id_gets_one_of_its_own(
+    given: dict[str, Any], ends: bool
+) -> None:
+    """Who answers it has to name it, and the application is told with its last chunk."""
+    normalizer = rs.StreamNormalizer(provider="cohere")
+    shown: list[rs.Chunk] = []
+    for index in range(2):
+        call = {"type": "function", "function": {"name": "f", "arguments": "{}"}, **given}
+        begun = {"index": index, "delta": {"message": {"tool_calls": call}}}
+        shown += normalizer.feed({"type": "tool-call-start", **begun})
+        if ends:
+            shown += normalizer.feed({"type": "tool-call-end", "index": index})
+    shown += normalizer.feed({"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}})
+
+    ids = [call.id for call in normalizer.finish().tool_calls]
+    told = [chunk for chunk in shown if isinstance(chunk, rs.ToolCallChunk) and chunk.is_complete]
+    assert len({*ids} - {""}) == 2
+    assert [chunk.id for chunk in told] == ids
+
+
 # --- native reasoning, and a prompt that opened a block
 
 

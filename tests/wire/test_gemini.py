@@ -310,6 +310,40 @@ def test_arguments_that_arrive_in_pieces_are_put_together() -> None:
     )
 
 
+def test_a_seal_on_a_later_piece_of_a_call_is_the_calls() -> None:
+    """Without it the call would be refused when it goes back."""
+    events = [chunk(call("f", id="c1", willContinue=True)), chunk(call() | sealed())]
+
+    assert streamed(events).tool_calls[0].provider_metadata == sealed()
+
+
+def test_a_nameless_call_does_not_end_the_one_that_is_under_way() -> None:
+    """Whole arguments are another call's, of which nobody knows the name."""
+    piece = {"jsonPath": "$.a", "stringValue": "x"}
+    message = streamed(
+        [
+            chunk(call("f", id="c1", willContinue=True)),
+            chunk(call(args={"b": 1})),
+            chunk(call(partialArgs=[piece]), candidate={"finishReason": "STOP"}),
+        ]
+    )
+
+    assert [(c.name, c.parameters) for c in message.tool_calls] == [("f", {"a": "x"})]
+    assert message.metadata is not None
+    assert message.metadata["unknownEvents"] == [call(args={"b": 1})]
+
+
+@pytest.mark.parametrize("name", [None, "", 7], ids=["none", "empty", "a number"])
+def test_a_call_without_a_name_is_kept_aside_and_nothing_else_is(name: Any) -> None:
+    """Whole and streamed alike; what stood around it is not kept a second time."""
+    nameless = {"functionCall": {"name": name, "args": {"a": 1}}} | sealed()
+    body = chunk(thought("Hm."), nameless, text("So."), candidate={"finishReason": "STOP"})
+
+    for message in (streamed([body]), whole(body)):
+        assert [block.type for block in message.blocks] == ["thinking", "text"]
+        assert message.metadata == {"unknownChunks": 1, "unknownEvents": [nameless]}
+
+
 def test_call_whose_arguments_just_stop_is_complete_at_the_finish() -> None:
     """The finish of the candidate ends the call that is still open."""
     piece = {"jsonPath": "$.a", "stringValue": "x"}
