@@ -23,14 +23,13 @@ from reasoning_store.chunks import (
     ReasoningChunk,
     TextChunk,
     ToolCallChunk,
-    UnknownChunk,
     UsageChunk,
 )
 from reasoning_store.errors import WireError
 from reasoning_store.wire import call_ids, contracts, thinking_events
 from reasoning_store.wire.base import plain, unknown, whole_number, without
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.reading import Malformed
+from reasoning_store.wire.reading import Malformed, with_unread
 
 Event: TypeAlias = Mapping[str, Any]
 
@@ -76,20 +75,19 @@ class Adapter:
 
     def _line(self, event: Event, message: Event) -> list[Chunk]:
         out: list[Chunk] = []
-        good = True
+        wrong: list[Any] = []
         for name, read in _FIELDS.items():
-            if message.get(name):
+            if value := message.get(name):
                 try:
-                    read(self, message[name], event, out)
+                    read(self, value, event, out)
                 except (Malformed, ValueError):
-                    good = False
+                    wrong.append({name: value})
         out += _usage(event)
         if event.get("done") is True:
             reason = event.get("done_reason")
             out.append(FinishChunk(reason=reason if isinstance(reason, str) else None))
-        if not good:
-            out.append(UnknownChunk(raw=event))
-        return [*self._origin(event), *out] if good or len(out) > 1 else out
+        named = self._origin(event) if out or not wrong else []
+        return [*named, *with_unread(out, wrong)]
 
     def _origin(self, event: Event) -> list[Chunk]:
         model = event.get("model")
