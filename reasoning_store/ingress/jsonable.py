@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from reasoning_store.wire.base import marked
+from reasoning_store.wire.binary import marked
 
 _DEEPEST = 200
 """JSON that nests deeper cannot be read back by Python's own parser on every machine."""

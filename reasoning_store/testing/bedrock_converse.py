@@ -6,7 +6,6 @@ first delta; redacted content is bytes; usage comes after the end, in ``metadata
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Iterator
 
 from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock, Usage
@@ -19,6 +18,7 @@ from reasoning_store.testing.script import (
     arguments_value,
     known,
 )
+from reasoning_store.wire.binary import from_base64, in_base64
 from reasoning_store.wire.contracts import Contract
 
 _METRICS = {"latencyMs": 1}
@@ -71,11 +71,8 @@ def _redacted(block: Block) -> bytes:
     """Return the bytes of a redacted block, none where it is not one or not of bytes."""
     if not (isinstance(block, ThinkingBlock) and form(block) == "redacted"):
         return b""
-    try:
-        data = b64decode(block.encrypted or "", validate=True)
-    except ValueError:
-        return b""
-    return data if b64encode(data).decode("ascii") == block.encrypted else b""
+    data = from_base64(block.encrypted) or b""
+    return data if in_base64(data) == block.encrypted else b""
 
 
 def _whole(block: Block) -> Event:

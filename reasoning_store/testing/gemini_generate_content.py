@@ -7,7 +7,6 @@ whole; thought tokens are counted beside the candidates' tokens.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +28,7 @@ from reasoning_store.testing.script import (
     beside,
     known,
 )
+from reasoning_store.wire.binary import in_base64
 from reasoning_store.wire.contracts import Contract
 
 _SEAL = "thoughtSignature"
@@ -102,7 +102,7 @@ def _part(block: Block) -> Event:
 def _media(block: MediaBlock) -> Event:
     about = {"mimeType": block.mime_type, **known(displayName=block.name or None)}
     if block.data is not None:
-        return {"inlineData": {**about, "data": b64encode(block.data).decode("ascii")}}
+        return {"inlineData": {**about, "data": in_base64(block.data)}}
     return {"fileData": {**about, "fileUri": block.url}}
 
 

@@ -17,7 +17,6 @@ The convention of readers, which ``ingress`` builds on:
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
@@ -195,24 +194,6 @@ def whole_number(value: Any) -> int | None:
 def name_of(block: Block) -> str:
     """Return what a block is called that found no place."""
     return block.kind if isinstance(block, MediaBlock) else block.type
-
-
-BYTES: Final = "$bytes_b64"
-"""Under this name bytes stand in JSON, in base64."""
-
-
-def marked(value: bytes | bytearray) -> dict[str, str]:
-    """Return bytes as JSON that says that it is bytes."""
-    return {BYTES: base64.b64encode(value).decode("ascii")}
-
-
-def as_base64(value: Any) -> str | None:
-    """Return opaque data as text: bytes in base64, marked ones too, strings as they are."""
-    if isinstance(value, bytes | bytearray):
-        value = marked(value)
-    if isinstance(value, Mapping):
-        value = value.get(BYTES)
-    return value if isinstance(value, str) else None
 
 
 def without(data: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

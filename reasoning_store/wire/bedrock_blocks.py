@@ -11,16 +11,15 @@ This module knows blocks. It must not know how a stream numbers them.
 
 from __future__ import annotations
 
-import binascii
 import json
 from abc import ABC, abstractmethod
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 from reasoning_store.blocks import MediaBlock, MediaKind, RawBlock
 from reasoning_store.chunks import BlockChunk, Chunk, ReasoningChunk, TextChunk, ToolCallChunk
-from reasoning_store.wire.base import as_base64, marked, without
+from reasoning_store.wire.base import without
+from reasoning_store.wire.binary import as_base64, as_bytes, marked
 from reasoning_store.wire.reading import Malformed, mapping, optional_string, string
 
 Data = Mapping[str, Any]
@@ -90,7 +89,7 @@ class Redacted(OpenBlock):
         self._pieces: list[bytes] = []
 
     def grow(self, delta: Data) -> list[Chunk]:
-        self._pieces.append(as_bytes(delta.get("redactedContent")))
+        self._pieces.append(_bytes(delta.get("redactedContent")))
         if len(self._pieces) > 1:
             return []
         return [
@@ -194,7 +193,7 @@ class Other(OpenBlock):
             image = mapping(delta, "image")
             source = image.get("source")
             if isinstance(source, Mapping) and "bytes" in source:
-                self._image.append(as_bytes(source["bytes"]))
+                self._image.append(_bytes(source["bytes"]))
             else:
                 self._data.update(as_json(image))
         else:
@@ -230,7 +229,7 @@ def _media(kind: Any, data: Data) -> MediaBlock | None:
         return None
     mime = f"{kind}/{form}"
     if source.get("bytes") is not None:
-        return MediaBlock(kind=kind, mime_type=mime, data=as_bytes(source["bytes"]))
+        return MediaBlock(kind=kind, mime_type=mime, data=_bytes(source["bytes"]))
     place = source.get("s3Location")
     if isinstance(place, Mapping) and isinstance(place.get("uri"), str):
         beside = without(place, ("uri",))
@@ -240,17 +239,11 @@ def _media(kind: Any, data: Data) -> MediaBlock | None:
     return None
 
 
-def as_bytes(value: Any) -> bytes:
-    """Return what the SDK gives as bytes, and JSON as base64."""
-    if isinstance(value, bytes | bytearray):
-        return bytes(value)
-    text = as_base64(value)
-    if text is None:
+def _bytes(value: Any) -> bytes:
+    data = as_bytes(value)
+    if data is None:
         raise Malformed
-    try:
-        return b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise Malformed from None
+    return data
 
 
 def as_json(value: Any) -> Any:

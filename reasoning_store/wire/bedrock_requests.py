@@ -16,9 +16,7 @@ know settings, tokens or SQL.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 from reasoning_store import codec
@@ -31,7 +29,8 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire import asking, call_ids, neutral, turns
-from reasoning_store.wire.base import BYTES, Asked, Outgoing, Written, as_base64, name_of
+from reasoning_store.wire.base import Asked, Outgoing, Written, name_of
+from reasoning_store.wire.binary import BYTES, as_base64, from_base64
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.pages import Page
 from reasoning_store.wire.reasoning_parameters import at, put
@@ -298,7 +297,6 @@ def _decoded(value: Mapping[str, Any], path: tuple[str, ...]) -> Part:
     inner = value.get(name)
     if rest and isinstance(inner, Mapping):
         return {**value, name: _decoded(inner, tuple(rest))}
-    if not rest and isinstance(inner, str):
-        with suppress(ValueError):  # what is no base64 stays, for the service to refuse
-            return {**value, name: b64decode(inner, validate=True)}
-    return dict(value)
+    data = None if rest else from_base64(inner)
+    # What is no base64 stays, for the service to refuse.
+    return dict(value) if data is None else {**value, name: data}

@@ -11,7 +11,6 @@ it must not know what a block becomes, nor any policy.
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, get_args
@@ -33,6 +32,7 @@ from reasoning_store.chunks import (
 from reasoning_store.errors import WireError
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.base import Indexer, plain, unknown, whole_number, without
+from reasoning_store.wire.binary import from_base64
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.gemini_parts import as_json
 from reasoning_store.wire.reading import Malformed, mapping, string
@@ -255,10 +255,9 @@ class Reader:
         data, url = _optional(content, "data"), _optional(content, "uri")
         if data is None and url is None:
             raise Malformed
-        try:
-            decoded = b64decode(data, validate=True) if data is not None else None
-        except ValueError as error:
-            raise Malformed from error
+        decoded = from_base64(data)
+        if data is not None and decoded is None:
+            raise Malformed
         block = MediaBlock(
             kind=kind,
             mime_type=_optional(content, "mime_type") or "application/octet-stream",

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -22,7 +21,7 @@ from typing import Any, Final, TypeAlias, get_args
 from reasoning_store.blocks import MediaBlock, MediaKind, RawBlock
 from reasoning_store.chunks import BlockChunk, Chunk, ReasoningChunk, TextChunk, ToolCallChunk
 from reasoning_store.wire import call_ids
-from reasoning_store.wire.base import as_base64
+from reasoning_store.wire.binary import as_base64, as_bytes
 from reasoning_store.wire.gemini_arguments import ArgumentPieces
 from reasoning_store.wire.reading import Malformed
 
@@ -223,13 +222,10 @@ class Candidate:
 
     def _inline(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
         blob = field(part, "inlineData")
-        data = as_base64(blob.get("data")) if isinstance(blob, Mapping) else None
+        data = as_bytes(blob.get("data")) if isinstance(blob, Mapping) else None
         if data is None:
             raise Malformed
-        try:
-            return self._whole(_media(part, blob, seal, data=b64decode(data, validate=True)))
-        except ValueError as error:
-            raise Malformed from error
+        return self._whole(_media(part, blob, seal, data=data))
 
     def _file(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
         file = field(part, "fileData")

@@ -16,8 +16,7 @@ What is kept was decided before. This module must not know settings, tokens or S
 
 from __future__ import annotations
 
-import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.wire import asking, call_ids, neutral, turns
 from reasoning_store.wire.base import Asked, Outgoing, Written, name_of, without
+from reasoning_store.wire.binary import from_base64
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.pages import Page
 
@@ -231,7 +231,7 @@ def _beyond_arguments(body: Mapping[str, Any]) -> Part:
 
 def _is_alike(part: Part) -> bool:
     if (seal := part.get(_SIGNATURE)) is not None:
-        data = _decoded(seal)
+        data = from_base64(seal)
         if data is None or urlsafe_b64encode(data).decode("ascii") != seal:
             return False
     return _SPELT_ALIKE.issuperset(part)
@@ -249,24 +249,10 @@ def _for_sdk(part: Part) -> Part:
     """Return a part with bytes where the SDK takes bytes."""
     out = dict(part)
     if _SIGNATURE in part:
-        data = _decoded(out.pop(_SIGNATURE))
+        data = from_base64(out.pop(_SIGNATURE))
         if data is not None:
             out[_SIGNATURE] = data
     blob = part.get("inlineData")
     if isinstance(blob, Mapping):
-        out["inlineData"] = {**blob, "data": _decoded(blob["data"])}
+        out["inlineData"] = {**blob, "data": from_base64(blob["data"])}
     return out
-
-
-def _decoded(text: Any) -> bytes | None:
-    """Return the bytes of base64 in either alphabet; ``None`` for what is none."""
-    if not isinstance(text, str):
-        return None
-    try:
-        data = text.translate(_IN_URLS).encode("ascii")
-        return urlsafe_b64decode(data + b"=" * (-len(data) % 4))
-    except (binascii.Error, UnicodeEncodeError):
-        return None
-
-
-_IN_URLS: Final = str.maketrans("+/", "-_")

@@ -9,12 +9,13 @@ It knows these forms. It must not know what a protocol makes of them.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reasoning_store.blocks import MediaBlock, ToolCallBlock
+from reasoning_store.wire import binary
+from reasoning_store.wire.binary import in_base64
 
 _TOOL: Final = frozenset({"name", "description", "parameters", "strict"})
 NO_ANSWER: Final = "no answer was recorded"
@@ -75,9 +76,9 @@ def arguments(block: ToolCallBlock) -> dict[str, Any]:
 
 
 def base64_of(block: MediaBlock) -> str:
-    return base64.b64encode(block.data or b"").decode("ascii")
+    return in_base64(block.data or b"")
 
 
 def data_url(block: MediaBlock) -> str:
     """Return where a medium is, or all of it as an address."""
-    return block.url or f"data:{block.mime_type};base64,{base64_of(block)}"
+    return block.url or binary.data_url(block.mime_type, block.data or b"")

@@ -9,7 +9,6 @@ This module must not know what a block becomes, nor any policy.
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +27,7 @@ from reasoning_store.chunks import (
 from reasoning_store.errors import WireError
 from reasoning_store.wire import call_ids, contracts, thinking_events
 from reasoning_store.wire.base import plain, unknown, whole_number, without
+from reasoning_store.wire.binary import from_base64
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.reading import Malformed, with_unread
 
@@ -80,7 +80,7 @@ class Adapter:
             if value := message.get(name):
                 try:
                     read(self, value, event, out)
-                except (Malformed, ValueError):
+                except Malformed:
                     wrong.append({name: value})
         out += _usage(event)
         if event.get("done") is True:
@@ -105,7 +105,9 @@ class Adapter:
 
     def _images(self, value: Any, event: Event, out: list[Chunk]) -> None:
         for image in _list(value):
-            data = b64decode(_text(image), validate=True)
+            data = from_base64(image)
+            if data is None:
+                raise Malformed
             kind = next((mime for start, mime in _PICTURES.items() if data.startswith(start)), None)
             mime = kind or "application/octet-stream"
             out.append(BlockChunk(block=MediaBlock(kind="image", mime_type=mime, data=data)))

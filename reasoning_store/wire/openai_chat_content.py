@@ -12,14 +12,13 @@ aliases of reasoning beside the content.
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reasoning_store.blocks import MediaBlock, Metadata, RawBlock
 from reasoning_store.chunks import BlockChunk, Chunk, Phase, ReasoningChunk, TextChunk
 from reasoning_store.wire.base import plain, without
+from reasoning_store.wire.binary import from_base64, from_data_url, is_data_url
 
 THINKING: Final = "content.thinking"
 """``sourceField`` of a thought that is a part of the content."""
@@ -28,7 +27,6 @@ _SOURCE: Final = {"sourceField": THINKING}
 _REFUSAL, _TRANSCRIPT = range(2)
 """Numbers of the texts that stand apart from the content."""
 _MOST_ANNOTATIONS: Final = 256
-_BASE64: Final = ";base64"
 
 
 class Content:
@@ -83,7 +81,8 @@ class Content:
     def audio(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
         """Sound comes in pieces of base64 and becomes one block; what it says is text."""
         item = plain(value)
-        sound = _decoded(item.get("data")) if isinstance(item, dict) else None
+        data = item.get("data") if isinstance(item, dict) else False
+        sound = b"" if data is None else from_base64(data)
         if sound is None or not isinstance(said := item.get("transcript"), str | None):
             bad.append({name: value})
             return
@@ -224,22 +223,9 @@ def readable(piece: Any) -> str | None:
     return piece if isinstance(piece, str) else None
 
 
-def _decoded(value: Any) -> bytes | None:
-    """Return the bytes of base64, none where there is no value, ``None`` for anything else."""
-    if value is None:
-        return b""
-    try:
-        return b64decode(value, validate=True) if isinstance(value, str) else None
-    except (binascii.Error, ValueError):
-        return None
-
-
 def _picture(url: str) -> MediaBlock | None:
     """Return a picture at an address, or in one; ``None`` where its data cannot be read."""
-    if not url.startswith("data:"):
+    if not is_data_url(url):
         return MediaBlock(kind="image", mime_type="image/*", url=url)
-    about, _, text = url.removeprefix("data:").partition(",")
-    data = _decoded(text) if about.endswith(_BASE64) else None
-    return (
-        MediaBlock(kind="image", mime_type=about.removesuffix(_BASE64), data=data) if data else None
-    )
+    found = from_data_url(url)
+    return MediaBlock(kind="image", mime_type=found[0], data=found[1]) if found else None

@@ -307,14 +307,10 @@ def _image(block: MediaBlock) -> Item:
 
 
 def _file(block: MediaBlock) -> Item:
-    name = {"filename": block.name} if block.name else {}
     if block.data is None:
         return {"type": "input_file", "file_url": block.url}
-    return {"type": "input_file", **(name or {"filename": "file"}), "file_data": _data(block)}
-
-
-def _data(block: MediaBlock) -> str:
-    return f"data:{block.mime_type};base64,{neutral.base64_of(block)}"
+    data = neutral.data_url(block)
+    return {"type": "input_file", "filename": block.name or "file", "file_data": data}
 
 
 _MEDIA: Final[Mapping[str, Callable[[MediaBlock], Item]]] = {"image": _image, "file": _file}

@@ -10,7 +10,6 @@ beside the hosts' own. It must not know what a block becomes, nor any provider's
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias, get_args
@@ -30,6 +29,7 @@ from reasoning_store.chunks import (
     UsageChunk,
 )
 from reasoning_store.wire.base import whole_number
+from reasoning_store.wire.binary import from_base64
 from reasoning_store.wire.reading import Malformed
 
 Event: TypeAlias = Mapping[str, Any]
@@ -125,10 +125,9 @@ def media(event: Event, provider: str) -> list[Chunk]:
     mime = string(event, "mediaType", "mimeType")
     kind: Any = mime.partition("/")[0]
     url = string(event, "url", default="")
-    try:
-        data = None if url else b64decode(string(event, "data"), validate=True)
-    except ValueError as error:
-        raise Malformed from error
+    data = None if url else from_base64(string(event, "data"))
+    if not url and data is None:
+        raise Malformed
     block = MediaBlock(
         kind=kind if kind in get_args(MediaKind) else "file",
         mime_type=mime,
