@@ -209,8 +209,8 @@ def _key(contract: Contract) -> tuple[str | None, str]:
 
 
 def _cells(contract: Contract) -> tuple[str, ...]:
-    if contract.call_seal is not None and contract.floor != "none":
-        demanded = "the seal of each call in the open turn"
+    if contract.call_signature is not None and contract.floor != "none":
+        demanded = "the signature of each call in the open turn"
     else:
         demanded = _WHERE[contract.floor]
     missing = "refused" if contract.refusal else "worse answers"

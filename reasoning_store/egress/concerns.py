@@ -37,7 +37,9 @@ _WHERE: dict[Floor, str] = {
 def is_mended(contract: Contract) -> bool:
     """Whether something stands in for demanded reasoning that cannot be sent."""
     return (
-        contract.empty_field != "none" or contract.dummy_seal is not None or contract.off_when_unmet
+        contract.empty_field != "none"
+        or contract.dummy_signature is not None
+        or contract.off_when_unmet
     )
 
 
@@ -88,7 +90,7 @@ class Concerns:
         if not wanted and self._floor != "off":
             return
         is_reply = item.message.role == "assistant"
-        if contract.call_seal is not None:
+        if contract.call_signature is not None:
             if wanted and is_reply and place.call and not self._is_sealed(item.message):
                 if self._floor == "off":
                     self._note_floor_off()
@@ -143,7 +145,7 @@ class Concerns:
         contract = self._to.contract
         if contract.empty_field != "none":
             return f"{contract.echo} is sent empty in its place"
-        if contract.dummy_seal is not None:
+        if contract.dummy_signature is not None:
             return "a documented placeholder is sent in its place"
         if contract.off_when_unmet and not open_reasoning:
             return "no reasoning is asked for in this turn"
@@ -156,7 +158,7 @@ class Concerns:
         if is_foreign(message.origin, self._to):
             return False
         value: Any = message.tool_calls[0].provider_metadata
-        for name in (self._to.contract.call_seal or "").split("."):
+        for name in (self._to.contract.call_signature or "").split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
         return bool(value)
 

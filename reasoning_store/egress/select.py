@@ -231,7 +231,7 @@ class Selecting:
             self._owed[place] = (
                 demanded(contract.floor, place)
                 or demanded(contract.empty_field, place)
-                or (contract.dummy_seal is not None and place.call)
+                or (contract.dummy_signature is not None and place.call)
             )
         return self._owed[place]
 
@@ -252,9 +252,9 @@ def decide(
     left = left_by_strip(settings.strip_from_context, place)
     if left and settings.include_in_context:
         return True, "kept"
-    # Where a call's own seal is what is demanded, the thought before it is not: the seal is
+    # Where a call's own signature is what is demanded, the thought before it is not: that is
     # no reasoning, and goes with its call.
-    sealed = to.contract.call_seal is not None
+    sealed = to.contract.call_signature is not None
     if settings.floor == "provider" and not sealed and demanded(to.contract.floor, place):
         return True, "required"
     # BR-005: strip comes first, so it is the rule that is named where both say no.

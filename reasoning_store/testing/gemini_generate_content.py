@@ -1,7 +1,7 @@
 """Gemini's generateContent, spoken: parts, some of them thoughts, any of them signed.
 
 From the official SDK's types and the documentation: a signature belongs to its own part; in
-a stream it may come on a part without text, behind the text that it seals; calls arrive
+a stream it may come on a part without text, behind the text that it signs; calls arrive
 whole; thought tokens are counted beside the candidates' tokens.
 """
 
@@ -31,7 +31,7 @@ from reasoning_store.testing.script import (
 from reasoning_store.wire.binary import in_base64
 from reasoning_store.wire.contracts import Contract
 
-_SEAL = "thoughtSignature"
+_SIGNATURE = "thoughtSignature"
 _OTHER = ("executableCode", "codeExecutionResult")
 """Parts of which no block of ours is made."""
 
@@ -68,7 +68,7 @@ def _said(message: Message) -> list[Block]:
     return [
         block
         for block in message.blocks
-        if (isinstance(block, TextBlock) and (block.text or beside(block, _SEAL)))
+        if (isinstance(block, TextBlock) and (block.text or beside(block, _SIGNATURE)))
         or (isinstance(block, ThinkingBlock) and (block.thought or form(block) == "signed"))
         or isinstance(block, ToolCallBlock)
         or _has_place(block)
@@ -90,12 +90,12 @@ def _part(block: Block) -> Event:
             **known(thoughtSignature=block.signature or None),
         }
     if isinstance(block, TextBlock):
-        return {"text": block.text, **beside(block, _SEAL)}
+        return {"text": block.text, **beside(block, _SIGNATURE)}
     if isinstance(block, ToolCallBlock):
         call = {"id": block.id, "name": block.name, "args": arguments_value(block)}
-        return {"functionCall": call, **beside(block, _SEAL)}
+        return {"functionCall": call, **beside(block, _SIGNATURE)}
     if isinstance(block, MediaBlock):
-        return {**_media(block), **beside(block, _SEAL)}
+        return {**_media(block), **beside(block, _SIGNATURE)}
     return dict(block.data) if isinstance(block, RawBlock) else {}
 
 
@@ -107,20 +107,20 @@ def _media(block: MediaBlock) -> Event:
 
 
 def _parts(block: Block, script: Script) -> Iterator[Event]:
-    """One part, or the pieces of its text and, behind them, the seal of it all."""
+    """One part, or the pieces of its text and, behind them, the signature of it all."""
     whole = _part(block)
     pieces = script.cut(str(whole.get("text", "")))
     if len(pieces) < 2:
         yield whole
         return
     for piece in pieces:
-        yield {**_without_seal(whole), "text": piece}
-    if _SEAL in whole:
+        yield {**_without_signature(whole), "text": piece}
+    if _SIGNATURE in whole:
         yield {**whole, "text": ""}
 
 
-def _without_seal(part: Event) -> Event:
-    return {name: value for name, value in part.items() if name != _SEAL}
+def _without_signature(part: Event) -> Event:
+    return {name: value for name, value in part.items() if name != _SIGNATURE}
 
 
 def _usage(script: Script) -> Event:
@@ -148,12 +148,12 @@ def _impossible(message: Message, whole: bool) -> Iterator[str]:
 
 
 def _carriage(contract: Contract) -> Carriage:
-    sealed = frozenset({_SEAL})
+    signed = frozenset({_SIGNATURE})
     return Carriage(
         forms=frozenset({"plain", "signed"}),
         sources={"plain": ("thought",), "signed": ("thought",)},
-        text_metadata=sealed,
-        call_metadata=sealed,
+        text_metadata=signed,
+        call_metadata=signed,
         usage=frozenset({"input", "output", "reasoning", "cached"}),
         objects=True,
         objects_whole=True,

@@ -1,7 +1,7 @@
 """Mistral's chat, spoken: content is a list of chunks while it thinks, then a string.
 
 From the official SDK's types: a ``thinking`` chunk holds a list of texts, and a signature
-that seals it; calls are fragments with an index, whose absent id the SDK writes as the word
+that signs it; calls are fragments with an index, whose absent id the SDK writes as the word
 ``null``; usage comes in the last chunk.
 """
 
@@ -26,8 +26,8 @@ def _events(script: Script) -> Iterator[Event]:
             for piece in script.cut(block.thought):
                 yield _chunk(script, {"content": [_thinking([piece])]})
             if block.signature:
-                sealed = {**_thinking([]), "signature": block.signature}
-                yield _chunk(script, {"content": [sealed]})
+                signed = {**_thinking([]), "signature": block.signature}
+                yield _chunk(script, {"content": [signed]})
         elif isinstance(block, TextBlock):
             for piece in script.cut(block.text):
                 yield _chunk(script, {"content": piece})

@@ -72,8 +72,8 @@ class Thinking(OpenBlock):
         metadata = {**self._source, "providerMetadata": beside} if beside else self._source
         chunks: list[Chunk] = [self._chunk("start", "", metadata)]
         if text or signature or beside:
-            sealed = {**metadata, "signature": signature} if signature else metadata
-            chunks.append(self._chunk("delta", text, sealed))
+            signed = {**metadata, "signature": signature} if signature else metadata
+            chunks.append(self._chunk("delta", text, signed))
         return chunks
 
     def grow(self, kind: str, delta: Data) -> list[Chunk]:

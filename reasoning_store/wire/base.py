@@ -12,6 +12,7 @@ The convention of readers, which ``ingress`` builds on:
 * ``content_index`` is set where the protocol itself numbers its units (``Indexer`` turns
   any key into a number), else ``None``.
 * Deltas need no start and no end where the protocol sends none; ingress makes lifecycles.
+* A seal is a signature or ciphertext, whichever a host gave: what makes reasoning opaque.
 * An event is checked before anything is remembered of it, so that a bad one leaves no trace.
 """
 
@@ -93,7 +94,7 @@ class Plain(NamedTuple):
     texts: Sequence[str]
     thoughts: Sequence[str | None] | None
     """None, all of it, where none goes."""
-    seals: Sequence[str | None] | None
+    signatures: Sequence[str | None] | None
     """The signatures of thoughts, which are signed by their kind or are not; so is None."""
     kinds: Sequence[Hashable | None]
     """Of what kind each thought is, by a name that no role has."""
@@ -102,10 +103,10 @@ class Plain(NamedTuple):
 
     def but_last(self) -> Plain:
         """Return all of them but the last."""
-        roles, texts, thoughts, seals, kinds, goes = self
+        roles, texts, thoughts, signatures, kinds, goes = self
         thoughts = None if thoughts is None else thoughts[:-1]
-        seals = None if seals is None else seals[:-1]
-        return Plain(roles[:-1], texts[:-1], thoughts, seals, kinds[:-1], goes)
+        signatures = None if signatures is None else signatures[:-1]
+        return Plain(roles[:-1], texts[:-1], thoughts, signatures, kinds[:-1], goes)
 
     def value(self, at: int) -> Outgoing:
         """Return one of them as a value."""
@@ -113,8 +114,8 @@ class Plain(NamedTuple):
         like = self.goes.get(self.kinds[at])
         thought = None if self.thoughts is None else self.thoughts[at]
         if like is not None and thought is not None:
-            seal = None if self.seals is None else self.seals[at]
-            said = ThinkingBlock(thought=thought, source_field=like.source, signature=seal)
+            signature = None if self.signatures is None else self.signatures[at]
+            said = ThinkingBlock(thought=thought, source_field=like.source, signature=signature)
             blocks.insert(like.place, said)
         return Outgoing(Message(role=self.roles[at], blocks=tuple(blocks)))
 

@@ -36,10 +36,10 @@ class Demands:
     """What is answered where it is missing; ``None``: it is asked for and not enforced."""
     empty_field: Floor = "none"
     """The messages in which the field must be present, though empty (against EC-007)."""
-    call_seal: str | None = None
-    """Where the seal of a call stands on it, if that and no thought is what is demanded."""
-    dummy_seal: str | None = None
-    """The documented seal for a call that has lost its own."""
+    call_signature: str | None = None
+    """Where the signature of a call stands on it, if that and no thought is what is demanded."""
+    dummy_signature: str | None = None
+    """The documented signature for a call that has lost its own."""
     off_when_unmet: bool = False
     """Whether reasoning is switched off where what is demanded cannot be sent."""
     fixed_in_turn: bool = False

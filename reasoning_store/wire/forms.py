@@ -23,7 +23,7 @@ Maker: TypeAlias = Callable[[Words], Any]
 
 MARK = "a text that stands for others"
 THOUGHT = "a thought that stands for others"
-SEAL = "a signature that stands for others"
+SIGNATURE = "a signature that stands for others"
 
 
 def learnt(written: Sequence[dict[str, Any]], *marks: str) -> Form | None:

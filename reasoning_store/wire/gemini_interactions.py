@@ -199,9 +199,9 @@ class Reader:
         if not isinstance(summary, list | None):
             raise Malformed
         contents = [_mapping(content) for content in summary or ()]
-        sealed = self._signature(index, step, body) if body.get("signature") is not None else []
+        signed = self._signature(index, step, body) if body.get("signature") is not None else []
         said = [chunk for item in contents for chunk in self._summary_content(index, item)]
-        return [*said, *sealed]
+        return [*said, *signed]
 
     def _summary(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
         return self._summary_content(index, mapping(delta, "content"))
@@ -213,8 +213,9 @@ class Reader:
         return [self._thought(index, "delta", text, _THOUGHT)] if text else []
 
     def _signature(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
-        seal = string(delta, "signature")
-        return [self._thought(index, "delta", "", {**_THOUGHT, "signature": seal})] if seal else []
+        signature = string(delta, "signature")
+        about = {**_THOUGHT, "signature": signature}
+        return [self._thought(index, "delta", "", about)] if signature else []
 
     # Output
 

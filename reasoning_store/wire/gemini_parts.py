@@ -3,7 +3,7 @@
 This module decides what is one block. A part is a thought because it says ``thought``, never
 because it is signed. A signature may stand on any part and belongs to that part alone:
 consecutive unsigned parts of one kind are one block, a signed part is a block of its own;
-but a signature that comes alone, on empty text, seals the unsigned block just before it.
+but a signature that comes alone, on empty text, is that of the unsigned block just before it.
 
 Names come in camel case (the wire) or snake case (the SDK); signatures in base64 or bytes.
 This module knows parts. It must not know events, usage, or what a block becomes.
@@ -70,20 +70,20 @@ class Candidate:
             raise Malformed
         text = part.get("text")
         given = field(part, "thoughtSignature")
-        seal = as_base64(given)
-        if not isinstance(text, str | None) or (given is not None and seal is None):
+        signature = as_base64(given)
+        if not isinstance(text, str | None) or (given is not None and signature is None):
             raise Malformed
         thought = part.get("thought") is True
         data = next((name for name in _READERS if field(part, name) is not None), None)
         if data is not None and not text and (data == "functionCall" or not thought):
-            return _READERS[data](self, part, seal, response_id)
+            return _READERS[data](self, part, signature, response_id)
         # Several things in one part, a picture that was only thought (it is not of the answer),
         # or data of a kind that we do not know: kept as it came.
         if data is not None or (text is None and any(map(part.get, part.keys() - _ABOUT))):
             return self._whole(RawBlock(data=as_json(part)))
         if thought:
-            return self._think(text or "", seal)
-        return self._say(text or "", _metadata(part, seal))
+            return self._think(text or "", signature)
+        return self._say(text or "", _metadata(part, signature))
 
     def about_text(self, metadata: Mapping[str, Any]) -> list[Chunk]:
         """Return what a candidate says of its text as a whole: it goes with the last of it."""
@@ -116,18 +116,18 @@ class Candidate:
         text = json.dumps(arrived, ensure_ascii=False, separators=(",", ":"))
         return [ToolCallChunk(index=call.index, arguments=text[:-1], choice=self._choice)]
 
-    def _think(self, text: str, seal: str | None) -> list[Chunk]:
-        if not text and not seal:
+    def _think(self, text: str, signature: str | None) -> list[Chunk]:
+        if not text and not signature:
             return []
-        out, run = self._continue(thought=True, alone=bool(text and seal))
-        run.signed = seal is not None
+        out, run = self._continue(thought=True, alone=bool(text and signature))
+        run.signed = signature is not None
         return [
             *out,
             ReasoningChunk(
                 provider=self._provider,
                 text=text,
                 content_index=run.place,
-                metadata={**_THOUGHT, "signature": seal} if seal else _THOUGHT,
+                metadata={**_THOUGHT, "signature": signature} if signature else _THOUGHT,
                 choice=self._choice,
             ),
         ]
@@ -171,7 +171,7 @@ class Candidate:
     def _whole(self, block: MediaBlock | RawBlock) -> list[Chunk]:
         return [*self._end_run(), BlockChunk(block=block, choice=self._choice)]
 
-    def _tool_call(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
+    def _tool_call(self, part: Part, signature: str | None, response_id: str | None) -> list[Chunk]:
         call = field(part, "functionCall")
         if not isinstance(call, Mapping):
             raise Malformed
@@ -188,7 +188,7 @@ class Candidate:
         if not name:
             if arguments:
                 raise Malformed  # nobody's: what goes on with a call comes in pieces
-            return self._more_of_call(pieces or [], unfinished, _metadata(part, seal))
+            return self._more_of_call(pieces or [], unfinished, _metadata(part, signature))
         arrived = ArgumentPieces()
         arrived.add(pieces or [])
         index = self._calls
@@ -204,7 +204,7 @@ class Candidate:
                 name=name,
                 parameters=None if unfinished else {**(arguments or {}), **arrived.value()},
                 is_complete=not unfinished,
-                metadata=_metadata(part, seal),
+                metadata=_metadata(part, signature),
                 choice=self._choice,
             )
         )
@@ -220,19 +220,19 @@ class Candidate:
         beside = ToolCallChunk(index=call.index, metadata=metadata, choice=self._choice)
         return [*([beside] if metadata else []), *([] if unfinished else self.end_call())]
 
-    def _inline(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
+    def _inline(self, part: Part, signature: str | None, response_id: str | None) -> list[Chunk]:
         blob = field(part, "inlineData")
         data = as_bytes(blob.get("data")) if isinstance(blob, Mapping) else None
         if data is None:
             raise Malformed
-        return self._whole(_media(part, blob, seal, data=data))
+        return self._whole(_media(part, blob, signature, data=data))
 
-    def _file(self, part: Part, seal: str | None, response_id: str | None) -> list[Chunk]:
+    def _file(self, part: Part, signature: str | None, response_id: str | None) -> list[Chunk]:
         file = field(part, "fileData")
         url = field(file, "fileUri") if isinstance(file, Mapping) else None
         if not isinstance(url, str):
             raise Malformed
-        return self._whole(_media(part, file, seal, url=url))
+        return self._whole(_media(part, file, signature, url=url))
 
     def _call_id(self, response_id: str | None, index: int, name: str, arguments: Any) -> str:
         if response_id:
@@ -242,22 +242,22 @@ class Candidate:
         return call_ids.made(name, asked, self._choice, index)
 
 
-def _metadata(part: Part, seal: str | None) -> dict[str, Any] | None:
+def _metadata(part: Part, signature: str | None) -> dict[str, Any] | None:
     """Return what goes back with a part beside its data."""
     found = {
         name: as_json(part[name])
         for name in part
         if name not in _ABOUT and part[name] is not None and _CAMEL.get(name, name) not in _READERS
     }
-    if seal:
-        found["thoughtSignature"] = seal
+    if signature:
+        found["thoughtSignature"] = signature
     return found or None
 
 
 def _media(
     part: Part,
     about: Mapping[str, Any],
-    seal: str | None,
+    signature: str | None,
     *,
     data: bytes | None = None,
     url: str | None = None,
@@ -270,7 +270,7 @@ def _media(
         name=text_of(field(about, "displayName")),
         data=data,
         url=url,
-        provider_metadata=_metadata(part, seal),
+        provider_metadata=_metadata(part, signature),
     )
 
 

@@ -3,7 +3,7 @@
 Theory. A user and a model take turns (``turns``), each turn a list of parts. A signature
 goes back on the part that it came on, whatever that part is; two parts are never joined. A
 model that demands a signature on the first call of a step takes the contract's
-``dummy_seal`` where there is none. A call's answer is named like the call, and its value
+``dummy_signature`` where there is none. A call's answer is named like the call, and its value
 stands under ``result`` or ``error``, so that it is an object whatever the tool gave.
 
 The model stands in the address, so it is beside the body. The official SDK spells some names
@@ -113,9 +113,9 @@ class _Page(turns.Alternating):
                 self.left_out[name_of(block)] = None
             else:
                 parts.append(part)
-        if outgoing.owed and self.contract.dummy_seal is not None:
+        if outgoing.owed and self.contract.dummy_signature is not None:
             first = next((part for part in parts if "functionCall" in part), {})
-            first.setdefault(_SIGNATURE, self.contract.dummy_seal)
+            first.setdefault(_SIGNATURE, self.contract.dummy_signature)
         return parts
 
     def answer(self, block: ToolResponseBlock) -> Part:
@@ -230,9 +230,9 @@ def _beyond_arguments(body: Mapping[str, Any]) -> Part:
 
 
 def _is_alike(part: Part) -> bool:
-    if (seal := part.get(_SIGNATURE)) is not None:
-        data = from_base64(seal)
-        if data is None or urlsafe_b64encode(data).decode("ascii") != seal:
+    if (signature := part.get(_SIGNATURE)) is not None:
+        data = from_base64(signature)
+        if data is None or urlsafe_b64encode(data).decode("ascii") != signature:
             return False
     return _SPELT_ALIKE.issuperset(part)
 

@@ -207,12 +207,12 @@ def _fill(contract: Contract, made: _Reply, out: dict[str, Any]) -> None:
     """Put what the host demands where there is nothing to put there."""
     if contract.empty_field != "none" and contract.echo and not made.fields and not made.arrays:
         out[contract.echo] = ""
-    if contract.dummy_seal is None or not made.calls:
+    if contract.dummy_signature is None or not made.calls:
         return
-    if contract.call_seal is not None:
-        put(made.calls[0], contract.call_seal, contract.dummy_seal, over=False)
+    if contract.call_signature is not None:
+        put(made.calls[0], contract.call_signature, contract.dummy_signature, over=False)
         return
     details = made.arrays.get(_DETAILS, [])
     if not any(entry.get("type") == _SEALED for entry in details):
-        dummy = {"type": _SEALED, "id": made.calls[0]["id"], "data": contract.dummy_seal}
+        dummy = {"type": _SEALED, "id": made.calls[0]["id"], "data": contract.dummy_signature}
         out[_DETAILS] = [*details, {**dummy, "format": "google-gemini-v1", "index": len(details)}]

@@ -22,7 +22,7 @@ from reasoning_store.wire.asking import OpenTurn
 from reasoning_store.wire.base import Asked, Outgoing, Plain, PlainThought, Written
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.copying import Copier, Shapes
-from reasoning_store.wire.forms import MARK, SEAL, THOUGHT, Form, learnt
+from reasoning_store.wire.forms import MARK, SIGNATURE, THOUGHT, Form, learnt
 
 Part: TypeAlias = dict[str, Any]
 _ALL = 1 << 62
@@ -46,12 +46,12 @@ _FORKS: Mapping[type, Callable[[Any], Any]] = {
 def _marked(role: Role, thought: PlainThought | None) -> Outgoing:
     """Return a message of marks in the place of words."""
     goes: dict[Hashable | None, PlainThought] = {} if thought is None else {_ANY: thought}
-    seal = SEAL if thought is not None and thought.signed else None
-    return Plain((role,), (MARK,), (THOUGHT,), (seal,), (_ANY,), goes).last()
+    signature = SIGNATURE if thought is not None and thought.signed else None
+    return Plain((role,), (MARK,), (THOUGHT,), (signature,), (_ANY,), goes).last()
 
 
 _ANY = "any"
-_MARKS = (MARK, THOUGHT, SEAL)
+_MARKS = (MARK, THOUGHT, SIGNATURE)
 
 
 class Page(ABC):
@@ -116,7 +116,7 @@ class Page(ABC):
     def put_plain(self, messages: Plain) -> None:
         """Write plain messages for good, each by the form that it has here."""
         self._look()
-        roles, texts, thoughts, seals, kinds, goes = messages
+        roles, texts, thoughts, signatures, kinds, goes = messages
         forms = {name: form for name, form in self._forms_of(messages).items() if form is not None}
         copiers = {name: self._shapes.copier(form(_MARKS)) for name, form in forms.items()}
         names: Sequence[Hashable | None] = roles
@@ -125,7 +125,7 @@ class Page(ABC):
                 kind if kind in goes else role for role, kind in zip(roles, kinds, strict=True)
             ]
         nothing = [None] * len(texts)
-        words = zip(texts, thoughts or nothing, seals or nothing, strict=True)
+        words = zip(texts, thoughts or nothing, signatures or nothing, strict=True)
         self.rendered.join([forms[name](each) for name, each in zip(names, words, strict=True)])
         self._copiers.join([copiers[name] for name in names])
 

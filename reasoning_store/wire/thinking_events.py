@@ -5,7 +5,7 @@ Two vocabularies, told apart by their spelling: the hosts' own ``thinking_start`
 are read here; and the AI SDK's ``reasoning-start`` and its kin, which ``ui_messages`` reads.
 
 A host's event may carry ``partial``, a snapshot of the message so far. It repeats what was
-said, so only the entry that the event is about is looked at, for its id, name and seal.
+said, so only the entry that the event is about is looked at, for its id, name and signature.
 
 Every protocol's adapter hands such events to ``parse_event``, whatever its own protocol is,
 so an event means the same wherever it stands. This module knows these vocabularies; it must
@@ -49,7 +49,7 @@ from reasoning_store.wire.ui_messages import (
 )
 
 _FIELD_NAMES: Final = frozenset({"reasoning_content", "reasoning", "reasoning_text", "thinking"})
-"""What stands in ``thinkingSignature`` where a thought has no seal: the field it came in."""
+"""What stands in ``thinkingSignature`` where a thought has no signature: the field it came in."""
 
 _STEP: Final = 1 << 48
 """More than any number made from an id: ids are only unique within one step of a message."""
@@ -141,13 +141,13 @@ def _own_entry(event: Event) -> Event:
 
 def _thinking_metadata(entry: Event) -> dict[str, Any]:
     found: dict[str, Any] = {"sourceField": "thinking"}
-    seal = string(entry, "thinkingSignature", "signature", default="")
+    signature = string(entry, "thinkingSignature", "signature", default="")
     if entry.get("redacted") is True:
         found["redacted"] = True
-        if seal:
-            found["encrypted"] = seal
-    elif seal and seal not in _FIELD_NAMES:
-        found["signature"] = seal
+        if signature:
+            found["encrypted"] = signature
+    elif signature and signature not in _FIELD_NAMES:
+        found["signature"] = signature
     return found
 
 
@@ -184,12 +184,12 @@ def _text_delta(event: Event, provider: str) -> list[Chunk]:
 
 
 def _text_end(event: Event, provider: str) -> list[Chunk]:
-    """The end repeats the text; only a seal can be new."""
-    seal = string(_own_entry(event), "textSignature", default="")
+    """The end repeats the text; only a signature can be new."""
+    signature = string(_own_entry(event), "textSignature", default="")
     place = _place(event)
-    if not seal:
+    if not signature:
         return []
-    return [TextChunk(text="", content_index=place, metadata={"textSignature": seal})]
+    return [TextChunk(text="", content_index=place, metadata={"textSignature": signature})]
 
 
 def _toolcall(event: Event, provider: str) -> list[Chunk]:

@@ -110,9 +110,9 @@ def _thinking(block: ThinkingBlock) -> Part:
     options = _options(block)
     if not options and block.encrypted:
         return {"type": "redacted-reasoning", "data": block.encrypted}
-    # Without a provider's name beside it a seal stands where older hosts look for it.
-    seal = {"signature": block.signature} if not options and block.signature else {}
-    return {"type": "reasoning", "text": block.thought, **seal, **options}
+    # Without a provider's name beside it a signature stands where older hosts look for it.
+    signature = {"signature": block.signature} if not options and block.signature else {}
+    return {"type": "reasoning", "text": block.thought, **signature, **options}
 
 
 def _call(block: ToolCallBlock) -> Part:

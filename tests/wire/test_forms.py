@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.wire.forms import MARK, SEAL, THOUGHT, learnt
+from reasoning_store.wire.forms import MARK, SIGNATURE, THOUGHT, learnt
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ def test_a_form_puts_any_text_where_the_mark_was(part: dict[str, Any]) -> None:
 
 def test_a_form_of_a_thought_and_a_text_takes_both() -> None:
     """Each goes where its own mark was, and so does what signs the thought."""
-    part = {"parts": [{"thinking": {"text": THOUGHT, "seal": SEAL}, "on": True}, {"text": MARK}]}
-    form = learnt([part], MARK, THOUGHT, SEAL)
+    part = {"parts": [{"thinking": {"text": THOUGHT, "by": SIGNATURE}, "on": True}, {"text": MARK}]}
+    form = learnt([part], MARK, THOUGHT, SIGNATURE)
 
     assert form is not None
     assert form(("said", "thought", "sealed")) == {
-        "parts": [{"thinking": {"text": "thought", "seal": "sealed"}, "on": True}, {"text": "said"}]
+        "parts": [{"thinking": {"text": "thought", "by": "sealed"}, "on": True}, {"text": "said"}]
     }
 
 
@@ -49,7 +49,7 @@ def test_a_form_passes_over_the_words_that_have_no_mark() -> None:
 def test_a_thought_that_has_no_place_has_no_form() -> None:
     """Though the text has one."""
     assert learnt([{"text": MARK}], MARK, THOUGHT) is None
-    assert learnt([{"text": MARK, "thought": THOUGHT}], MARK, THOUGHT, SEAL) is None
+    assert learnt([{"text": MARK, "thought": THOUGHT}], MARK, THOUGHT, SIGNATURE) is None
 
 
 @pytest.mark.parametrize(

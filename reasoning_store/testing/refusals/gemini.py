@@ -1,9 +1,9 @@
-"""Gemini's generateContent: contents and parts, and the seals on function calls.
+"""Gemini's generateContent: contents and parts, and the signatures on function calls.
 
 From Gemini 3 on, in the turn that is going on, each step's first function call carries the
-seal that it came with, or one of the documented words that skip the check. A turn begins
+signature that it came with, or one of the documented words that skip the check. A turn begins
 with a user's content that holds more than function responses. The Gemini API and Vertex
-refuse each other's seals, which only a record can tell.
+refuse each other's signatures, which only a record can tell.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BESIDE = (
 )
 _WORDS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 SKIPPED = (*_WORDS, *(b64encode(word.encode()).decode() for word in _WORDS))
-"""What the documentation lets stand for a seal that was lost, as text and as bytes."""
+"""What the documentation lets stand for a signature that was lost, as text and as bytes."""
 LEVELS = ("MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH")
 
 
@@ -142,20 +142,20 @@ def calls_are_answered(sent: Sent) -> str | None:
     return None
 
 
-def seals_hold(sent: Sent) -> str | None:
+def signatures_hold(sent: Sent) -> str | None:
     for content in sent.body["contents"]:
         for part in parts(content):
-            seal = part.get("thoughtSignature")
-            if seal is None or seal in SKIPPED:
+            signature = part.get("thoughtSignature")
+            if signature is None or signature in SKIPPED:
                 continue
-            if not is_form(BASE64, seal):
+            if not is_form(BASE64, signature):
                 return "Corrupted thought signature."
-            if sent.record is not None and sent.record.sealed(seal) is None:
+            if sent.record is not None and sent.record.sealed(signature) is None:
                 return "Thought signature is not valid."
     return None
 
 
-def first_calls_are_sealed(sent: Sent) -> str | None:
+def first_calls_are_signed(sent: Sent) -> str | None:
     contents = sent.body["contents"]
     starts = [
         n
@@ -211,17 +211,17 @@ def tools(sent: Sent) -> str | None:
     return None
 
 
-_SEALS = "ai.google.dev/gemini-api/docs/thought-signatures"
+_SIGNATURES = "ai.google.dev/gemini-api/docs/thought-signatures"
 
 RULES = (
     Rule(check=structure, source="google-genai SDK types: Content, Part"),
     Rule(check=tools, source="google-genai SDK types: FunctionDeclaration"),
     Rule(check=calls_are_answered, source="github.com/google-gemini/gemini-cli/issues/16984"),
-    Rule(check=seals_hold, source=_SEALS),
+    Rule(check=signatures_hold, source=_SIGNATURES),
     Rule(
-        check=first_calls_are_sealed,
+        check=first_calls_are_signed,
         models=("", "gemini-3*", "gemini-[4-9]*"),
-        source=_SEALS,
+        source=_SIGNATURES,
     ),
     Rule(check=thinking_config, source="google-genai SDK types: ThinkingConfig"),
 )
