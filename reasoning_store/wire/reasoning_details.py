@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 from reasoning_store import codec
 from reasoning_store.blocks import ThinkingBlock
@@ -30,7 +31,7 @@ from reasoning_store.wire.base import is_index, plain
 from reasoning_store.wire.snapshots import Snapshots
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Shape:
     """Where an entry of one type keeps what a thinking block has fields for."""
 
@@ -43,7 +44,7 @@ class Shape:
     whole: bool = False
     """Whether such an entry always comes in one piece."""
 
-    @property
+    @cached_property
     def payload(self) -> frozenset[str]:
         return frozenset(name for name in (self.text, self.signature, self.data) if name)
 
@@ -67,10 +68,6 @@ _ALIASES: Final[Mapping[str, Mapping[str, Shape]]] = {
 ALIASES: Final = frozenset(_ALIASES)
 """The arrays that this module reads."""
 
-_PAYLOADS: Final = {
-    alias: {kind: shape.payload for kind, shape in shapes.items()}
-    for alias, shapes in _ALIASES.items()
-}
 _PLAIN: Final[Mapping[str, dict[str, Any]]] = {
     alias: {"sourceField": alias, "group": alias} for alias in _ALIASES
 }
@@ -78,10 +75,23 @@ _COMMON: Final = frozenset({"type", "id", "format", "index"})
 _BETWEEN_PARTS: Final = "\n\n"
 
 
+class _Fragment(NamedTuple):
+    """An entry, or a piece of one, of the form that its type has."""
+
+    alias: str
+    kind: str
+    shape: Shape
+    item: Mapping[str, Any]
+    text: str
+    signature: str
+    data: str
+
+
 @dataclass(slots=True)
 class _Entry:
     """What is known of one entry between its fragments."""
 
+    alias: str
     number: int
     id: str | None = None
     signature: str | None = None
@@ -92,6 +102,43 @@ class _Entry:
     ciphertext: list[str] = field(default_factory=list)
     size: int = 0
     told: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something has come of which nobody was told."""
+        pending = self.snapshots is not None and self.snapshots.waiting
+        return bool(self.told < self.size or pending)
+
+    def learn(self, piece: _Fragment) -> None:
+        """Note what it holds beside its payload, for ``entry`` to write it again."""
+        shape, item, known = piece.shape, piece.item, self.known
+        for name, value in item.items():
+            if name in shape.payload:
+                continue
+            if name not in known or (value is not None and known[name] != value):
+                known[name] = self.untold[name] = value
+        if shape.parts and not _is_plain(item, shape, piece.text):
+            self.untold[shape.text or ""] = item[shape.text or ""]
+
+    def seals(self, piece: _Fragment) -> dict[str, Any]:
+        """Return what can be told of its signature and ciphertext with this piece."""
+        found: dict[str, Any] = {}
+        if piece.signature:
+            found["signature"] = self.signature = piece.signature
+        if piece.data and (ciphertext := self._grown(piece.data)) is not None:
+            found["encrypted"] = ciphertext
+        if piece.data and piece.shape.redacted:
+            found["redacted"] = True
+        return found
+
+    def _grown(self, data: str) -> str | None:
+        """Return the ciphertext so far, or nothing yet: to tell each growth would be quadratic."""
+        self.ciphertext.append(data)
+        self.size += len(data)
+        if self.size < 2 * self.told:
+            return None
+        self.told = self.size
+        return "".join(self.ciphertext)
 
 
 class Entries:
@@ -124,7 +171,7 @@ class Entries:
         self._cumulative = cumulative and not whole
         self._entries: dict[tuple[str, str, int | None], _Entry] = {}
         self._last: _Entry | None = None
-        self.waiting: dict[int, tuple[str, _Entry]] = {}
+        self.waiting: dict[int, _Entry] = {}
         """Entries with something that is not told yet."""
 
     def read(self, alias: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
@@ -136,12 +183,12 @@ class Entries:
 
     def rest(self, out: list[Chunk]) -> None:
         """Add what waited for more: pieces that could not be told, the end of ciphertexts."""
-        for alias, entry in self.waiting.values():
+        for entry in self.waiting.values():
             if entry.snapshots is not None and entry.snapshots.waiting:
-                out.append(self._chunk(alias, entry, entry.snapshots.rest(), {}))
+                out.append(self._chunk(entry, entry.snapshots.rest(), {}))
             if entry.told < entry.size:
                 entry.told = entry.size
-                out.append(self._chunk(alias, entry, "", {"encrypted": "".join(entry.ciphertext)}))
+                out.append(self._chunk(entry, "", {"encrypted": "".join(entry.ciphertext)}))
         self.waiting.clear()
 
     def _read(self, alias: str, item: dict[str, Any], out: list[Chunk]) -> bool:
@@ -157,78 +204,45 @@ class Entries:
         signature, data = _string(item, shape.signature), _string(item, shape.data)
         if text is None or signature is None or data is None:
             return False
-        entry = self._entry(alias, kind, shape, item, bool(text), signature)
-        self._learn(entry, alias, kind, item)
-        if shape.parts and not _is_plain(item, shape, text):
-            entry.untold[shape.text or ""] = item[shape.text or ""]
-        seals: dict[str, Any] = {}
-        if signature:
-            seals["signature"] = entry.signature = signature
-        if data and (ciphertext := self._grown(entry, data)) is not None:
-            seals["encrypted"] = ciphertext
-        if shape.redacted and data:
-            seals["redacted"] = True
+        self._tell(_Fragment(alias, kind, shape, item, text, signature, data), out)
+        return True
+
+    def _tell(self, piece: _Fragment, out: list[Chunk]) -> None:
+        entry, text = self._entry(piece), piece.text
+        entry.learn(piece)
+        seals = entry.seals(piece)
         if self._cumulative and text:
             entry.snapshots = entry.snapshots or Snapshots()
             text = entry.snapshots.new(text)
-        if entry.told < entry.size or (entry.snapshots and entry.snapshots.waiting):
-            self.waiting[entry.number] = (alias, entry)
+        if entry.waits:
+            self.waiting[entry.number] = entry
         if text and "encrypted" in seals:
             # The text may be a copy of another field's; the ciphertext is nobody's.
-            out.append(self._chunk(alias, entry, text, None))
+            out.append(self._chunk(entry, text, None))
             text = ""
         # What an entry holds beside its payload is told with it: alone it is no thought.
         if text or seals or (entry.untold and entry.spoke):
-            out.append(self._chunk(alias, entry, text, seals))
-        return True
+            out.append(self._chunk(entry, text, seals))
 
-    def _entry(
-        self,
-        alias: str,
-        kind: str,
-        shape: Shape,
-        item: Mapping[str, Any],
-        has_text: bool,
-        signature: str,
-    ) -> _Entry:
+    def _entry(self, piece: _Fragment) -> _Entry:
         """Return the entry that a fragment belongs to, a new one where it begins one."""
-        if self._whole or shape.whole:
-            self._last = _Entry(next(self._numbers))
+        if self._whole or piece.shape.whole:
+            self._last = _Entry(piece.alias, next(self._numbers))
             return self._last
-        index = item.get("index")
-        key = (alias, kind, index if is_index(index) else None)
-        entry = self._entries.get(key)
-        name = item.get("id")
+        index, name = piece.item.get("index"), piece.item.get("id")
         name = name if isinstance(name, str) else None
+        key = (piece.alias, piece.kind, index if is_index(index) else None)
+        entry = self._entries.get(key)
         if (
             entry is None
             or (name and entry.id and name != entry.id)
-            or (has_text and entry.signature and entry.signature != signature)
+            or (piece.text and entry.signature and entry.signature != piece.signature)
             or (key[2] is None and entry is not self._last)
         ):
-            entry = self._entries[key] = _Entry(next(self._numbers))
+            entry = self._entries[key] = _Entry(piece.alias, next(self._numbers))
         entry.id = entry.id or name
         self._last = entry
         return entry
-
-    def _learn(self, entry: _Entry, alias: str, kind: str, item: Mapping[str, Any]) -> None:
-        """Note what the entry holds beside its payload, for ``entry`` to write it again."""
-        payload = _PAYLOADS[alias][kind]
-        known = entry.known
-        for name, value in item.items():
-            if name in payload:
-                continue
-            if name not in known or (value is not None and known[name] != value):
-                known[name] = entry.untold[name] = value
-
-    def _grown(self, entry: _Entry, data: str) -> str | None:
-        """Return the ciphertext so far, or nothing yet: to tell each growth would be quadratic."""
-        entry.ciphertext.append(data)
-        entry.size += len(data)
-        if entry.size < 2 * entry.told:
-            return None
-        entry.told = entry.size
-        return "".join(entry.ciphertext)
 
     def _keep(self, alias: str, item: Mapping[str, Any], out: list[Chunk]) -> bool:
         """An entry of a type that we have no shape for: its payload is opaque to us."""
@@ -237,17 +251,15 @@ class Entries:
             encrypted = codec.dumps(payload)
         except ReasoningStoreError:
             return False
-        entry = _Entry(next(self._numbers))
+        entry = _Entry(alias, next(self._numbers))
         entry.untold = {name: value for name, value in item.items() if name in _COMMON}
-        out.append(self._chunk(alias, entry, "", {"encrypted": encrypted}))
+        out.append(self._chunk(entry, "", {"encrypted": encrypted}))
         return True
 
-    def _chunk(
-        self, alias: str, entry: _Entry, text: str, seals: Mapping[str, Any] | None
-    ) -> ReasoningChunk:
+    def _chunk(self, entry: _Entry, text: str, seals: Mapping[str, Any] | None) -> ReasoningChunk:
         """One piece of an entry; where there are no ``seals`` at all, the text and no more."""
         entry.spoke = True
-        metadata: dict[str, Any] = _PLAIN[alias]
+        metadata: dict[str, Any] = _PLAIN[entry.alias]
         if seals is not None and (seals or entry.untold):
             metadata = {**metadata, **seals}
             if entry.untold:
