@@ -33,6 +33,7 @@ _SOURCES: Final = {
     "content": "reasoning.content",
 }
 _ENCRYPTED: Final = "reasoning.encrypted_content"
+_SEALS: Final = {"encrypted": "encrypted_content", "signature": "signature"}
 _OPEN_INPUT: Final = '{"input": "'
 _CLOSE_INPUT: Final = '"}'
 
@@ -48,6 +49,7 @@ _CALL_FIELDS: Final = (
     "input",
     "parsed_arguments",
 )
+_TEXTS: Final = ("output_text", "text", "refusal")
 _PART_FIELDS: Final = ("type", "text", "refusal", "parsed")
 
 
@@ -237,36 +239,35 @@ class Item:
         content = self._texts("content", data, wrong)
         if self._source is None and any((*summary, *content)):
             self._source = _SOURCES["summary" if any(summary) else "content"]
-        metadata: dict[str, Any] = {"sourceField": self._source or _ENCRYPTED}
-        for name, field in (("encrypted", "encrypted_content"), ("signature", "signature")):
-            value = data.get(field)
-            if isinstance(value, str) and value:
-                metadata[name] = value
-            elif value is not None and not isinstance(value, str):
-                wrong.append(value)
-        self._sealed = "encrypted" in metadata
+        seals = {
+            name: seal
+            for name, field in _SEALS.items()
+            if (seal := _string_or_nothing(data.get(field), wrong))
+        }
+        self._sealed = "encrypted" in seals
+        metadata: dict[str, Any] = {"sourceField": self._source or _ENCRYPTED, **seals}
         thought = _BETWEEN_PARTS.join(text for text in (*summary, *content) if text)
-        if thought or len(metadata) > 1:
-            several = len(content) > 1 or (any(summary) and any(content))
-            metadata["providerMetadata"] = {
-                **self._identity(),
-                "summary": summary,
-                **({"content": content} if several else {}),
-                **_beside(data, _REASONING_FIELDS),
-            }
-        # EC-002: an item with neither text nor seal ends a block that never was, so far.
-        begun = [] if thought or len(metadata) > 1 else self.start()
-        return [
-            *begun,
-            ReasoningChunk(
-                provider=self._provider,
-                phase="end",
-                text=thought,
-                content_index=self.number,
-                is_complete=True,
-                metadata=metadata,
-            ),
-        ]
+        if not (thought or seals):
+            # EC-002: it ends a block that never was, so far.
+            return [*self.start(), self._end("", metadata)]
+        several = len(content) > 1 or (any(summary) and any(content))
+        metadata["providerMetadata"] = {
+            **self._identity(),
+            "summary": summary,
+            **({"content": content} if several else {}),
+            **_beside(data, _REASONING_FIELDS),
+        }
+        return [self._end(thought, metadata)]
+
+    def _end(self, thought: str, metadata: Mapping[str, Any]) -> Chunk:
+        return ReasoningChunk(
+            provider=self._provider,
+            phase="end",
+            text=thought,
+            content_index=self.number,
+            is_complete=True,
+            metadata=metadata,
+        )
 
     def _texts(self, name: str, data: Mapping[str, Any], wrong: list[Any]) -> list[str]:
         """Return the texts of a list; of one that a server leaves empty, what deltas said."""
@@ -296,42 +297,40 @@ class Item:
                 wrong.append(content)
             content = []
         chunks: list[Chunk] = []
-        for place, entry in enumerate(content):
-            entry = plain(entry)
-            kind = entry.get("type") if isinstance(entry, Mapping) else None
-            if not isinstance(kind, str):
+        for place, entry in enumerate(map(plain, content)):
+            chunk = self._complete_part(place, entry, data, unit)
+            if chunk is None:
                 wrong.append(entry)
-                continue
-            field = "refusal" if kind == "refusal" else "text"
-            if kind not in ("output_text", "text", "refusal"):
-                block = RawBlock(data=entry, provider_metadata=self._identity() or None)
-                chunks.append(BlockChunk(block=block))
-                continue
-            text = entry.get(field)
-            if not isinstance(text, str):
-                wrong.append(entry)
-                continue
-            part = self.part(field, place, unit)
-            chunks.append(
-                TextChunk(
-                    text=part.rest(text),
-                    content_index=part.number,
-                    metadata=self._text_metadata(part, data, entry),
-                )
-            )
+            else:
+                chunks.append(chunk)
         return chunks
+
+    def _complete_part(
+        self, place: int, entry: Any, data: Mapping[str, Any], unit: Callable[[], int]
+    ) -> Chunk | None:
+        """Return what a part of a message says; one that is no text as it came."""
+        kind = entry.get("type") if isinstance(entry, Mapping) else None
+        if not isinstance(kind, str):
+            return None
+        if kind not in _TEXTS:
+            return BlockChunk(
+                block=RawBlock(data=entry, provider_metadata=self._identity() or None)
+            )
+        name = "refusal" if kind == "refusal" else "text"
+        text = entry.get(name)
+        if not isinstance(text, str):
+            return None
+        part = self.part(name, place, unit)
+        metadata = self._text_metadata(part, data, entry)
+        return TextChunk(text=part.rest(text), content_index=part.number, metadata=metadata)
 
     def _complete_call(self, data: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
         self.id = data.get("id") or self.id
         free = self.kind == "custom_tool_call"
         whole = data.get("input" if free else "arguments")
-        parameters = None
-        if isinstance(whole, Mapping):  # some servers send an object where JSON text belongs
-            parameters, whole = whole, ""
-        elif not isinstance(whole, str):
-            if whole is not None:
-                wrong.append(whole)
-            whole = ""
+        # Some servers send an object where JSON text belongs.
+        parameters = whole if isinstance(whole, Mapping) else None
+        whole = "" if parameters is not None else _string_or_nothing(whole, wrong)
         begun = bool(self.arguments.pieces)
         rest = self.arguments.rest(whole)
         if free and parameters is None:
@@ -373,6 +372,15 @@ class Item:
         if self.kind == "custom_tool_call":
             metadata["item_type"] = self.kind
         return metadata
+
+
+def _string_or_nothing(value: Any, wrong: list[Any]) -> str:
+    """Return a string, an empty one where there is none; anything else goes to ``wrong``."""
+    if isinstance(value, str):
+        return value
+    if value is not None:
+        wrong.append(value)
+    return ""
 
 
 def _beside(data: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
