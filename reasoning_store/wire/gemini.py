@@ -127,10 +127,11 @@ class Adapter:
         if given is not None and text_of(given) is None:
             wrong.append(given)
         state = self._candidates.get(number) or Candidate(number, self._provider)
+        state.response_id = response_id
         out: list[Chunk] = []
         for part in parts if isinstance(parts, list) else ():
             try:
-                out += state.read(part, response_id)
+                out += state.read(part)
             except (Malformed, RecursionError):
                 wrong.append(part)
         if _reason(candidate):

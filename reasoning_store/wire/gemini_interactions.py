@@ -145,13 +145,9 @@ class Reader:
     def _delta(self, event: Event) -> list[Chunk]:
         index, delta = at(event, "index"), mapping(event, "delta")
         kind = string(delta, "type")
-        step = self._steps.get(index)
-        fresh = step is None
-        if step is None:
-            step = _Step(type=_OWNERS.get(kind, kind))
+        step = self._steps.get(index) or _Step(type=_OWNERS.get(kind, kind))
         out = _DELTAS.get(kind, Reader._other)(self, index, step, delta)
-        if fresh:
-            self._steps[index] = step
+        self._steps[index] = step
         metadata = event.get("metadata")
         total = metadata.get("total_usage") if isinstance(metadata, Mapping) else None
         return [*out, *self._used(total)]
@@ -177,10 +173,7 @@ class Reader:
         if step.type == "function_call":
             return self._end_call(step)
         if step.type == "model_output":
-            if not step.annotations or step.text is None:
-                return []
-            about = {"annotations": step.annotations}
-            return [TextChunk(text="", content_index=step.text, metadata=about)]
+            return self._end_text(step)
         return [BlockChunk(block=RawBlock(data={"type": step.type, **step.body}))]
 
     # Thoughts

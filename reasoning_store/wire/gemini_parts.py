@@ -53,9 +53,19 @@ class _OpenCall:
 class Candidate:
     """How far one candidate has come. A part that is refused leaves no trace in it."""
 
-    __slots__ = ("_blocks", "_call", "_calls", "_choice", "_provider", "_run", "_text")
+    __slots__ = (
+        "_blocks",
+        "_call",
+        "_calls",
+        "_choice",
+        "_provider",
+        "_run",
+        "_text",
+        "response_id",
+    )
 
     def __init__(self, choice: int, provider: str) -> None:
+        self.response_id: str | None = None
         self._choice = choice
         self._provider = provider
         self._blocks = 0
@@ -64,7 +74,7 @@ class Candidate:
         self._text: int | None = None
         self._call: _OpenCall | None = None
 
-    def read(self, part: Any, response_id: str | None) -> list[Chunk]:
+    def read(self, part: Any) -> list[Chunk]:
         """Return what one part says, or raise ``Malformed``."""
         if not isinstance(part, Mapping):
             raise Malformed
@@ -76,7 +86,7 @@ class Candidate:
         thought = part.get("thought") is True
         data = next((name for name in _READERS if field(part, name) is not None), None)
         if data is not None and not text and (data == "functionCall" or not thought):
-            return _READERS[data](self, part, signature, response_id)
+            return _READERS[data](self, part, signature)
         # Several things in one part, a picture that was only thought (it is not of the answer),
         # or data of a kind that we do not know: kept as it came.
         if data is not None or (text is None and any(map(part.get, part.keys() - _ABOUT))):
@@ -171,7 +181,7 @@ class Candidate:
     def _whole(self, block: MediaBlock | RawBlock) -> list[Chunk]:
         return [*self._end_run(), BlockChunk(block=block, choice=self._choice)]
 
-    def _tool_call(self, part: Part, signature: str | None, response_id: str | None) -> list[Chunk]:
+    def _tool_call(self, part: Part, signature: str | None) -> list[Chunk]:
         call = field(part, "functionCall")
         if not isinstance(call, Mapping):
             raise Malformed
@@ -184,15 +194,14 @@ class Candidate:
             or not isinstance(pieces, list | None)
         ):
             raise Malformed
-        unfinished = field(call, "willContinue") is True
+        unfinished, metadata = field(call, "willContinue") is True, _metadata(part, signature)
         if not name:
             if arguments:
                 raise Malformed  # nobody's: what goes on with a call comes in pieces
-            return self._more_of_call(pieces or [], unfinished, _metadata(part, signature))
+            return self._more_of_call(pieces or [], unfinished, metadata)
         arrived = ArgumentPieces()
         arrived.add(pieces or [])
         index = self._calls
-        call_id = call_id or self._call_id(response_id, index, name, arguments)
         out = [*self.end_call(), *self._end_run()]
         self._calls += 1
         if unfinished:
@@ -200,11 +209,11 @@ class Candidate:
         out.append(
             ToolCallChunk(
                 index=index,
-                id=call_id,
+                id=call_id or self._call_id(index, name, arguments),
                 name=name,
                 parameters=None if unfinished else {**(arguments or {}), **arrived.value()},
                 is_complete=not unfinished,
-                metadata=_metadata(part, signature),
+                metadata=metadata,
                 choice=self._choice,
             )
         )
@@ -220,23 +229,23 @@ class Candidate:
         beside = ToolCallChunk(index=call.index, metadata=metadata, choice=self._choice)
         return [*([beside] if metadata else []), *([] if unfinished else self.end_call())]
 
-    def _inline(self, part: Part, signature: str | None, response_id: str | None) -> list[Chunk]:
+    def _inline(self, part: Part, signature: str | None) -> list[Chunk]:
         blob = field(part, "inlineData")
         data = as_bytes(blob.get("data")) if isinstance(blob, Mapping) else None
         if data is None:
             raise Malformed
         return self._whole(_media(part, blob, signature, data=data))
 
-    def _file(self, part: Part, signature: str | None, response_id: str | None) -> list[Chunk]:
+    def _file(self, part: Part, signature: str | None) -> list[Chunk]:
         file = field(part, "fileData")
         url = field(file, "fileUri") if isinstance(file, Mapping) else None
         if not isinstance(url, str):
             raise Malformed
         return self._whole(_media(part, file, signature, url=url))
 
-    def _call_id(self, response_id: str | None, index: int, name: str, arguments: Any) -> str:
-        if response_id:
-            return call_ids.made(response_id, self._choice, index)
+    def _call_id(self, index: int, name: str, arguments: Part | None) -> str:
+        if self.response_id:
+            return call_ids.made(self.response_id, self._choice, index)
         # Without a response to belong to, calls are told apart by what they ask for.
         asked = json.dumps(arguments, sort_keys=True, default=str)
         return call_ids.made(name, asked, self._choice, index)
@@ -274,7 +283,7 @@ def _media(
     )
 
 
-_READERS: Final[Mapping[str, Callable[[Candidate, Part, str | None, str | None], list[Chunk]]]] = {
+_READERS: Final[Mapping[str, Callable[[Candidate, Part, str | None], list[Chunk]]]] = {
     "functionCall": Candidate._tool_call,
     "inlineData": Candidate._inline,
     "fileData": Candidate._file,
