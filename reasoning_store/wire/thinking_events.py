@@ -276,18 +276,14 @@ def _part(raw: Any, place: int, contract: Contract) -> list[Chunk]:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(kind, str):
         return [UnknownChunk(raw=raw)]
-    read = _PARTS.get(kind, tool_part if kind.startswith("tool-") else _kept_part)
+    read = _PARTS.get(kind, tool_part if kind.startswith("tool-") else kept)
     try:
-        return read(part, place, contract.provider or "")
+        return read(part, contract.provider or "", place)
     except Malformed:
         return [UnknownChunk(raw=raw)]
 
 
-def _kept_part(part: Event, place: int, provider: str) -> list[Chunk]:
-    return kept(part, provider)
-
-
-def _thinking_part(part: Event, place: int, provider: str) -> list[Chunk]:
+def _thinking_part(part: Event, provider: str, place: int) -> list[Chunk]:
     return [thought(string(part, "thinking"), place, provider, _thinking_metadata(part))]
 
 

@@ -34,7 +34,8 @@ from reasoning_store.wire.reading import Malformed
 
 Event: TypeAlias = Mapping[str, Any]
 Reader: TypeAlias = Callable[[Event, str], list[Chunk]]
-PartReader: TypeAlias = Callable[[Event, int, str], list[Chunk]]
+PartReader: TypeAlias = Callable[[Event, str, int], list[Chunk]]
+"""A part has a place in its message; an event names what it belongs to."""
 
 _ENVELOPE: Final = "vercel"
 """The key of ``providerMetadata`` that says who put it in this form."""
@@ -55,6 +56,8 @@ _USAGE: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _CALL_DATA: Final = ("providerMetadata", "callProviderMetadata", "providerOptions")
 _CALL_FLAGS: Final = ("thoughtSignature", "providerExecuted", "dynamic")
+_CALL_ID: Final = ("toolCallId", "id")
+_CALL_INPUT: Final = ("input", "arguments", "args", "rawInput")
 _UNFINISHED: Final = frozenset({"input-streaming", "partial-call"})
 
 
@@ -110,18 +113,18 @@ def thought(text: str, place: int | None, provider: str, metadata: dict[str, Any
     return ReasoningChunk(provider=provider, text=text, content_index=place, metadata=metadata)
 
 
-def nothing(event: Event, provider: str) -> list[Chunk]:
+def nothing(event: Event, provider: str, place: int = 0) -> list[Chunk]:
     return []
 
 
-def kept(event: Event, provider: str) -> list[Chunk]:
+def kept(event: Event, provider: str, place: int = 0) -> list[Chunk]:
     """A part that no block of ours stands for."""
     if event.get("transient") is True or event.get("preliminary") is True:
         return []
     return [BlockChunk(block=RawBlock(data=event))]
 
 
-def media(event: Event, provider: str) -> list[Chunk]:
+def media(event: Event, provider: str, place: int = 0) -> list[Chunk]:
     mime = string(event, "mediaType", "mimeType")
     kind: Any = mime.partition("/")[0]
     url = string(event, "url", default="")
@@ -202,7 +205,7 @@ def _text(event: Event, provider: str) -> list[Chunk]:
 
 
 def _input_start(event: Event, provider: str) -> list[Chunk]:
-    call_id = string(event, "toolCallId", "id")
+    call_id = string(event, *_CALL_ID)
     return [
         ToolCallChunk(
             index=key("call", call_id),
@@ -214,22 +217,26 @@ def _input_start(event: Event, provider: str) -> list[Chunk]:
 
 
 def _input_delta(event: Event, provider: str) -> list[Chunk]:
-    call_id = string(event, "toolCallId", "id")
+    call_id = string(event, *_CALL_ID)
     piece = string(event, "inputTextDelta", "delta")
     return [ToolCallChunk(index=key("call", call_id), id=call_id, arguments=piece)] if piece else []
 
 
 def _input_whole(event: Event, provider: str) -> list[Chunk]:
-    call_id = string(event, "toolCallId")
-    call = ToolCallChunk(
-        index=key("call", call_id),
-        id=call_id,
-        name=string(event, "toolName"),
-        parameters=event.get("input", event.get("args")),
-        is_complete=True,
+    call = _call(event, key("call", string(event, *_CALL_ID)), string(event, "toolName"))
+    return [call, *kept(event, provider)] if event["type"] == "tool-input-error" else [call]
+
+
+def _call(event: Event, index: int, name: str) -> Chunk:
+    """Return a call that is there at once, or as far as it has come."""
+    return ToolCallChunk(
+        index=index,
+        id=string(event, *_CALL_ID),
+        name=name,
+        parameters=next((event[key] for key in _CALL_INPUT if key in event), None),
+        is_complete=event.get("state") not in _UNFINISHED,
         metadata=call_metadata(event),
     )
-    return [call, *kept(event, provider)] if event["type"] == "tool-input-error" else [call]
 
 
 def _start(event: Event, provider: str) -> list[Chunk]:
@@ -286,11 +293,7 @@ EVENTS: Final[Mapping[str, Reader]] = {
 # Parts of a whole message
 
 
-def _step_start(part: Event, place: int, provider: str) -> list[Chunk]:
-    return []
-
-
-def _reasoning_part(part: Event, place: int, provider: str) -> list[Chunk]:
+def _reasoning_part(part: Event, provider: str, place: int) -> list[Chunk]:
     details = part.get("details")
     if isinstance(details, list) and details:
         return [_detail(item, key(f"{place}", f"{n}"), provider) for n, item in enumerate(details)]
@@ -315,37 +318,22 @@ def _detail(detail: Any, place: int, provider: str) -> Chunk:
     return UnknownChunk(raw=detail)
 
 
-def _text_part(part: Event, place: int, provider: str) -> list[Chunk]:
+def _text_part(part: Event, provider: str, place: int) -> list[Chunk]:
     metadata = _metadata(part)
     if seal := string(part, "textSignature", default=""):
         metadata["textSignature"] = seal
     return [TextChunk(text=string(part, "text"), content_index=place, metadata=metadata or None)]
 
 
-def _call_part(part: Event, place: int, provider: str) -> list[Chunk]:
-    call = ToolCallChunk(
-        index=place,
-        id=string(part, "toolCallId", "id"),
-        name=string(part, "toolName", "name"),
-        parameters=part.get("input", part.get("arguments", part.get("args"))),
-        is_complete=True,
-        metadata=call_metadata(part),
-    )
-    return [call]
+def _call_part(part: Event, provider: str, place: int) -> list[Chunk]:
+    return [_call(part, place, string(part, "toolName", "name"))]
 
 
-def tool_part(part: Event, place: int, provider: str) -> list[Chunk]:
+def tool_part(part: Event, provider: str, place: int) -> list[Chunk]:
     """A call and, where the host ran it, what came of it: as its stream says the two."""
-    call_id = string(part, "toolCallId")
-    call = ToolCallChunk(
-        index=place,
-        id=call_id,
-        name=string(part, "toolName", default=string(part, "type").removeprefix("tool-")),
-        parameters=part.get("input", part.get("args", part.get("rawInput"))),
-        is_complete=part.get("state") not in _UNFINISHED,
-        metadata=call_metadata(part),
-    )
-    outcome: dict[str, Any] = {"toolCallId": call_id}
+    default = string(part, "type").removeprefix("tool-")
+    call = _call(part, place, string(part, "toolName", default=default))
+    outcome: dict[str, Any] = {"toolCallId": string(part, *_CALL_ID)}
     if part.get("errorText") is not None:
         outcome |= {"type": "tool-output-error", "errorText": part["errorText"]}
     elif "output" in part or "result" in part:
@@ -356,29 +344,21 @@ def tool_part(part: Event, place: int, provider: str) -> list[Chunk]:
     return [call] if part.get("preliminary") is True else [call, *kept(outcome, provider)]
 
 
-def _invocation_part(part: Event, place: int, provider: str) -> list[Chunk]:
+def _invocation_part(part: Event, provider: str, place: int) -> list[Chunk]:
     call = part.get("toolInvocation")
     if not isinstance(call, Mapping):
         raise Malformed
-    return tool_part({**call, "type": "tool-invocation"}, place, provider)
-
-
-def _kept_part(part: Event, place: int, provider: str) -> list[Chunk]:
-    return kept(part, provider)
-
-
-def _media_part(part: Event, place: int, provider: str) -> list[Chunk]:
-    return media(part, provider)
+    return tool_part({**call, "type": "tool-invocation"}, provider, place)
 
 
 PARTS: Final[Mapping[str, PartReader]] = {
-    "step-start": _step_start,
+    "step-start": nothing,
     "reasoning": _reasoning_part,
     "text": _text_part,
     "tool-call": _call_part,
-    "tool-result": _kept_part,
+    "tool-result": kept,
     "tool-invocation": _invocation_part,
     "dynamic-tool": tool_part,
-    "file": _media_part,
-    "image": _media_part,
+    "file": media,
+    "image": media,
 }
