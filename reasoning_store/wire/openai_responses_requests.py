@@ -253,8 +253,9 @@ class _Page(Page):
 def _part(block: TextBlock, about: Mapping[str, Any]) -> Item:
     if about.get("part_type") == "refusal":
         return {"type": "refusal", "refusal": block.text}
-    annotations = list(about.get("annotations") or ())
-    return {"type": "output_text", "text": block.text, "annotations": annotations}
+    annotations = about.get("annotations")
+    listed = list(annotations) if isinstance(annotations, list) else []
+    return {"type": "output_text", "text": block.text, "annotations": listed}
 
 
 def _texts(block: ThinkingBlock, about: Mapping[str, Any]) -> tuple[list[str], list[str]]:

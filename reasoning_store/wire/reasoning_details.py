@@ -281,10 +281,13 @@ def entry(block: ThinkingBlock) -> dict[str, Any] | None:
         return None
     detail = (block.provider_metadata or {}).get("detail")
     item = dict(detail) if isinstance(detail, Mapping) else {}
-    kind = item.setdefault("type", _usual(shapes, block))
-    shape = shapes.get(kind)
+    kind = item.get("type")
+    if kind is None:
+        kind = item["type"] = _usual(shapes, block)
+    shape = shapes.get(str(kind))
     if shape is None:
-        return {**item, **codec.loads(block.encrypted or "{}")}
+        payload = _payload(block)
+        return None if payload is None else {**item, **payload}
     if shape.parts:
         thought = [{"type": shape.parts, "text": block.thought}] if block.thought else []
         item.setdefault("summary", thought)
@@ -295,6 +298,15 @@ def entry(block: ThinkingBlock) -> dict[str, Any] | None:
     if shape.data and block.encrypted:
         item[shape.data] = block.encrypted
     return item
+
+
+def _payload(block: ThinkingBlock) -> Mapping[str, Any] | None:
+    """Return what an entry of an unknown type held, ``None`` where that is not what is there."""
+    try:
+        payload = codec.loads(block.encrypted or "{}")
+    except ValueError:
+        return None
+    return payload if isinstance(payload, Mapping) else None
 
 
 def _usual(shapes: Mapping[str, Shape], block: ThinkingBlock) -> str:

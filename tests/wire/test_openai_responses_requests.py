@@ -42,6 +42,17 @@ def sent(
     return found
 
 
+@pytest.mark.parametrize("annotations", [None, True, -1, "x", {"a": 1}], ids=repr)
+def test_annotations_that_are_no_list_are_none(annotations: Any) -> None:
+    """A server sent them so; the conversation goes on all the same."""
+    part = {"type": "output_text", "text": "4 C", "annotations": annotations}
+    reasoning = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+    message = received([reasoning, {"type": "message", "id": "msg_1", "content": [part]}])
+
+    said = sent(message)[-1]["content"]
+    assert said == [{"type": "output_text", "text": "4 C", "annotations": []}]
+
+
 def received(items: list[dict[str, Any]], model: str = "gpt-5.6") -> rs.Message:
     return rs.normalize_response(
         {"id": "resp_1", "model": model, "output": items}, provider="openai", api=API

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.blocks import Message
+from reasoning_store.blocks import Message, ThinkingBlock
 from reasoning_store.wire import reasoning_details
 from reasoning_store.wire.snapshots import Snapshots
 from tests.wire.chat_events import ARRAY, chunks, delta, response, streamed, thoughts, whole
@@ -50,6 +50,23 @@ def test_a_streamed_array_gives_the_blocks_of_the_whole_one() -> None:
 
     assert message == whole(response(content="Say.", reasoning_details=ARRAY))
     assert entries(message) == ARRAY
+
+
+@pytest.mark.parametrize("kind", [{}, {"type": None}], ids=["absent", "null"])
+def test_an_entry_that_names_no_type_goes_back_with_the_one_it_has(kind: dict[str, Any]) -> None:
+    """What it holds tells; a null in its place is no type of its own."""
+    message = whole(response(content="Say.", reasoning_details=[{**kind, "data": "gAAAA"}]))
+
+    assert entries(message) == [{"type": "reasoning.encrypted", "data": "gAAAA"}]
+
+
+@pytest.mark.parametrize("held", ["gAAAA", "[1]"])
+def test_an_entry_of_an_unknown_type_that_cannot_be_rebuilt_is_left_out(held: str) -> None:
+    """It may have been made by an application: the conversation goes on without it."""
+    about = {"detail": {"type": "reasoning.next"}}
+    block = ThinkingBlock(source_field="reasoning_details", encrypted=held, provider_metadata=about)
+
+    assert reasoning_details.entry(block) is None
 
 
 def test_an_entry_behind_the_text_keeps_its_place_in_the_array() -> None:
