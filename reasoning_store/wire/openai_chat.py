@@ -8,6 +8,9 @@ Usage comes in an event of its own, in the last one, in every one, or inside a c
 reasoning in it is part of the output count or stands beside it. Where the total tells which,
 it is believed before the contract.
 
+The official SDK's ``stream()`` helper yields each chunk inside an event of its own, and what
+it makes of the chunks beside them; that repeats them, and is passed over.
+
 This module must not know tags, which of several aliases counts, or any policy.
 """
 
@@ -30,6 +33,9 @@ _MOST_CHOICES: Final = 128
 """As many as the API gives; more would be memory that nobody asked for."""
 _SILENT: Final = frozenset({"content_filter_results", "content_filter_offsets"})
 """What Azure sends in a choice without a delta."""
+_DERIVED: Final = ("content.", "refusal.", "tool_calls.", "logprobs.")
+"""How the types of events begin that the official SDK's stream() helper makes of the chunks,
+which it yields too."""
 _WHOLE: Final = ("citations", "provider", "search_results")
 """What hosts say of the response as a whole; they repeat it in every event, the last included."""
 
@@ -146,8 +152,13 @@ class Adapter:
 
     def _without_choices(self, event: dict[str, Any], raw: Any) -> list[Chunk]:
         """An event beside the protocol's own: a host's, an error, or usage alone."""
+        kind = event.get("type")
+        if kind == "chunk" and event.get("chunk") is not None:
+            return self.parse_chunk(event["chunk"])
         out: list[Chunk] = []
-        if isinstance(event.get("type"), str):
+        if isinstance(kind, str):
+            if kind.startswith(_DERIVED):
+                return []
             out = thinking_events.parse_event(event, self._fields.provider)
             if not (out and isinstance(out[0], UnknownChunk)):
                 return out

@@ -7,6 +7,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
+from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from reasoning_store.blocks import (
@@ -59,6 +60,22 @@ def test_the_sdk_accepts_the_stream_and_its_objects_give_the_same_message(case: 
         from_objects.feed(ChatCompletionChunk.model_validate(event))
 
     assert from_objects.finish() == from_dicts.finish()
+
+
+@pytest.mark.parametrize("case", SCENE)
+def test_events_of_the_sdks_stream_helper_are_read_once(case: Case) -> None:
+    """It yields each chunk inside an event of its own, and beside them what they add up to."""
+    state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
+    from_chunks, from_events = case.normalizer(), case.normalizer()
+    derived = 0
+    for event in case.variant["stream"]:
+        from_chunks.feed(event)
+        for helped in state.handle_chunk(ChatCompletionChunk.model_validate(event)):
+            from_events.feed(helped)
+            derived += helped.type != "chunk"
+
+    assert derived
+    assert from_events.finish() == from_chunks.finish()
 
 
 @pytest.mark.parametrize("case", SCENE)
