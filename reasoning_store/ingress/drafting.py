@@ -140,7 +140,9 @@ class Draft:
         if self._masker is None:
             return item
         if isinstance(chunk, BlockChunk):
-            (block,) = masked(Message(role="assistant", blocks=(chunk.block,)), self._masker).blocks
+            # What JSON can hold of it, as in the message: no masker looks into anything else.
+            given = codec.block_from_json(item["block"])
+            (block,) = masked(Message(role="assistant", blocks=(given,)), self._masker).blocks
             return {**item, "block": codec.block_to_json(block)}
         holder = masked(Message(role="assistant", metadata={"item": item}), self._masker)
         safe: dict[str, Any] = dict((holder.metadata or {})["item"])

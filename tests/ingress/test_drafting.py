@@ -90,6 +90,18 @@ def test_a_masked_draft_is_the_masked_message_where_nothing_is_sealed(case: Case
             assert mine == other
 
 
+def test_a_masked_draft_takes_a_block_of_what_json_cannot_hold() -> None:
+    """A host in the same process may send anything; what becomes of it is masked, too."""
+    data = {"type": "new", "bytes": b"\xff", "set": {SECRET}}
+    draft = drafting.Draft(rs.SecretMasker(values=[SECRET]))
+    draft.add([rs.BlockChunk(block=rs.RawBlock(data=data), content_index=0)])
+
+    part = draft.take()
+    assert part is not None
+    assert SECRET not in part
+    assert '{"$bytes_b64":"/w=="}' in part
+
+
 def test_a_seal_over_a_text_that_was_changed_is_left_out() -> None:
     """A provider refuses a sealed thought that is not the one it sealed."""
     draft = drafting.Draft(rs.SecretMasker(values=["hunter2-hunter2"]))
