@@ -64,7 +64,7 @@ ELSEWHERE: tuple[Case, ...] = (
     # Anthropic
     case("reasoning_effort: Extra inputs", "anthropic", OPUS, put("reasoning_effort", "low")),
     case("model: Field required", "anthropic", OPUS, drop("model")),
-    case("model: Extra inputs", "vertex", AT_VERTEX, put("model", "claude-opus-5")),
+    case("model: Extra inputs", "vertex", AT_VERTEX, put("model", "claude-opus-5"), **MESSAGES),
     case(
         "anthropic_version: Extra inputs", "azure", OPUS, put("anthropic_version", "1"), **MESSAGES
     ),

@@ -19,6 +19,7 @@ from tests.testing.bodies import (
     Body,
     Case,
     M,
+    at_vertex,
     chat,
     closed,
     contents,
@@ -113,6 +114,18 @@ def test_the_model_is_the_bodys_where_nobody_says() -> None:
     """Protocols that have it in the address need to be told."""
     assert "reasoning_content" in (refusal(chat("kimi-k2.6"), provider="kimi") or "")
     assert refusal(chat("kimi-k2.6"), provider="kimi", model="moonshot-v1-8k") is None
+
+
+@pytest.mark.parametrize("provider", ["azure", "vertex"])
+def test_claude_is_judged_in_its_own_protocol_wherever_its_host_speaks_others(
+    provider: str,
+) -> None:
+    """Its name says so, in the body or beside it."""
+    model = "claude-opus-5"
+    body = {"azure": messages(model), "vertex": at_vertex(model)}[provider]
+
+    assert refusal(body, provider=provider, model=model) is None
+    assert refusals.received(chat("gpt-5.6"), provider="azure")[0] == "openai.chat"
 
 
 def test_an_unknown_host_checks_the_structure_and_nothing_else() -> None:

@@ -108,17 +108,17 @@ def received(
     """Return the protocol that a body is in, and the request as its host receives it."""
     name = provider.strip().lower()
     host = ALIASES.get(name, name)
-    said = model or body.get("model") or body.get("modelId") or ""
-    return api or _protocol(host, body), Sent(body, host, str(said).lower(), record)
+    said = str(model or body.get("model") or body.get("modelId") or "").lower()
+    return api or _protocol(host, said, body), Sent(body, host, said, record)
 
 
-def _protocol(host: str, body: Mapping[str, Any]) -> str:
+def _protocol(host: str, model: str, body: Mapping[str, Any]) -> str:
     """Return which protocol a body is in, by its form and its host's habit."""
     if "input" in body:
         return "openai.responses"
     if "contents" in body:
         return "gemini.generate_content"
-    if "anthropic_version" in body:
+    if "claude" in model and host in ("azure", "vertex"):
         return "anthropic.messages"
     usual = USUAL.get(host, "openai.chat")
     # Gemini's copy of Chat Completions.
