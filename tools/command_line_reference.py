@@ -10,7 +10,7 @@ import click
 
 from reasoning_store.cli.app import app
 from reasoning_store.cli.exits import MEANING
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 
 _OF_EVERY = {"json", "db", "help"}
 
@@ -48,7 +48,7 @@ def _section(path: tuple[str, ...], command: click.Command) -> str:
         out.insert(1, f"```text\nreasoning-store {' '.join([name, '[OPTIONS]', *words])}\n```")
     if rows := [_row(one) for one in command.params if _is_its_own(one)]:
         out.append("\n".join(["| option | |", "| --- | --- |", *rows]))
-    if isinstance(command, Leaf):
+    if isinstance(command, Command):
         out.append(_answers(command.answers))
     return "\n\n".join(out)
 

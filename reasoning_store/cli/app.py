@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from reasoning_store import __version__
-from reasoning_store.cli.tree import Branch, call_of, database_option
+from reasoning_store.cli.tree import Group, call_of, database_option
 
 _ROOM = "reasoning_store.cli"
 COMMANDS = {
@@ -39,7 +39,7 @@ COMMANDS = {
 }
 
 
-@click.command(cls=Branch, lazy=COMMANDS, invoke_without_command=True)
+@click.command(cls=Group, lazy=COMMANDS, invoke_without_command=True)
 @click.version_option(__version__, prog_name="reasoning-store")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.pass_context

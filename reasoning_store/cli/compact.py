@@ -11,7 +11,7 @@ from reasoning_store.cli import advice
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import Where, a_request, on_a_branch
 from reasoning_store.cli.output import Page, answer, note, stamp
-from reasoning_store.cli.tree import Branch
+from reasoning_store.cli.tree import Group
 from reasoning_store.egress.amounts import THRESHOLD
 from reasoning_store.errors import Conflict, UsageError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 
-@click.group("compact", cls=Branch, default="run")
+@click.group("compact", cls=Group, default="run")
 def compact() -> None:
     """Make requests shorter, or longer again.
 

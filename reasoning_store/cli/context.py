@@ -11,7 +11,7 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import Where, a_request, on_a_branch
 from reasoning_store.cli.output import Page, answer, warn
 from reasoning_store.cli.printable import json_text
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command(
-    "context", cls=Leaf, answers="provider model api tokens verdicts warnings settings body"
+    "context", cls=Command, answers="provider model api tokens verdicts warnings settings body"
 )
 @on_a_branch
 @click.option("--explain", is_flag=True, help="Say of each thinking block whether and why it goes.")

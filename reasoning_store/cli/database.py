@@ -9,10 +9,10 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import YES, confirm
 from reasoning_store.cli.output import Page, answer, note
 from reasoning_store.cli.progress import Progress
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 
 
-@click.command("init", cls=Leaf, answers="revision")
+@click.command("init", cls=Command, answers="revision")
 @click.pass_obj
 def init(call: Call) -> None:
     """Make the database, with its schema.
@@ -26,7 +26,7 @@ def init(call: Call) -> None:
         note(f"{path} {'was made' if is_new else 'is there already'}")
 
 
-@click.command("upgrade", cls=Leaf, answers="revision")
+@click.command("upgrade", cls=Command, answers="revision")
 @click.pass_obj
 def upgrade(call: Call) -> None:
     """Bring the database's schema up to date.
@@ -48,7 +48,7 @@ def _upgraded(call: Call) -> None:
     _say_revision(call, revision)
 
 
-@click.command("downgrade", cls=Leaf, answers="revision")
+@click.command("downgrade", cls=Command, answers="revision")
 @click.argument("revision")
 @YES
 @click.pass_obj
@@ -71,7 +71,7 @@ def downgrade(call: Call, revision: str, yes: bool) -> None:
     _say_revision(call, revision)
 
 
-@click.command("current", cls=Leaf, answers="revision")
+@click.command("current", cls=Command, answers="revision")
 @click.pass_obj
 def current(call: Call) -> None:
     """Print the schema's revision, without upgrading anything."""

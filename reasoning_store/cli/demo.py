@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from reasoning_store.cli.call import Call
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 
 
-@click.command("demo", cls=Leaf, answers="effective raw limit messages request")
+@click.command("demo", cls=Command, answers="effective raw limit messages request")
 @click.pass_obj
 def demo(call: Call) -> None:
     """Show it all in a minute: no key, no network.

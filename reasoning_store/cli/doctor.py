@@ -22,7 +22,7 @@ from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.output import answer, note, plural
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import ReasoningStoreError
 
 State: TypeAlias = Literal["ok", "note", "failed"]
@@ -40,7 +40,7 @@ class Finding:
     detail: str
 
 
-@click.command("doctor", cls=Leaf, answers="ok findings")
+@click.command("doctor", cls=Command, answers="ok findings")
 @click.pass_obj
 def doctor(call: Call) -> None:
     """Look at this installation and at the database.

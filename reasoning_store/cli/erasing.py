@@ -11,14 +11,14 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import OPTIONAL_SESSION, OWNER, YES, confirm
 from reasoning_store.cli.output import answer, plural, warn
 from reasoning_store.cli.progress import Progress
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.values import Erased
 
 
-@click.command("erase", cls=Leaf, answers="sessions messages thinkingBlocks profiles copies")
+@click.command("erase", cls=Command, answers="sessions messages thinkingBlocks profiles copies")
 @OPTIONAL_SESSION
 @OWNER
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")

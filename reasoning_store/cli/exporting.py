@@ -19,7 +19,7 @@ from reasoning_store.cli.options import OPTIONAL_SESSION, note_owner
 from reasoning_store.cli.output import answer, answer_each, note, plural
 from reasoning_store.cli.printable import json_shown
 from reasoning_store.cli.progress import Progress
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OWNER = click.option("--owner", callback=note_owner, help="Of this owner only; by default of all.")
 
 
-@click.command("export", cls=Leaf, answers="*")
+@click.command("export", cls=Command, answers="*")
 @OPTIONAL_SESSION
 @_OWNER
 @click.option(

@@ -24,7 +24,7 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.output import Page, answer, plural, warn
 from reasoning_store.cli.progress import Progress
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _COUNTS = {
 
 @click.command(
     "import",
-    cls=Leaf,
+    cls=Command,
     answers="format dryRun sessions messages already skipped report conversations",
 )
 @click.argument(

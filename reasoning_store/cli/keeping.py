@@ -14,7 +14,7 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.output import answer, note, plural
 from reasoning_store.cli.progress import Progress
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import CorruptRow
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
 
 
 @click.command(
-    "report", cls=Leaf, answers="* owner session input output reasoning cached counted unreported"
+    "report",
+    cls=Command,
+    answers="* owner session input output reasoning cached counted unreported",
 )
 @click.option(
     "--by",
@@ -70,7 +72,7 @@ def _name(value: str | None) -> str:
     return "-" if value is None else value
 
 
-@click.command("verify", cls=Leaf, answers="ok sessions messages problems")
+@click.command("verify", cls=Command, answers="ok sessions messages problems")
 @click.pass_obj
 def verify(call: Call) -> None:
     """Check everything stored against what was written.
@@ -127,7 +129,7 @@ def verify(call: Call) -> None:
         note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
 
 
-@click.command("backup", cls=Leaf, answers="path sessions messages size")
+@click.command("backup", cls=Command, answers="path sessions messages size")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there, once it is whole.")
 @click.pass_obj

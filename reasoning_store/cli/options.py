@@ -27,7 +27,7 @@ from reasoning_store.wire.contracts import APIS
 if TYPE_CHECKING:
     from reasoning_store.session import Session
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _complete_first_word(
     return [] if behind else _complete_session(context, parameter, incomplete)
 
 
-def words_behind_session(takes: str) -> Callable[[Command], Command]:
+def words_behind_session(takes: str) -> Callable[[Function], Function]:
     """Give a command ``words``: SESSION, where no option names it, and what it takes."""
     return click.argument(
         "words", nargs=-1, metavar=f"[SESSION] {takes}", shell_complete=_complete_first_word
@@ -121,12 +121,12 @@ def session_first(
     return (session, words) if said else (words[0], words[1:])
 
 
-def a_session(command: Command) -> Command:
+def a_session(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner."""
     return _folded(command, "where", _where, (OWNER, SESSION))
 
 
-def on_a_branch(command: Command) -> Command:
+def on_a_branch(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner, --branch."""
     return _folded(command, "where", _where, (BRANCH, OWNER, SESSION), ("branch",))
 
@@ -135,12 +135,12 @@ def _where(session_id: str, owner: str, branch: int | None = None) -> Where:
     return Where(session_id, owner, branch)
 
 
-def a_target(command: Command) -> Command:
+def a_target(command: Function) -> Function:
     """Give a command ``target``: whom a request is for, or whose stream it is."""
     return _folded(command, "target", dict, _TARGET, _TARGET_NAMES)
 
 
-def a_request(command: Command) -> Command:
+def a_request(command: Function) -> Function:
     """Give a command ``asked``: the keywords by which a session's verbs know a request."""
     return _folded(command, "asked", _asked, (*_TARGET, *_REQUEST), (*_TARGET_NAMES, *_WITH))
 
@@ -218,12 +218,12 @@ def _tools(file: IO[str]) -> list[dict[str, Any]]:
 
 
 def _folded(
-    command: Command,
+    command: Function,
     name: str,
     make: Callable[..., Any],
     options: Sequence[Callable[[Any], Any]],
     takes: Sequence[str] = (),
-) -> Command:
+) -> Function:
     taken = (*takes, "session_id", "owner") if make is _where else takes
 
     @functools.wraps(command)

@@ -17,13 +17,13 @@ from reasoning_store.cli.options import (
     words_behind_session,
 )
 from reasoning_store.cli.output import answer, silent, stamp, when
-from reasoning_store.cli.tree import Branch
+from reasoning_store.cli.tree import Group
 
 if TYPE_CHECKING:
     from reasoning_store.layers import Profile
 
 
-@click.group("profile", cls=Branch)
+@click.group("profile", cls=Group)
 def profile() -> None:
     """Settings under a name. `set KEY VALUE --profile NAME` makes or changes one."""
 

@@ -17,7 +17,7 @@ from reasoning_store.cli.options import a_target
 from reasoning_store.cli.output import Page, answer, note, plural, silent
 from reasoning_store.cli.printable import printable
 from reasoning_store.cli.show import lines_of
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CAPTURE = click.argument("capture", type=click.File("rb"), metavar="CAPTURE")
 
 
-@click.command("replay", cls=Leaf, answers="message chunks same seed")
+@click.command("replay", cls=Command, answers="message chunks same seed")
 @_CAPTURE
 @click.option("--split", is_flag=True, help="Cut it at random too, and compare what comes out.")
 @click.option("--seed", type=int, metavar="N", help="Cut it as this number says; implies --split.")
@@ -135,7 +135,7 @@ def _say_unread(found: list[Any]) -> None:
         note(f"warning: {plural(bad, 'event')} could not be read and changed nothing")
 
 
-@click.command("render", cls=Leaf, answers="text")
+@click.command("render", cls=Command, answers="text")
 @_CAPTURE
 @click.option("--hide", is_flag=True, help="Without the thinking (reasoning.includeInResponse).")
 @a_target

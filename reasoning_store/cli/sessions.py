@@ -11,10 +11,10 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import OWNER, YES, Where, a_session, confirm, on_a_branch
 from reasoning_store.cli.output import Page, answer, note, plural, silent, stamp, when
 from reasoning_store.cli.progress import Progress
-from reasoning_store.cli.tree import Branch
+from reasoning_store.cli.tree import Group
 
 
-@click.group("sessions", cls=Branch, default="list")
+@click.group("sessions", cls=Group, default="list")
 def sessions() -> None:
     """List sessions; show, rename, fork, archive, delete.
 

@@ -18,7 +18,7 @@ from reasoning_store.cli.options import (
     words_behind_session,
 )
 from reasoning_store.cli.output import answer, silent
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.errors import NotFound, UsageError
 
 
@@ -31,7 +31,7 @@ def _layer(command: Callable[..., Any]) -> Callable[..., Any]:
 # A value may begin with a dash; whether it is allowed is for the setting to say.
 @click.command(
     "set",
-    cls=Leaf,
+    cls=Command,
     answers="key value session profile",
     context_settings={"ignore_unknown_options": True},
 )
@@ -63,7 +63,7 @@ def set_(
     answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, silent)
 
 
-@click.command("unset", cls=Leaf, answers="key session profile")
+@click.command("unset", cls=Command, answers="key session profile")
 @words_behind_session("KEY")
 @_layer
 @click.pass_obj
@@ -86,7 +86,7 @@ def unset(
     answer(call, {"key": key, **_of(session_id, profile)}, silent)
 
 
-@click.command("get", cls=Leaf, answers="key value layer")
+@click.command("get", cls=Command, answers="key value layer")
 @words_behind_session("[KEY]")
 @SESSION_OPTION
 @OWNER

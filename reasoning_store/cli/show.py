@@ -15,13 +15,13 @@ from reasoning_store.blocks import (
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import Where, on_a_branch
 from reasoning_store.cli.output import Page, answer_each, stamp
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.codec import argument_text, message_to_json, result_text
 
 _SHORT = 72
 
 
-@click.command("show", cls=Leaf, answers="* position branch id createdAt tokens message")
+@click.command("show", cls=Command, answers="* position branch id createdAt tokens message")
 @on_a_branch
 @click.option(
     "--thinking",

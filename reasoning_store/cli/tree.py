@@ -1,8 +1,8 @@
-"""The two kinds of nodes in the tree of commands.
+"""Commands and groups of them, as this program has them.
 
-A ``Leaf`` is a command. Each takes the options that hold for all of them, before or behind
-its own. A ``Branch`` is a group: it imports a command when that is run or listed, and may
-have one that is meant when none is named.
+Every ``Command`` takes the options that hold for all of them, before or behind its own. A
+``Group`` imports a command when that is run or listed, and may have one that is meant when
+none is named.
 
 It knows click. It must not know any command.
 """
@@ -59,8 +59,8 @@ def _with_help(attributes: dict[str, Any]) -> dict[str, Any]:
     return {**attributes, "context_settings": {**HELP, **given}}
 
 
-class Leaf(click.Command):
-    """A command: ``--json`` and ``--db`` are every command's.
+class Command(click.Command):
+    """A command, with ``--json`` and ``--db``.
 
     ``answers`` are the keys of its answer in JSON, behind a star where that is a list: what
     the documentation promises and a test holds it to.
@@ -93,14 +93,14 @@ class Leaf(click.Command):
         return super().invoke(ctx)
 
 
-class Branch(click.Group):
+class Group(click.Group):
     """A group of commands.
 
     ``lazy`` says where commands live, as ``module:attribute``. ``default`` is the command
     that is meant where the first word names none.
     """
 
-    command_class = Leaf
+    command_class = Command
 
     def __init__(
         self,

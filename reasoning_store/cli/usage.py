@@ -11,7 +11,7 @@ from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.options import Where, a_request, on_a_branch
 from reasoning_store.cli.output import Page, answer, for_a_person, note
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.egress.amounts import THRESHOLD
 from reasoning_store.errors import UsageError
 
@@ -23,7 +23,9 @@ _NO_THINKING = {"reasoning.includeInContext": False, "reasoning.floor": "off"}
 
 
 @click.command(
-    "usage", cls=Leaf, answers="effective raw fixed limit share exactness encoding breakdown over"
+    "usage",
+    cls=Command,
+    answers="effective raw fixed limit share exactness encoding breakdown over",
 )
 @on_a_branch
 @click.option(
@@ -121,7 +123,7 @@ def _style(share: float) -> str:
 
 @click.command(
     "what-if",
-    cls=Leaf,
+    cls=Command,
     answers="* includeInContext stripFromContext effective raw difference legal firstChange "
     "current warnings",
 )

@@ -17,7 +17,7 @@ from reasoning_store import cli
 from reasoning_store.cli import exits
 from reasoning_store.cli.app import app
 from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.tree import Leaf
+from reasoning_store.cli.tree import Command
 from reasoning_store.egress import amounts
 from reasoning_store.errors import ReasoningStoreError
 from reasoning_store.ledger import engine
@@ -78,7 +78,7 @@ def test_an_answer_has_the_keys_that_its_command_promises(
     for word in name.split():
         assert isinstance(node, click.Group)
         node = node.get_command(click.Context(node), word)
-    if not isinstance(node, Leaf):
+    if not isinstance(node, Command):
         return
     keys = node.answers.removeprefix("*").split()
     data = here(f"{case.good} --json").data
