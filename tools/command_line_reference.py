@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
 
 import click
 
 from reasoning_store.cli.app import app
 from reasoning_store.cli.exits import MEANING
-from reasoning_store.cli.tree import Command
+from reasoning_store.cli.tree import Command, walked
 
 _OF_EVERY = {"json", "db", "help"}
 
 
 def commands() -> str:
     """Return a section for each command of the tree, in order."""
-    return "\n\n".join(_section(path, command) for path, command in _walked(app, ()))
+    return "\n\n".join(_section(path, command) for path, command in walked(app) if path)
 
 
 def exit_codes() -> str:
     """Return the table of exit codes."""
     rows = [f"| {code.value} | {meaning} |" for code, meaning in MEANING.items()]
     return "\n".join(["| code | |", "| --- | --- |", *rows])
-
-
-def _walked(
-    command: click.Command, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    if path:
-        yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            yield from _walked(child, (*path, name))
 
 
 def _section(path: tuple[str, ...], command: click.Command) -> str:

@@ -82,8 +82,7 @@ def _run(call: Call, words: list[str]) -> int:
         sys.stderr.write(error.format_message() + "\n")
         return exits.Exit.USAGE
     except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx is not None else "reasoning-store"
-        return _failed(error.format_message(), f"{path} --help", exits.Exit.USAGE)
+        return _failed(*advice.of_words(call, app, error), exits.Exit.USAGE)
     except click.ClickException as error:
         return _failed(error.format_message(), code=error.exit_code)
     except RecursionError:

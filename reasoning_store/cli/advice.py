@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import click
 
 from reasoning_store.cli.call import Call
+from reasoning_store.cli.tree import Group, walked
 
 PROGRAM = "reasoning-store"
 _LIBRARY = f"run: {PROGRAM} "
@@ -80,6 +81,63 @@ def once_more(
             kept += given[at:end]
         at = end
     return _joined([*kept, *more, *given[at:]])  # behind a -- nothing is an option
+
+
+def of_words(call: Call, app: Group, error: click.UsageError) -> tuple[str, str]:
+    """Return what is wrong with the words of a call, and what helps."""
+    for line in _in_order(app, [], call.words):
+        if line != [*call.words]:
+            return "the options of a command stand behind its name", _joined(line)
+    context = error.ctx or click.Context(app, info_name=PROGRAM)
+    told = error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        name, below = error.option_name, (one for _, one in walked(context.command))
+        if any(name in option.opts for command in below for option in command.params):
+            told = f"{name} stands behind the name of a command that has it"
+    return told, f"{context.command_path} --help"
+
+
+def _in_order(group: Group, moved: Sequence[str], words: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the words with options behind their command, for each command that they may name.
+
+    ``moved`` are options that stood before the group, and are none of its parents'.
+    """
+    for at, name in enumerate(words):
+        command, before, behind = _below(group, name), words[:at], words[at + 1 :]
+        own = _are_options(before, group)
+        there, options = ([*before, name], moved) if own else ([name], [*moved, *before])
+        if isinstance(command, Group):
+            yield from ([*there, *rest] for rest in _in_order(command, options, behind))
+        elif command is not None and _fit(command, options, behind):
+            yield [*there, *options, *behind]
+    default = None if group.default is None else _below(group, group.default)
+    if default is not None and _fit(default, moved, words):
+        yield [*moved, *words]
+
+
+def _below(group: click.Group, name: str) -> click.Command | None:
+    return group.get_command(click.Context(group), name)
+
+
+def _fit(command: click.Command, options: Sequence[str], behind: Sequence[str]) -> bool:
+    """Whether a command has these options, and takes with them the words behind its name."""
+    return _are_options(options, command) and _left_over(command, [*options, *behind]) == []
+
+
+def _are_options(words: Sequence[str], command: click.Command) -> bool:
+    options: list[click.Parameter] = [
+        one for one in command.params if isinstance(one, click.Option)
+    ]
+    return _left_over(click.Command(None, params=options), [*words]) == []
+
+
+def _left_over(command: click.Command, words: list[str]) -> list[str] | None:
+    """Return the words that nothing of a command takes, None where an option is wrong."""
+    context = click.Context(command, **command.context_settings)
+    try:
+        return command.make_parser(context).parse_args(words)[1]
+    except click.UsageError:
+        return None
 
 
 def _with_values(context: click.Context) -> set[str]:

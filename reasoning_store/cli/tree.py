@@ -10,7 +10,7 @@ It knows click. It must not know any command.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -57,6 +57,19 @@ def database_option(**more: Any) -> click.Option:
 def _with_help(attributes: dict[str, Any]) -> dict[str, Any]:
     given = attributes.get("context_settings") or {}
     return {**attributes, "context_settings": {**HELP, **given}}
+
+
+def walked(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield a command and all below it, each with the words that name it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from walked(below, (*path, name))
 
 
 class Command(click.Command):

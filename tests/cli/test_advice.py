@@ -12,13 +12,23 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli import advice
-from reasoning_store.cli.app import COMMANDS
+from reasoning_store.cli.app import COMMANDS, app
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.tree import walked
+from tests.cli.cases import CASES, Case
 from tests.cli.conftest import Here
 from tests.egress.histories import TWO_TURNS
 
 PACKAGE = Path(rs.__file__).parent
+OPTIONS = [
+    pytest.param(" ".join(path), option.opts[-1] + ("" if option.is_flag else " 7"))
+    for path, command in walked(app)
+    if not isinstance(command, click.Group)
+    for option in command.params
+    if isinstance(option, click.Option) and option.name not in ("json", "db")
+]
+"""Each option that is not every command's, with a value where it has one."""
 NEEDS_NO_DATABASE = {"demo", "render", "replay"}
 
 
@@ -195,6 +205,65 @@ def test_doctor_says_no_place_of_the_users(here: Here, folder: Path) -> None:
 
     assert "reasoning-store init --db URL makes it" in out
     assert str(folder) not in out
+
+
+@pytest.mark.parametrize(
+    ("path", "case"),
+    [(path, case) for path, case in CASES.items() if path and " --" in case.good],
+)
+def test_options_before_their_command_are_told_behind_it(here: Here, path: str, case: Case) -> None:
+    """Whatever the command: what is told is copied as it stands, and does what was meant."""
+    name = path if case.good.startswith(path) else path.partition(" ")[0]
+    behind = shlex.split(case.good.removeprefix(name))
+    at = next(place for place, word in enumerate(behind) if word.startswith("--"))
+    ran = here(shlex.join([*behind[at:], *name.split(), *behind[:at]]))
+
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert ran.err.startswith("error: the options of a command stand behind its name (")
+    assert here(told(ran.err, r"\(").removesuffix(")")).code == case.code
+
+
+@pytest.mark.parametrize(("path", "option"), OPTIONS)
+def test_every_option_is_told_behind_its_command(here: Here, path: str, option: str) -> None:
+    """Also where more is wrong with the line."""
+    assert f"(reasoning-store {path} {option})\n" in here(f"{option} {path}").err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sessions --owner X list", "sessions list --owner X"),
+        ("--owner X sessions", "sessions --owner X"),
+        ("--limit 60 compact chat-42", "compact --limit 60 chat-42"),
+        ("--owner show show show", "show --owner show show"),
+        ("--db sqlite:///a.db usage --at", None),
+        ("--db sqlite:///a.db --at 3 usage chat-42", "usage --db sqlite:///a.db --at 3 chat-42"),
+        ("--db sqlite:///a.db sessions --limit 3 show chat-42", None),
+        ("--session chat-42 set effort -5", "set --session chat-42 effort -5"),
+        ("compact --limit 60 --frob list", None),
+        ("usage --owner sessions", None),
+        ("--owner X sezzions", None),
+        ("--owner sessions", None),
+    ],
+)
+def test_only_options_that_stand_before_their_command_are_moved(
+    here: Here, line: str, told: str | None
+) -> None:
+    """What the line means when they are is what the command can take; the rest stays."""
+    err = here(line).err
+
+    assert ("behind its name" in err) == (told is not None)
+    assert told is None or f"(reasoning-store {told})\n" in err
+
+
+def test_an_option_of_commands_without_one_is_no_other_option(here: Here) -> None:
+    """No option of another name is offered for it."""
+    err = here("--owner X").err
+
+    assert err == (
+        "error: --owner stands behind the name of a command that has it (reasoning-store --help)\n"
+    )
+    assert "Did you mean '--json'?" in here("--jsn").err
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli.app import app
 from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.tree import walked
 from tests.cli.conftest import Here, Run
 
 
-def arguments(node: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, list[str]]]:
-    """Yield each command with the words that its help says it takes."""
-    context = click.Context(node)
-    if isinstance(node, click.Group):
-        for name in node.list_commands(context):
-            child = node.get_command(context, name)
-            assert child is not None
-            yield from arguments(child, (*path, name))
-        return
-    taken = [one for one in node.params if isinstance(one, click.Argument)]
-    yield " ".join(path), [word for one in taken for word in one.make_metavar(context).split()]
+def taken(command: click.Command) -> list[str]:
+    """Return the words that a command's help says it takes."""
+    arguments = [one for one in command.params if isinstance(one, click.Argument)]
+    return " ".join(one.make_metavar(click.Context(command)) for one in arguments).split()
 
 
 WITH_SESSION = {
-    name: words for name, words in arguments(app) if {"SESSION", "[SESSION]"} & {*words}
+    " ".join(path): words
+    for path, command in walked(app)
+    if {"SESSION", "[SESSION]"} & {*(words := taken(command))}
 }
 
 

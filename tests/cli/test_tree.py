@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -17,26 +16,12 @@ from reasoning_store import cli
 from reasoning_store.cli import exits
 from reasoning_store.cli.app import app
 from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.tree import Command
+from reasoning_store.cli.tree import Command, walked
 from reasoning_store.egress import amounts
 from reasoning_store.errors import ReasoningStoreError
 from reasoning_store.ledger import engine
 from tests.cli.cases import CASES, Case
 from tests.cli.conftest import Here, clean, command
-
-
-def leaves(node: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
-    if not isinstance(node, click.Group):
-        yield " ".join(path)
-        return
-    if node.invoke_without_command:
-        yield " ".join(path)
-    context = click.Context(node)
-    for name in node.list_commands(context):
-        child = node.get_command(context, name)
-        assert child is not None
-        yield from leaves(child, (*path, name))
-
 
 each = pytest.mark.parametrize(
     ("name", "case"), [pytest.param(name, case, id=name or "bare") for name, case in CASES.items()]
@@ -45,7 +30,13 @@ each = pytest.mark.parametrize(
 
 def test_every_command_has_its_row() -> None:
     """A new command comes with its success, its refusal and its closed pipe."""
-    assert sorted(CASES) == sorted(leaves(app))
+    runs = [
+        " ".join(path)
+        for path, command in walked(app)
+        if not isinstance(command, click.Group) or command.invoke_without_command
+    ]
+
+    assert sorted(CASES) == sorted(runs)
 
 
 @each
