@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPLIT_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
+_NAME = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _NONCHARACTER = "\ufdd0"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -328,13 +329,18 @@ def _validate(kind: type, data: Any, place: str) -> Any:
         return _border(kind).validate_python([data])[0]
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False, include_context=False)
-        raise UsageError(
-            "not a message: "
-            + "; ".join(
-                f"{place}{'.'.join(str(part) for part in item['loc'][1:])}: {item['msg']}"
-                for item in wrong[:5]
-            )
-        ) from None
+        told = "; ".join(_told(item, place) for item in wrong[:5])
+        raise UsageError(f"not a message: {told}") from None
+
+
+def _told(wrong: Mapping[str, Any], place: str) -> str:
+    """Return what is wrong behind its place; a key of somebody's own is told if it is a name."""
+    path, what = [str(part) for part in wrong["loc"][1:]], wrong["msg"]
+    if wrong["type"] == "unexpected_keyword_argument" and not _NAME.fullmatch(path[-1]):
+        path.pop()
+        what = "has a field that is none of its own"
+    at = (place + ".".join(path)).removesuffix(".")
+    return f"{at}: {what}" if at else what
 
 
 @cache

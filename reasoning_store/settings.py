@@ -229,7 +229,7 @@ def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
             return SettingError(both, key=KEY_OF[name], hint="leave one of them out")
         meant = _meant(place)
         did_you_mean = f"did you mean {meant}?" if meant else f"the keys are: {', '.join(KEYS)}"
-        return SettingError(f"unknown setting {place!r}; {did_you_mean}", key=place)
+        return SettingError(f"unknown setting {_shown(place)}; {did_you_mean}", key=place)
     key = KEY_OF.get(name, place)
     if name == "budget_tokens":
         allowed = "a whole number, 0 or more"

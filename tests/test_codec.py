@@ -175,13 +175,21 @@ def test_a_raw_block_may_be_named_like_one_of_ours() -> None:
 @pytest.mark.parametrize(
     ("data", "place"),
     [
-        (5, "dictionary"),
+        (5, "^not a message: Input should be a dictionary"),
         ({}, "role"),
         ({"role": "usr"}, "role"),
         ({"role": "user", "blocks": [{"type": "text"}]}, "blocks.0.text"),
         ({"role": "user", "blocks": [{"text": "SECRET"}]}, "blocks.0.type"),
         ({"role": "user", "blocks": ["SECRET"]}, "blocks.0.type"),
-        ({"role": "user", "colour": "SECRET"}, "colour"),
+        ({"role": "user", "colour": "SECRET"}, "^not a message: colour: "),
+        ({"role": "user", "": "SECRET"}, "^not a message: has a field"),
+        ({"role": "user", "SECRET\nwords": 1}, "^not a message: has a field"),
+        ({"role": "user", "usage": {"SECRET" * 9: 1}}, "^not a message: usage: has a field"),
+        ({"role": "user", "origin": {"a.SECRET": 1}}, "^not a message: origin: has a field"),
+        (
+            {"role": "user", "blocks": [{"type": "text", "text": "a", "SECRET!": 1}]},
+            "^not a message: blocks.0: has a field",
+        ),
         ({"role": "user", "blocks": [{"type": "text", "text": "a", "b": "SECRET"}]}, "blocks.0.b"),
         (
             {

@@ -325,7 +325,8 @@ def _made(kind: Any, value: dict[str, Any], place: str) -> Any:
     known = _TYPES[kind]
     for key, item in value.items():
         if key not in known:
-            raise UsageError(f"{place or 'the line'}: has a field that is none of its own")
+            what = place.removesuffix(".") or "the line"
+            raise UsageError(f"{what}: has a field that is none of its own")
         name, types = known[key]
         given[name] = _fitting(item, types, name, f"{place}{key}")
     missing = [

@@ -166,7 +166,7 @@ MALFORMED = [
     ('{"type":"message","message":{},"counts":{"thinking":[1,-1]}}', "counts.thinking: is not b"),
     ('{"type":"message","message":{},"counts":{"thinking":[true]}}', "counts.thinking: is not a"),
     ('{"type":"message","message":{},"counts":{"exactness":"secret"}}', "counts.exactness"),
-    ('{"type":"message","message":{},"counts":{"secret":1}}', "counts.: has a field"),
+    ('{"type":"message","message":{},"counts":{"secret":1}}', "counts: has a field"),
     ('{"type":"message","message":{},"repeat":"secret","batch":1}', "repeat: is not 32"),
 ]
 
