@@ -33,22 +33,23 @@ ROOMS: dict[str, set[str]] = {
     "collected": set(),
     "chunks": {"blocks"},
     "codec": VALUES,
+    "strict": VALUES,
     "clearing": VALUES | {"codec"},
     "checking": VALUES | {"codec"},
     "streams": VALUES | {"codec"},
     "settings": VALUES,
     "tokenizers": VALUES | {"forks", "surrogates"},
     "wire": VALUES | {"codec", "rope"},
-    "ledger": VALUES | {"codec", "clearing", "forks", "surrogates"},
+    "ledger": VALUES | {"codec", "strict", "clearing", "forks", "surrogates"},
     "ingress": VALUES | {"codec", "wire"},
     "egress": VALUES
     | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope", "surrogates"},
-    "importers": VALUES | {"codec", "wire", "ingress"},
+    "importers": VALUES | {"codec", "strict", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
 DOORS = {"__init__", "__main__", "cli"}
 PURE = (
-    *("blocks", "chunks", "codec", "rope", "surrogates", "clearing", "checking"),
+    *("blocks", "chunks", "codec", "strict", "rope", "surrogates", "clearing", "checking"),
     *("wire", "ingress", "egress"),
 )
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}

@@ -18,6 +18,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from reasoning_store import strict
 from reasoning_store.chunks import TextChunk, UnknownChunk
 from reasoning_store.errors import UsageError
 from reasoning_store.wire import registry
@@ -30,6 +31,7 @@ _PIECES = 4
 
 def events(data: bytes, name: str, pieces: random.Random | None = None) -> list[Any]:
     """Return the events of a capture; ``pieces`` cuts its bytes at random first."""
+    strict.check_encoding(data, name)
     text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith(b"["):
         found = _listed(text)

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store import strict
 from reasoning_store.cli import advice
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import Where, a_request, on_a_branch
@@ -59,7 +60,7 @@ def compact() -> None:
 @click.option("--apply", "apply_it", is_flag=True, help="Do it.")
 @click.option(
     "--summary-file",
-    type=click.File(encoding="utf-8-sig"),
+    type=click.File("rb"),
     metavar="FILE",
     help="The text that shall stand for the range of the plan; implies --apply.",
 )
@@ -80,7 +81,7 @@ def run(
     clear: bool,
     plan_only: bool,
     apply_it: bool,
-    summary_file: IO[str] | None,
+    summary_file: IO[bytes] | None,
     covered: str | None,
     asked: dict[str, Any],
 ) -> None:
@@ -107,11 +108,8 @@ def run(
     _say_done(call, plan, made, effective)
 
 
-def _read(file: IO[str]) -> str:
-    try:
-        text = file.read()
-    except UnicodeDecodeError:
-        raise UsageError(f"{file.name} is not UTF-8 text") from None
+def _read(file: IO[bytes]) -> str:
+    text = strict.decoded(file.read(), file.name).replace("\r\n", "\n")
     if not text.strip():
         raise UsageError(f"{file.name} is empty", hint="a summary of the messages is wanted")
     return text

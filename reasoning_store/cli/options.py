@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from reasoning_store import strict
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.printable import one_line
@@ -160,9 +161,7 @@ _TARGET = (
 )
 _TARGET_NAMES = ("provider", "model", "api", "base_url")
 _REQUEST = (
-    click.option(
-        "--tools", type=click.File(encoding="utf-8-sig"), metavar="FILE", help="Tools, a JSON list."
-    ),
+    click.option("--tools", type=click.File("rb"), metavar="FILE", help="Tools, a JSON list."),
     click.option("--system", metavar="TEXT", help="A system prompt, for this request only."),
     click.option(
         "--with",
@@ -176,7 +175,7 @@ _WITH = ("changes", "system", "tools")
 
 
 def _asked(
-    changes: Sequence[str], system: str | None, tools: IO[str] | None, **target: str | None
+    changes: Sequence[str], system: str | None, tools: IO[bytes] | None, **target: str | None
 ) -> dict[str, Any]:
     return {
         **target,
@@ -207,9 +206,10 @@ def full_key(key: str) -> str:
     return key if "." in key else f"reasoning.{key}"
 
 
-def _tools(file: IO[str]) -> list[dict[str, Any]]:
+def _tools(file: IO[bytes]) -> list[dict[str, Any]]:
+    text = strict.decoded(file.read(), file.name)
     try:
-        tools = json.load(file)
+        tools = json.loads(text)
     except (ValueError, RecursionError):
         raise UsageError(f"{file.name} is not JSON", hint="a list of tools is wanted") from None
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):

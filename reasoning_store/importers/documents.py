@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
 
-from reasoning_store import codec
+from reasoning_store import codec, strict
 from reasoning_store.errors import UsageError
 
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
@@ -34,7 +34,6 @@ _DEEPEST: Final = 150
 _HINT: Final = "mend the line and import again: what was written before it is not written twice"
 _CLOSERS: Final = {"[": "]", "{": "}"}
 _MARKS: Final = re.compile(r'["\\\[\]{},]')
-_NESTING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +95,8 @@ def _decoded(blocks: Iterable[str | bytes]) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, beginning = 1, True
     for block in chain(blocks, (b"",)):
+        if beginning and isinstance(block, bytes):
+            strict.check_encoding(block)
         try:
             text = block if isinstance(block, str) else decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
@@ -155,25 +156,14 @@ def _object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
 
 
 def _value(line: int, text: str) -> Any:
-    if text.count("[") + text.count("{") > _DEEPEST:
-        _check_depth(line, text)
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        refuse(line + error.lineno - 1, f"not JSON at character {error.colno}")
-    except (ValueError, RecursionError):
-        refuse(line, "a number has more digits than a number can have")
-
-
-def _check_depth(line: int, text: str) -> None:
-    depth = 0
-    for mark in _NESTING.finditer(text):
-        if mark[0] in ("[", "{"):
-            depth += 1
-            if depth > _DEEPEST:
-                refuse(line + text.count("\n", 0, mark.start()), f"nested deeper than {_DEEPEST}")
-        elif mark[0] in ("]", "}"):
-            depth -= 1
+        return strict.loads(text, deepest=_DEEPEST, rules=strict.ANY)
+    except strict.Malformed as error:
+        if error.at is None:
+            refuse(line, error.what)
+        begun = text.rfind("\n", 0, error.at) + 1
+        at = error.at - begun + 1
+        refuse(line + text.count("\n", 0, begun), f"{error.what} at character {at}")
 
 
 class _Scan:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from reasoning_store import strict
 from reasoning_store.errors import UsageError
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.values import Conversation
@@ -96,6 +97,7 @@ def detect(source: str | os.PathLike[str] | bytes) -> Format:
         if not isinstance(source, bytes):
             import_module(READERS["llm"]).check(source)
         return "llm"
+    strict.check_encoding(head)
     text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     if _LINES.match(text):
         return "lines"

@@ -22,10 +22,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
-from reasoning_store import codec
+from reasoning_store import codec, strict
 from reasoning_store.blocks import EXACTNESS, MOST_TOKENS, Counts, Exactness
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger import strict
 from reasoning_store.ledger.values import MOST, MOST_NUMBER
 
 VERSION = 1
@@ -177,6 +176,10 @@ _KINDS: tuple[type[Line], ...] = (
 _BY_NAME = {kind.kind: kind for kind in _KINDS}
 _AS_TEXT = "with_nan"
 _OF_SESSION = (f'"{SessionLine.kind}"'.encode(), f'"{_AS_TEXT}"'.encode(), b"\\u")
+LONGEST = 1 << 29
+"""Characters. A text of a gigabyte is more than either engine holds."""
+DEEPEST = 400
+"""Python's own parser gives up not far beyond."""
 _TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Microseconds: the years 1 to 9999, which is what a datetime holds."""
 _TOKENS = (0, MOST_TOKENS)
@@ -295,20 +298,27 @@ def may_be_session(text: bytes) -> bool:
 
 def read(text: str | bytes) -> Line:
     """Return what a line says; refuse one that is malformed, saying where."""
-    if isinstance(text, bytes):
-        try:
-            text = text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UsageError(f"not UTF-8 at byte {error.start + 1}") from None
-    value = strict.parsed(text.removeprefix("\ufeff"))
+    text = strict.decoded(text) if isinstance(text, bytes) else text.removeprefix("\ufeff")
+    value = _object(text, strict.STRICT)
     if value.get("type") == _AS_TEXT and isinstance(value.get("line"), str):
-        value = strict.parsed(value["line"], nan=True)
+        value = _object(value["line"], strict.ONCE)
     name = value.pop("type", None)
     kind = _BY_NAME.get(name) if isinstance(name, str) else None
     if kind is None:
         raise UsageError("type: is none that a line of an export has")
     line: Line = _made(kind, value, "")
     return line
+
+
+def _object(text: str, rules: strict.Rules) -> dict[str, Any]:
+    if len(text) > LONGEST:
+        raise UsageError(f"longer than {LONGEST} characters")
+    value = strict.loads(text, deepest=DEEPEST, rules=rules)
+    if text.startswith(" "):
+        value = codec.loads(text)  # checked by now; this undoes what the codec holds apart
+    if not isinstance(value, dict):
+        raise UsageError("not an object")
+    return value
 
 
 _NAMES: Mapping[Any, str] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -150,6 +152,38 @@ def test_a_dry_run_meets_the_conflicts_of_the_import(here: Here, more: str) -> N
     assert dry.code == done.code == (Exit.DONE if more else Exit.CONFLICT)
     assert dry.err == done.err
     assert "chat-42" in dry.err
+
+
+TEXTS = {
+    "import {}": "history.json",
+    "import {} --format openai": "history.json",
+    "import {} --format lines": "export.jsonl",
+    "replay {}": "stream.sse",
+    "render {}": "stream.jsonl",
+    "context chat-42 --tools {}": "tools.json",
+    "compact chat-42 --limit 60 --range 1-4 --summary-file {}": "summary.txt",
+}
+"""Each way to have a text read."""
+
+
+@pytest.mark.parametrize("line", TEXTS)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_text_in_another_encoding_is_told_with_what_converts_it(
+    here: Here, line: str, encoding: str
+) -> None:
+    """As PowerShell writes with ``>``; converted by what is told, it is read."""
+    Path("tools.json").write_text('[{"name": "look"}]', "utf-8")
+    text = Path(TEXTS[line]).read_text("utf-8")
+    Path("wide").write_bytes(f"\ufeff{text}".encode(encoding))
+    refused = here(line.format("wide"))
+    convert = re.search(r"\((iconv [^;]*);", refused.err)
+    assert convert is not None, refused.err
+    command = convert[1].replace("FILE", "wide").replace("NEW", "narrow")
+    subprocess.run(command, shell=True, check=True)
+
+    assert (refused.code, refused.out) == (Exit.USAGE, "")
+    assert f" is in {encoding[:6].upper()}, and UTF-8 is read (" in refused.err
+    assert here(line.format("narrow")).code == Exit.DONE
 
 
 def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:

@@ -108,6 +108,23 @@ def test_what_is_not_json_is_refused_by_its_line(lines: list[str | bytes], line:
     assert refused.value.hint is not None
 
 
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["[", '{"a": 1},', '{"a":  }', "]"], "line 3: not JSON at character 8"),
+        (["{", '"a": 1,', " b"], "line 3: not JSON at character 2"),
+        (["{", '"a": ' + "[" * 151 + "]" * 151 + "}"], "line 2: nested deeper than 150 at char"),
+        (['{"a": ' + "9" * 5_000 + "}"], "line 1: a number has more digits than"),
+    ],
+)
+def test_what_is_not_json_is_told_by_its_place_in_its_line(lines: list[str], says: str) -> None:
+    """Also within a value that stands on many."""
+    with pytest.raises(UsageError) as refused:
+        list(entries(lines))
+
+    assert str(refused.value).startswith(says)
+
+
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
     """One error of ours, not the system's."""
     with pytest.raises(UsageError, match="cannot be read"):

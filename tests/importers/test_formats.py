@@ -96,7 +96,7 @@ def test_another_database_is_no_history(tmp_path: Path) -> None:
         formats.detect(path)
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[1, 2]", b"\xff\xfe{", b"%PDF-1.7"])
+@pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[1, 2]", b"\xff{", b"%PDF-1.7"])
 def test_what_is_no_history_is_refused(head: bytes) -> None:
     """The error lists what can be imported."""
     with pytest.raises(UsageError, match="no history") as refused:

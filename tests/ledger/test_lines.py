@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from reasoning_store.errors import UsageError
-from reasoning_store.ledger import lines, strict
+from reasoning_store.ledger import lines
 from reasoning_store.ledger.lines import (
     BranchLine,
     CompactionLine,
@@ -189,7 +189,7 @@ def test_bytes_that_are_no_text_say_where() -> None:
 
 def test_a_line_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything of it is taken apart."""
-    monkeypatch.setattr(strict, "LONGEST", 10)
+    monkeypatch.setattr(lines, "LONGEST", 10)
 
     with pytest.raises(UsageError, match="longer than 10 characters"):
         lines.read('{"type":"end","sessions":1}')
@@ -199,4 +199,4 @@ def test_a_line_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_text_makes_anything_but_a_usage_error(text: str) -> None:
     """Whatever a file holds."""
     with contextlib.suppress(UsageError):
-        strict.parsed(text)
+        lines.read(text)
