@@ -18,6 +18,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +63,14 @@ def note(text: str) -> None:
 
 def warn(texts: Iterable[str]) -> None:
     for text in texts:
-        note(f"warning: {text}")
+        note(one_line(f"warning: {text}"))
 
 
 def when(time: datetime) -> str:
     """Return a time for a person, in the zone of the place."""
-    return f"{time.astimezone():%Y-%m-%d %H:%M}"
+    with suppress(OverflowError, OSError):  # there it may be before the year 1, or after 9999
+        time = time.astimezone()
+    return f"{time:%Y-%m-%d %H:%M}"
 
 
 def stamp(time: datetime) -> str:

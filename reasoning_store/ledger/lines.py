@@ -182,6 +182,8 @@ DEEPEST = 400
 """Python's own parser gives up not far beyond."""
 _TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Microseconds: the years 1 to 9999, which is what a datetime holds."""
+_ERASED = (_TIME[0], _TIME[1] - 86_400_000_000)
+"""It is counted on from, a microsecond for each erasure of that moment or before it."""
 _TOKENS = (0, MOST_TOKENS)
 _SUM = (0, MOST)
 _NUMBER = (1, MOST_NUMBER)
@@ -193,7 +195,7 @@ _RANGES: Mapping[str, tuple[int, int]] = {
     "created_at": _TIME,
     "updated_at": _TIME,
     "undone_at": _TIME,
-    "erased_at": _TIME,
+    "erased_at": _ERASED,
     "current_branch": _NUMBER,
     "reported": _SUM,
     "counted": _SUM,

@@ -149,6 +149,30 @@ def test_a_pipe_gets_plain_text(here: Here) -> None:
     assert len(ran.out.splitlines()) == 3
 
 
+@pytest.mark.parametrize(
+    ("said", "zone", "told"),
+    [
+        ("0001-01-01T00:00:00Z", "WEST+12", "-01-01 00:00"),
+        ("9999-12-31T23:59:59Z", "EAST-14", "9999-12-31 23:59"),
+        ("9999-12-31T23:59:59Z", "WEST+12", "9999-12-31 11:59"),
+    ],
+)
+def test_a_time_that_the_zone_of_the_place_does_not_have_is_told(
+    run: Run, folder: Path, said: str, zone: str, told: str
+) -> None:
+    """A history may say that it was begun before all times, or at their end."""
+    url = {"REASONING_STORE_URL": f"sqlite:///{folder / 'new.db'}"}
+    message = {"role": "user", "content": "Hello?", "created_at": said}
+    history = folder / "old.json"
+    history.write_text(json.dumps({"id": "old", "messages": [message]}), "utf-8")
+    run("init", **url)
+    run("import", str(history), **url)
+    ran = run("sessions", **url, TZ=zone)
+
+    assert ran.returncode == Exit.DONE, ran.stderr
+    assert told in ran.stdout
+
+
 def test_colour_can_be_had_in_a_pipe(run: Run, folder: Path) -> None:
     """FORCE_COLOR, for a pager that shows it."""
     ran = run("--db", f"sqlite:///{folder / 'chat.db'}", "usage", "chat-42", FORCE_COLOR="1")

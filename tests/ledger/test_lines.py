@@ -158,6 +158,10 @@ MALFORMED = [
     ('{"type":"session","id":"1","encoding":"x","archived":1}', "archived: is not true or false"),
     ('{"type":"session","id":"1","encoding":"x","metadata":null}', "metadata: is not an object"),
     ('{"type":"session","id":"1","encoding":"x","crossed":[1]}', "crossed: is not a list of"),
+    (
+        '{"type":"session","id":"1","encoding":"x","erasedAt":253402300799999999}',
+        "erasedAt: is not between",
+    ),
     ('{"type":"message","message":[]}', "message: is not an object"),
     ('{"type":"message","message":{},"createdAt":1e3}', "createdAt: is not a whole number"),
     ('{"type":"message","message":{},"created_at":1}', "has a field"),
