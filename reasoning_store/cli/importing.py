@@ -22,7 +22,7 @@ import click
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.output import Page, answer, plural, warn
+from reasoning_store.cli.output import Page, answer, note, plural, warn
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Command
 from reasoning_store.errors import NotFound, UsageError
@@ -91,6 +91,8 @@ def import_(
     lines of an export; - is standard input. What is there already is not written again, so
     an import that was cut off is run again. Reasoning is kept, delimiters that leaked into
     a text are taken out, and both are counted.
+
+    Exits with 2 where FILE holds messages and none can be taken in.
     """
     opening.require(call)
     with _file(source, format_) as path:
@@ -250,7 +252,10 @@ def _told(items: Iterable[T], progress: Progress) -> Iterator[T]:
 
 
 def _say_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str) -> None:
-    refused = done.refused
+    refused, skipped = done.refused, done.report.skipped
+    none = bool(skipped) and not (done.new or done.known)
+    if none:
+        call.exit = Exit.USAGE
     if refused and on_conflict == "refuse":
         call.exit = Exit.CONFLICT
 
@@ -290,8 +295,10 @@ def _say_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str)
         },
         people,
     )
-    warn(f"{one.place} was left out: {one.reason}" for one in done.report.skipped)
+    warn(f"{one.place} was left out: {one.reason}" for one in skipped)
     warn(f"{one.id} was left out: {one.refused}" for one in refused)
+    if none:
+        note("nothing came in: every message was left out")
 
 
 def _report(report: Report) -> dict[str, Any]:

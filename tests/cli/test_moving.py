@@ -198,6 +198,22 @@ def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:
     assert "  | 7 * 13\n  No.\n" in shown
 
 
+@pytest.mark.parametrize("more", ["", "--dry-run"])
+def test_an_import_that_takes_nothing_of_a_file_in_is_no_success(here: Here, more: str) -> None:
+    """A script has to see that it was another format; what is there already is no failure."""
+    unknown, known = {"role": "robot", "content": "Hi."}, {"role": "user", "content": "Hi."}
+    codes = []
+    for messages in ([unknown, unknown], [unknown, known], [unknown, known], []):
+        Path("chat.json").write_text(json.dumps({"id": "robots", "messages": messages}), "utf-8")
+        codes.append(here(f"import chat.json {more} --json").code)
+    Path("chat.json").write_text(json.dumps({"messages": [unknown]}), "utf-8")
+    told = here(f"import chat.json {more}").err.splitlines()
+
+    assert codes == [Exit.USAGE, Exit.DONE, Exit.DONE, Exit.DONE]
+    assert told[0].startswith("warning: line 1: messages[0] was left out: its role is")
+    assert told[1:] == ["nothing came in: every message was left out"]
+
+
 @pytest.mark.parametrize("name", ["chat.db", "chat.db-wal", "../here/chat.db", "link"])
 def test_an_export_never_takes_the_place_of_its_own_database(here: Here, name: str) -> None:
     """Not even where it may replace a file: what was exported would be all that is left."""
