@@ -12,7 +12,7 @@ Glue, no rule of its own: what a format means is the business of ``importers``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from reasoning_store import codec
 from reasoning_store.errors import Conflict, NotFound
@@ -25,8 +25,8 @@ from reasoning_store.ledger.lines import (
     SessionEndLine,
     SessionLine,
 )
-from reasoning_store.session import Session
-from reasoning_store.store import Owner
+from reasoning_store.ledger.values import SessionRow
+from reasoning_store.store import Owner, inside
 from reasoning_store.stored import microseconds
 
 
@@ -79,124 +79,119 @@ def import_conversations(
     Importing the same again writes nothing; of a source that has grown, what is new. Raises
     what reading the source raises; what was written before that stays, and is known then.
     """
-    pretended: dict[str, _Pretended] = {}
+    imports = _DryRun(owner) if dry_run else _Import(owner)
     return ImportedHistory(
-        dry_run=dry_run,
-        conversations=[_one(owner, one, pretended if dry_run else None) for one in conversations],
+        dry_run=dry_run, conversations=[imports.take(one) for one in conversations]
     )
 
 
-@dataclass(slots=True)
-class _Pretended:
-    """What a dry run would have written into a session by now."""
+class _Import:
+    """An import under way, into the sessions of one owner."""
 
-    head: int
-    keys: set[str] = field(default_factory=set)
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._workings, self._name = inside(owner)
+        self._ledger = self._workings.ledger
 
+    def take(self, one: Conversation) -> ImportedConversation:
+        """Take in what is new of a conversation, or say why none of it can be."""
+        row = self._row(one.id)
+        known = self._known(row, one)
+        refused = self._obstacle(row, one, known) if known < len(one.items) else None
+        new = len(one.items) - known if refused is None else 0
+        if new:
+            try:
+                self._write(row, one, known)
+            except Conflict:
+                refused = "something else was written into the session meanwhile"
+                new = self._known(self._row(one.id), one) - known
+        return ImportedConversation(
+            id=one.id, title=one.title, new=new, known=known, refused=refused, report=one.report
+        )
 
-def _one(
-    owner: Owner, one: Conversation, pretended: dict[str, _Pretended] | None
-) -> ImportedConversation:
-    session = _session(owner, one.id)
-    written = None if pretended is None else pretended.get(one.id)
-    known = _known(session, one, written)
-    head = written.head if written is not None else _head(session)
-    after = one.first - 1 + known
-    refused = _obstacle(session, head, after) if known < len(one.items) else None
-    new = len(one.items) - known if refused is None else 0
-    if new and pretended is not None:
-        keys = pretended.setdefault(one.id, _Pretended(head)).keys
-        keys.update(item.key for item in one.items[known:])
-        pretended[one.id].head = head + new
-    elif new:
+    def _row(self, id: str) -> SessionRow | None:
         try:
-            _write(owner, one, known)
-        except Conflict:
-            refused = "something else was written into the session meanwhile"
-            new = _known(_session(owner, one.id), one, None) - known
-    return ImportedConversation(
-        id=one.id, title=one.title, new=new, known=known, refused=refused, report=one.report
-    )
+            return self._ledger.get_session(self._name, id)
+        except NotFound:
+            return None
 
+    def _known(self, row: SessionRow | None, one: Conversation) -> int:
+        """Return how many of the messages are there: a key stands for all before it."""
+        low, high = 0, len(one.items)
+        if high and self._knows(row, one, high - 1):
+            return high
+        while low < high:
+            middle = (low + high) // 2
+            if self._knows(row, one, middle):
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
-def _session(owner: Owner, id: str) -> Session | None:
-    try:
-        return owner.session(id)
-    except NotFound:
-        return None
-
-
-def _head(session: Session | None) -> int:
-    if session is None:
-        return 0
-    return session._workings.ledger.head(session._row.key, session._branch).position
-
-
-def _known(session: Session | None, one: Conversation, written: _Pretended | None) -> int:
-    """Return how many of the messages are there: a key that is known stands for all before it."""
-
-    def is_known(key: str) -> bool:
-        if written is not None and key in written.keys:
-            return True
-        if session is None:
+    def _knows(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
+        if row is None:
             return False
-        ledger = session._workings.ledger
-        return ledger.by_idempotency_key(session._row.key, key) is not None
+        return self._ledger.by_idempotency_key(row.key, one.items[item].key) is not None
 
-    low, high = 0, len(one.items)
-    if high and is_known(one.items[-1].key):
-        return high
-    while low < high:
-        middle = (low + high) // 2
-        if is_known(one.items[middle].key):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    def _head(self, row: SessionRow | None, one: Conversation) -> int:
+        return 0 if row is None else self._ledger.head(row.key, row.current_branch).position
 
-
-def _obstacle(session: Session | None, head: int, after: int) -> str | None:
-    if head > after:
-        return f"something else stands in the session behind its message {after}"
-    if head < after:
-        return f"the session ends at {head}, before its message {after}"
-    if session is None:
+    def _obstacle(self, row: SessionRow | None, one: Conversation, known: int) -> str | None:
+        head, after = self._head(row, one), one.first - 1 + known
+        if head > after:
+            return f"something else stands in the session behind its message {after}"
+        if head < after:
+            return f"the session ends at {head}, before its message {after}"
+        # An append would end it; what is being said here goes on.
+        if row is not None and self._ledger.draft(row.key, row.current_branch) is not None:
+            return "a reply is being recorded in the session"
         return None
-    # An append would end it; what is being said here goes on.
-    draft = session._workings.ledger.draft(session._row.key, session._branch)
-    return None if draft is None else "a reply is being recorded in the session"
 
+    def _write(self, row: SessionRow | None, one: Conversation, known: int) -> None:
+        row = row or self._begun(one)
+        if not known and one.first == 1:
+            self._owner.import_lines(_lines(row, one))
+            return
+        session = self._owner.session(one.id)
+        for place, item in enumerate(one.items[known:], one.first + known):
+            session.append(
+                item.message, idempotency_key=item.key, after=place - 1, created_at=item.created_at
+            )
 
-def _write(owner: Owner, one: Conversation, known: int) -> None:
-    session = _session(owner, one.id) or _begun(owner, one)
-    if not known and one.first == 1:
-        owner.import_lines(_lines(session, one))
-        return
-    for place, item in enumerate(one.items[known:], one.first + known):
-        session.append(
-            item.message, idempotency_key=item.key, after=place - 1, created_at=item.created_at
+    def _begun(self, one: Conversation) -> SessionRow:
+        """Make the session, as old as the conversation is: a list of sessions goes by its times."""
+        return self._ledger.create_session(
+            self._name,
+            one.id,
+            encoding=self._workings.encoding,
+            title=one.title,
+            created_at=None if one.created_at is None else microseconds(one.created_at),
         )
 
 
-def _begun(owner: Owner, one: Conversation) -> Session:
-    """Make the session, as old as the conversation is: a list of sessions goes by its times."""
-    workings = owner._workings
-    row = workings.ledger.create_session(
-        owner._owner,
-        one.id,
-        encoding=workings.encoding,
-        title=one.title,
-        created_at=None if one.created_at is None else microseconds(one.created_at),
-    )
-    return Session(workings, row, row.current_branch)
+class _DryRun(_Import):
+    """The same questions, and nothing written: what would be is known from then on."""
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__(owner)
+        self._heads: dict[str, int] = {}
+        self._keys: set[tuple[str, str]] = set()
+
+    def _knows(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
+        return (one.id, one.items[item].key) in self._keys or super()._knows(row, one, item)
+
+    def _head(self, row: SessionRow | None, one: Conversation) -> int:
+        return self._heads[one.id] if one.id in self._heads else super()._head(row, one)
+
+    def _write(self, row: SessionRow | None, one: Conversation, known: int) -> None:
+        self._keys.update((one.id, item.key) for item in one.items)
+        self._heads[one.id] = one.first - 1 + len(one.items)
 
 
-def _lines(session: Session, one: Conversation) -> Iterator[str]:
+def _lines(row: SessionRow, one: Conversation) -> Iterator[str]:
     """A whole conversation as the lines of an export: a few hundred messages are one step."""
     yield lines.written(HeaderLine(version=lines.VERSION))
-    yield lines.written(
-        SessionLine(owner=session.owner, id=session.id, encoding=session._row.encoding)
-    )
+    yield lines.written(SessionLine(owner=row.owner, id=row.id, encoding=row.encoding))
     for item in one.items:
         yield lines.written(
             MessageLine(

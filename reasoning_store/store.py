@@ -249,6 +249,11 @@ class Store(Owner):
         self.close()
 
 
+def inside(owner: Owner) -> tuple[Workings, str]:
+    """Return what another face works with: the workings, and whose sessions they are."""
+    return owner._workings, owner._owner
+
+
 def upgrade(url: str) -> str:
     """Bring a database's schema up to date and return its revision.
 
