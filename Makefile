@@ -14,6 +14,7 @@ help: ## say what there is
 
 demo: $(VENV)/installed ## the main job in a minute: no key, no network
 	@$(BIN)/reasoning-store demo
+	@echo; echo 'Here they are $(BIN)/python and $(BIN)/reasoning-store.'
 
 test: $(VENV)/installed-dev ## the tests
 	@$(BIN)/python -m pytest -q -n auto

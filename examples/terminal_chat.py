@@ -97,9 +97,12 @@ class Chat:
 
     def command(self, line: str) -> None:
         name, *arguments = line.split()
+        command = self.commands.get(name, self.help)
         try:
-            self.commands.get(name, self.help)(*arguments)
-        except (rs.ReasoningStoreError, TypeError) as error:
+            command(*arguments)
+        except TypeError:
+            print(f"({command.__doc__})", file=sys.stderr)
+        except rs.ReasoningStoreError as error:
             print(f"({error})", file=sys.stderr)
 
 
