@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -196,7 +197,8 @@ def parse(key: str, text: str) -> Any:
     if _ALLOWED.get(name) == (True, False):
         value = _WORDS.get(word.lower(), word)
     elif name == "budget_tokens" and word.isdecimal():
-        value = int(word)
+        with suppress(ValueError):  # Python reads no number of thousands of digits
+            value = int(word)
     return checked({key: value})[key]
 
 

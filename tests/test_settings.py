@@ -134,7 +134,12 @@ def test_what_a_person_writes_becomes_a_value(key: str, text: str, value: Any) -
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [("reasoning.includeInContext", "perhaps"), ("reasoning.budgetTokens", "4k"), ("nope", "1")],
+    [
+        ("reasoning.includeInContext", "perhaps"),
+        ("reasoning.budgetTokens", "4k"),
+        ("reasoning.budgetTokens", "9" * 5_000),
+        ("nope", "1"),
+    ],
 )
 def test_err_001_words_are_checked_like_values(key: str, text: str) -> None:
     """ERR-001 holds for what a person writes."""

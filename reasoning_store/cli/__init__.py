@@ -7,6 +7,7 @@ when they are run. This module knows how a run ends, and no command.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -23,9 +24,7 @@ COMPLETION = "_REASONING_STORE_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     hint = "nothing is half done"
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed before we began, e.g. by `>&-`
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    _make_streams_whole()
     try:
         from reasoning_store.cli.call import Call
 
@@ -40,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return call.exit
         except OSError as error:
             _say_no_more()
-            where = error.filename or "the output"
+            # Nothing is missing where one writes: a folder is, to work in or for what is temporary.
+            is_missing = isinstance(error, FileNotFoundError)
+            where = error.filename or ("the folder" if is_missing else "the output")
             return _failed(f"{where}: {error.strerror or type(error).__name__}")
         except KeyboardInterrupt:
             hint = call.if_interrupted
@@ -51,6 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         _failed("interrupted", hint)
         return 130
+
+
+def _make_streams_whole() -> None:
+    """Let there be all three streams, and the answer go out whole or with an error."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed before we began, e.g. by `>&-`
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        # By PYTHONUNBUFFERED; what a full disk takes only a part of would be cut without a word.
+        file, encoding = sys.stdout.fileno(), sys.stdout.encoding
+        sys.stdout = open(file, "w", encoding=encoding, closefd=False)  # noqa: SIM115
 
 
 def _run(call: Call, words: list[str]) -> int:

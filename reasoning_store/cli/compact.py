@@ -10,7 +10,7 @@ import click
 from reasoning_store import strict
 from reasoning_store.cli import advice
 from reasoning_store.cli.call import Call
-from reasoning_store.cli.options import Where, a_request, on_a_branch
+from reasoning_store.cli.options import Where, a_request, content, on_a_branch
 from reasoning_store.cli.output import Page, answer, note, stamp
 from reasoning_store.cli.tree import Group
 from reasoning_store.egress.amounts import THRESHOLD
@@ -109,7 +109,7 @@ def run(
 
 
 def _read(file: IO[bytes]) -> str:
-    text = strict.decoded(file.read(), file.name).replace("\r\n", "\n")
+    text = strict.decoded(content(file), file.name).replace("\r\n", "\n")
     if not text.strip():
         raise UsageError(f"{file.name} is empty", hint="a summary of the messages is wanted")
     return text

@@ -15,7 +15,7 @@ import click
 
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
-from reasoning_store.cli.options import OPTIONAL_SESSION, note_owner
+from reasoning_store.cli.options import OPTIONAL_SESSION, naming, note_owner
 from reasoning_store.cli.output import answer, answer_each, note, plural
 from reasoning_store.cli.printable import json_shown
 from reasoning_store.cli.progress import Progress
@@ -91,7 +91,7 @@ def _whole(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     try:
-        with open(handle, "wb") as file:
+        with naming(str(path)), open(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

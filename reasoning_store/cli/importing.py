@@ -22,6 +22,7 @@ import click
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.options import naming
 from reasoning_store.cli.output import Page, answer, note, plural, warn
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Command
@@ -131,7 +132,7 @@ def _file(source: str, format_: str | None) -> Iterator[str]:
         nullcontext(sys.stdin.buffer) if source == "-" else open(source, "rb") as pipe,
     ):
         path = Path(folder) / "piped"
-        with path.open("wb") as file:
+        with naming(str(path)), path.open("wb") as file:
             shutil.copyfileobj(pipe, file)
         yield str(path)
 

@@ -9,8 +9,8 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -206,8 +206,24 @@ def full_key(key: str) -> str:
     return key if "." in key else f"reasoning.{key}"
 
 
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Let what the system refuses say of which file that is."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or name
+        raise
+
+
+def content(file: IO[bytes]) -> bytes:
+    """Return what is in a file that was named on the command line."""
+    with naming(file.name):
+        return file.read()
+
+
 def _tools(file: IO[bytes]) -> list[dict[str, Any]]:
-    text = strict.decoded(file.read(), file.name)
+    text = strict.decoded(content(file), file.name)
     try:
         tools = json.loads(text)
     except (ValueError, RecursionError):

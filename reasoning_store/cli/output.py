@@ -162,10 +162,14 @@ def _aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[s
         yield "  ".join(padded).rstrip()
 
 
+_UNSEEN = ("Mn", "Me", "Cf")
+"""The categories of what stands upon or between characters, and takes no room of its own."""
+
+
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        0 if unicodedata.category(c) in _UNSEEN else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )

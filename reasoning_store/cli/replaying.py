@@ -13,7 +13,7 @@ import click
 from reasoning_store.cli import captures
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.options import a_target
+from reasoning_store.cli.options import a_target, content
 from reasoning_store.cli.output import Page, answer, note, plural, silent
 from reasoning_store.cli.printable import printable
 from reasoning_store.cli.show import lines_of
@@ -49,7 +49,7 @@ def replay(
     CAPTURE holds server-sent events, JSON lines or a JSON list; - is standard input.
     """
     call.if_interrupted = "nothing was stored"
-    data = capture.read()
+    data = content(capture)
     found = captures.events(data, capture.name)
     target["api"] = target["api"] or _guessed(target, found)
     said, message = _read(found, target)
@@ -152,7 +152,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
     from reasoning_store.settings import ReasoningSettings
 
     call.if_interrupted = "nothing was stored"
-    found = captures.events(capture.read(), capture.name)
+    found = captures.events(content(capture), capture.name)
     target["api"] = target["api"] or _guessed(target, found)
     chunks, message = _read(found, target)
     if not chunks and "unknownChunks" in (message.metadata or ()):

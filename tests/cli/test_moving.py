@@ -214,6 +214,20 @@ def test_an_import_that_takes_nothing_of_a_file_in_is_no_success(here: Here, mor
     assert told[1:] == ["nothing came in: every message was left out"]
 
 
+def test_a_warning_is_one_line_whatever_a_conversation_is_called(here: Here) -> None:
+    """It cannot speak for the program."""
+    id = "mine\nwarning: all is lost"
+    with rs.Store("sqlite:///chat.db") as store:
+        store.session(id, create=True).append(rs.user("Mine."))
+    history = {"id": id, "messages": [{"role": "user", "content": "Theirs."}]}
+    Path("theirs.json").write_text(json.dumps(history), "utf-8")
+    ran = here("import theirs.json")
+
+    assert ran.code == Exit.CONFLICT
+    assert ran.err.startswith(r"warning: mine\nwarning: all is lost was left out: ")
+    assert ran.err.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", ["chat.db", "chat.db-wal", "../here/chat.db", "link"])
 def test_an_export_never_takes_the_place_of_its_own_database(here: Here, name: str) -> None:
     """Not even where it may replace a file: what was exported would be all that is left."""

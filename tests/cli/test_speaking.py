@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -171,6 +172,21 @@ def test_a_time_that_the_zone_of_the_place_does_not_have_is_told(
 
     assert ran.returncode == Exit.DONE, ran.stderr
     assert told in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("id", "width"),
+    [("cafe\u0301", 4), ("a\u200bb", 2), ("\u306f\u3099\u3057", 4), ("x\ufe0f", 1)],
+)
+def test_what_takes_no_room_moves_no_column(here: Here, id: str, width: int) -> None:
+    """Marks on a letter, joiners between two: the title stands where the others do."""
+    with rs.Store("sqlite:///chat.db") as store:
+        store.session(id, create=True, title="Here")
+    lines = here("sessions").out.splitlines()
+    (mine,) = (line for line in lines if id in line)
+    before = mine.partition("Here")[0].replace(id, "*" * width)
+
+    assert len(before) == lines[0].index("title")
 
 
 def test_colour_can_be_had_in_a_pipe(run: Run, folder: Path) -> None:
@@ -374,6 +390,49 @@ def test_a_full_disk_is_one_line(folder: Path) -> None:
 
     assert ran.returncode == Exit.FAILED
     assert ran.stderr == "error: the output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("export -o all.jsonl", "all.jsonl: File too large"),
+        ("export > all.jsonl", "the output: File too large"),
+        ("show long > all.txt", "the output: File too large"),
+        ("import - < chat.db", "/piped: File too large"),
+        ("replay /proc/self/mem", "/proc/self/mem: Input/output error"),
+        ("context long --tools /proc/self/mem", "/proc/self/mem: Input/output error"),
+    ],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_the_system_refuses_is_told_with_its_file(
+    folder: Path, line: str, says: str, unbuffered: str
+) -> None:
+    """Whether that was to be read or written, and also where the disk takes a part of it."""
+    with rs.Store(f"sqlite:///{folder / 'chat.db'}") as store:
+        store.session("long", create=True).append(rs.user("What is said. " * 20_000))
+    ran = subprocess.run(
+        ["bash", "-c", f"ulimit -f 100; {shlex.join(command())} {line}"],
+        cwd=folder,
+        env={**clean(os.environ, folder), **URL, "PYTHONUNBUFFERED": unbuffered},
+        capture_output=True,
+        text=True,
+    )
+
+    assert ran.returncode == Exit.FAILED
+    assert re.fullmatch(rf"error: \S*{re.escape(says)}\n", ran.stderr)
+    assert not (folder / "all.jsonl").exists() or ">" in line
+
+
+def test_a_folder_that_is_gone_is_no_output(folder: Path) -> None:
+    """Somebody may stand in a folder that another one has removed."""
+    line = f"mkdir gone; cd gone; rmdir ../gone; {shlex.join(command())} sessions"
+    environment = {**clean(os.environ, folder), **URL}
+    ran = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+    assert (ran.returncode, ran.stdout) == (Exit.FAILED, "")
+    assert ran.stderr == "error: the folder: No such file or directory\n"
 
 
 def test_a_terminal_without_our_letters_gets_them_written_out(run: Run, folder: Path) -> None:
