@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "Alternative",
     "AsyncOwner",
+    "AsyncOwnerSettings",
     "AsyncPage",
+    "AsyncProfiles",
     "AsyncRecording",
     "AsyncSession",
+    "AsyncSessionSettings",
     "AsyncStore",
     "BackedUp",
     "Block",
@@ -29,7 +33,9 @@ __all__ = [
     "CorruptRow",
     "Erased",
     "ErrorChunk",
+    "Explanation",
     "FinishChunk",
+    "Holder",
     "Imported",
     "Masker",
     "MediaBlock",
@@ -39,9 +45,13 @@ __all__ = [
     "Origin",
     "OriginChunk",
     "Owner",
+    "OwnerSettings",
     "Page",
     "Plan",
+    "Problem",
     "Profile",
+    "Profiles",
+    "Range",
     "RawBlock",
     "ReasoningChunk",
     "ReasoningRenderer",
@@ -50,11 +60,17 @@ __all__ = [
     "Recording",
     "ReportRow",
     "Request",
+    "RequestSettings",
+    "Resolved",
+    "Run",
     "SchemaError",
     "SecretMasker",
     "Selection",
     "Session",
+    "SessionSettings",
     "SettingError",
+    "Split",
+    "Step",
     "Store",
     "StoreBusy",
     "StoreFull",
@@ -92,9 +108,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from reasoning_store.aio import AsyncOwner, AsyncPage, AsyncStore
+    from reasoning_store.aio import (
+        AsyncOwner,
+        AsyncOwnerSettings,
+        AsyncPage,
+        AsyncProfiles,
+        AsyncStore,
+    )
     from reasoning_store.aio_recorder import AsyncRecording
-    from reasoning_store.aio_session import AsyncSession
+    from reasoning_store.aio_session import AsyncSession, AsyncSessionSettings
     from reasoning_store.blocks import (
         Block,
         MediaBlock,
@@ -124,15 +146,17 @@ if TYPE_CHECKING:
         UsageChunk,
     )
     from reasoning_store.egress.budget import Budget
+    from reasoning_store.egress.compression import Step
+    from reasoning_store.egress.cuts import Range
     from reasoning_store.egress.display import visible_parts
     from reasoning_store.egress.free import build_request, effective_tokens, select, what_if
     from reasoning_store.egress.headend import ReasoningRenderer
-    from reasoning_store.egress.refusal import explain_refusal
-    from reasoning_store.egress.request import Request
+    from reasoning_store.egress.refusal import Explanation, explain_refusal
+    from reasoning_store.egress.request import Request, RequestSettings
     from reasoning_store.egress.tokens import TokenCount
     from reasoning_store.egress.usage import ContextUsage
-    from reasoning_store.egress.verdicts import Selection, Verdict, Warning
-    from reasoning_store.egress.what_if import WhatIf
+    from reasoning_store.egress.verdicts import Holder, Selection, Verdict, Warning
+    from reasoning_store.egress.what_if import Alternative, WhatIf
     from reasoning_store.errors import (
         Conflict,
         CorruptRow,
@@ -149,46 +173,55 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
     from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
     from reasoning_store.ingress.secrets import SecretMasker
-    from reasoning_store.ingress.tags import TagFilter, split_reasoning
-    from reasoning_store.layers import Profile
-    from reasoning_store.ledger.values import BackedUp, Erased, Imported, ReportRow, Verified
+    from reasoning_store.ingress.tags import Run, Split, TagFilter, split_reasoning
+    from reasoning_store.layers import OwnerSettings, Profile, Profiles, SessionSettings
+    from reasoning_store.ledger.values import (
+        BackedUp,
+        Erased,
+        Imported,
+        Problem,
+        ReportRow,
+        Verified,
+    )
     from reasoning_store.recorder import Recording
     from reasoning_store.session import Session
-    from reasoning_store.settings import ReasoningSettings
+    from reasoning_store.settings import ReasoningSettings, Resolved
     from reasoning_store.shortening import Plan
     from reasoning_store.store import Owner, Page, Store
     from reasoning_store.stored import Branch, Compaction, Stored
 
 _HOMES = {
-    "aio": "AsyncOwner AsyncPage AsyncStore",
+    "aio": "AsyncOwner AsyncOwnerSettings AsyncPage AsyncProfiles AsyncStore",
     "aio_recorder": "AsyncRecording",
-    "aio_session": "AsyncSession",
+    "aio_session": "AsyncSession AsyncSessionSettings",
     "blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock Usage assistant system user""",
     "checking": "tool",
     "chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk TextChunk
         ToolCallChunk UnknownChunk UsageChunk""",
     "egress.budget": "Budget",
+    "egress.compression": "Step",
+    "egress.cuts": "Range",
     "egress.display": "visible_parts",
     "egress.free": "build_request effective_tokens select what_if",
     "egress.headend": "ReasoningRenderer",
-    "egress.refusal": "explain_refusal",
-    "egress.request": "Request",
+    "egress.refusal": "Explanation explain_refusal",
+    "egress.request": "Request RequestSettings",
     "egress.tokens": "TokenCount",
     "egress.usage": "ContextUsage",
-    "egress.verdicts": "Selection Verdict Warning",
-    "egress.what_if": "WhatIf",
+    "egress.verdicts": "Holder Selection Verdict Warning",
+    "egress.what_if": "Alternative WhatIf",
     "errors": """Conflict CorruptRow MissingExtra NotFound ReasoningStoreError SchemaError
         SettingError StoreBusy StoreFull UsageError WireError""",
     "ingress.masking": "Masker",
     "ingress.normalizer": "StreamNormalizer normalize_response",
     "ingress.secrets": "SecretMasker",
-    "ingress.tags": "TagFilter split_reasoning",
-    "layers": "Profile",
-    "ledger.values": "BackedUp Erased Imported ReportRow Verified",
+    "ingress.tags": "Run Split TagFilter split_reasoning",
+    "layers": "OwnerSettings Profile Profiles SessionSettings",
+    "ledger.values": "BackedUp Erased Imported Problem ReportRow Verified",
     "recorder": "Recording",
     "session": "Session",
-    "settings": "ReasoningSettings",
+    "settings": "ReasoningSettings Resolved",
     "shortening": "Plan",
     "store": "Owner Page Store",
     "stored": "Branch Compaction Stored",

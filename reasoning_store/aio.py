@@ -217,14 +217,16 @@ class AsyncStore(AsyncOwner):
 
 
 class AsyncOwnerSettings:
-    """The settings that are kept for an owner."""
+    """The settings that are kept for an owner. Made by ``AsyncOwner.settings``."""
+
+    profiles: AsyncProfiles
 
     def __init__(self, hops: Hops, sync: OwnerSettings) -> None:
         self.profiles = AsyncProfiles(hops, sync.profiles)
 
 
 class AsyncProfiles:
-    """The settings profiles of one owner."""
+    """The settings profiles of one owner. Made by ``AsyncOwner.settings``."""
 
     def __init__(self, hops: Hops, sync: Profiles) -> None:
         self._hops = hops

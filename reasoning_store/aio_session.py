@@ -321,7 +321,10 @@ class AsyncSession:
 
 
 class AsyncSessionSettings:
-    """The settings of one session: set once, read for every request."""
+    """The settings of one session: set once, read for every request.
+
+    Made by ``AsyncSession.settings``.
+    """
 
     def __init__(self, hops: Hops, sync: SessionSettings) -> None:
         self._hops = hops

@@ -117,7 +117,7 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Which provider, api, model and address a message came from.
+    """Which provider, api, model and address a message came from, or a request is for.
 
     The address is a place and no login: a user and password in it, and a query, which may
     hold a key, are left out.

@@ -37,7 +37,10 @@ def policy(
 
 
 class SessionSettings:
-    """The settings of one session: set once, read for every request."""
+    """The settings of one session: set once, read for every request.
+
+    Made by ``Session.settings``.
+    """
 
     def __init__(self, workings: Workings, row: SessionRow) -> None:
         self._workings = workings
@@ -81,7 +84,7 @@ class Profile:
 
 
 class Profiles:
-    """The settings profiles of one owner."""
+    """The settings profiles of one owner. Made by ``Owner.settings``."""
 
     def __init__(self, workings: Workings, owner: str) -> None:
         self._workings = workings
@@ -129,7 +132,9 @@ class Profiles:
 
 
 class OwnerSettings:
-    """The settings that are kept for an owner."""
+    """The settings that are kept for an owner. Made by ``Owner.settings``."""
+
+    profiles: Profiles
 
     def __init__(self, workings: Workings, owner: str) -> None:
         self.profiles = Profiles(workings, owner)

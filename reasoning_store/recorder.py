@@ -17,17 +17,16 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from reasoning_store import streams
 from reasoning_store.blocks import Message, Origin, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.collected import elsewhere
 from reasoning_store.egress.request import Request
-from reasoning_store.egress.verdicts import Target
 from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
 from reasoning_store.ingress.drafting import Draft
-from reasoning_store.ingress.normalizer import StreamNormalizer
+from reasoning_store.ingress.normalizer import StreamNormalizer, Tags
 from reasoning_store.ledger.values import DraftRow, SessionRow
 from reasoning_store.ledger.verbs.drafting import LEASE as LEASE
 from reasoning_store.stored import Stored, told
@@ -54,8 +53,8 @@ class Reply:
         row: SessionRow,
         branch: int,
         *,
-        to: Target,
-        tags: Literal["auto", "always", "never"],
+        origin: Origin,
+        tags: Tags,
         starts_inside: bool | None,
         request: Request | None,
         idempotency_key: str | None,
@@ -64,16 +63,14 @@ class Reply:
         self._ledger = workings.ledger
         self._row = row
         self._branch = branch
-        self._origin = Origin(
-            provider=to.provider, api=to.contract.api, model=to.model, base_url=to.base_url
-        )
+        self._origin = origin
         self._sent = _sent(self._origin, request)
         self._key = idempotency_key
         self._normalizer = StreamNormalizer(
-            to.provider,
-            to.model,
-            to.contract.api,
-            base_url=to.base_url,
+            origin.provider,
+            origin.model,
+            origin.api,
+            base_url=origin.base_url,
             tags=tags,
             starts_inside=starts_inside,
         )

@@ -179,16 +179,16 @@ class Session(Shortening):
                     f"a request is what build_request() gives, not {type(request).__name__}",
                     hint="without one, name the provider and the model",
                 )
-            to, tags = request.target, request.settings.tags
+            origin, tags = request.target, request.settings.tags
         else:
-            to, tags = self._whom(*names), self._policy(None).settings.tags
+            origin, tags = self._whom(*names).origin, self._policy(None).settings.tags
         if starts_inside is not None:
             arguments.truth(starts_inside, "starts_inside")
         return Reply(
             self._workings,
             self._row,
             self._branch,
-            to=to,
+            origin=origin,
             tags=tags,
             starts_inside=starts_inside,
             request=request,

@@ -11,7 +11,7 @@ Glue: what to do is decided in ``egress``, what is stored is the ledger's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -47,9 +47,9 @@ class Plan(CompressionPlan):
     """A compression plan of one branch. It stays good while its range is untouched."""
 
     branch: int
-    basis: Basis | None
+    _basis: Basis | None = field(repr=False)
     """What the range to summarize was when this was planned."""
-    clearing: Basis | None
+    _clearing: Basis | None = field(repr=False)
     """What the messages up to the last one whose results are to be cleared were then."""
 
 
@@ -147,8 +147,8 @@ class Shortening(Sending):
             basis = ledger.basis(key, self._branch, plan.to_summarize.first, plan.to_summarize.last)
         if plan.to_clear is not None:
             clearing = ledger.clearing_basis(key, self._branch, plan.to_clear.last)
-        decided = {field.name: getattr(plan, field.name) for field in fields(plan)}
-        return Plan(**decided, branch=self._branch, basis=basis, clearing=clearing)
+        decided = {one.name: getattr(plan, one.name) for one in fields(plan)}
+        return Plan(**decided, branch=self._branch, _basis=basis, _clearing=clearing)
 
     @on_its_branch
     def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
@@ -203,12 +203,12 @@ class Shortening(Sending):
                     first=at.first,
                     last=at.last,
                     summary=entry,
-                    expected=plan.basis,
+                    expected=plan._basis,
                     effective=after,
                 )
             )
-        if plan.clearing is not None:
-            basis = plan.clearing
+        if plan._clearing is not None:
+            basis = plan._clearing
             wanted.append(
                 Wanted(
                     first=basis.first,

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import inspect
 import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import reasoning_store as rs
+from reasoning_store import testing
 
 CHECKOUT = Path(__file__).parent.parent
 PACKAGE = CHECKOUT / "reasoning_store"
@@ -157,6 +162,58 @@ def test_the_promise_is_this() -> None:
     assert rs.__all__ == PROMISE
 
 
+def own_of(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield what of a class an application uses: its public members, and what Python calls."""
+    is_made = not dataclasses.is_dataclass(kind) and "Made by" not in (kind.__doc__ or "")
+    seen = set() if is_made else {"__init__"}
+    for base in kind.__mro__:
+        if base.__module__.startswith("reasoning_store"):
+            for name, member in vars(base).items():
+                if name not in seen and (name[0] != "_" or name[:2] == "__"):
+                    seen.add(name)
+                    yield name, member
+
+
+def named(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the types that a public name's signatures and fields say, each with its place."""
+    if inspect.isfunction(thing):
+        yield from get_type_hints(thing).items()
+    elif not inspect.isclass(thing):
+        yield "", thing
+    else:
+        yield from ((name, t) for name, t in get_type_hints(thing).items() if name[0] != "_")
+        for name, member in own_of(thing):
+            reader = getattr(member, "fget", None) or getattr(member, "func", None)
+            function = reader or getattr(member, "__func__", member)
+            if inspect.isfunction(function) and own(function.__module__) is not None:
+                yield from ((f"{name}: {at}", t) for at, t in get_type_hints(function).items())
+
+
+def kinds(hint: Any) -> Iterator[type]:
+    """Yield the classes that an annotation names."""
+    parts = hint if isinstance(hint, list | tuple) else get_args(hint)
+    if inspect.isclass(hint) and not parts:
+        yield hint
+    for part in parts:
+        yield from kinds(part)
+
+
+@pytest.mark.parametrize("module", [rs, testing], ids=lambda module: module.__name__)
+def test_whoever_uses_a_public_name_can_write_its_types(module: ModuleType) -> None:
+    """Each class in a public signature or field is public, too, or of the standard library."""
+    promised = [(name, getattr(module, name)) for name in module.__all__]
+    public = {id(getattr(holder, name)) for holder in (rs, testing) for name in holder.__all__}
+    hidden = [
+        f"{name}.{place}: {kind.__name__}"
+        for name, thing in promised
+        for place, hint in named(thing)
+        for kind in kinds(hint)
+        if id(kind) not in public and kind.__module__.split(".")[0] not in sys.stdlib_module_names
+    ]
+
+    assert hidden == []
+
+
 def test_a_name_that_is_not_promised_is_an_attribute_error() -> None:
     """Loading names late does not change what an unknown one says."""
     with pytest.raises(AttributeError, match="no attribute 'Stoer'"):
@@ -234,13 +291,15 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 
 PROMISE = """
-AsyncOwner AsyncPage AsyncRecording AsyncSession AsyncStore BackedUp Block BlockChunk Branch
-Budget Chunk Compaction Conflict ContextUsage CorruptRow Erased ErrorChunk FinishChunk Imported
-Masker MediaBlock Message MissingExtra NotFound Origin OriginChunk Owner Page Plan Profile
-RawBlock ReasoningChunk ReasoningRenderer ReasoningSettings ReasoningStoreError Recording
-ReportRow Request SchemaError SecretMasker Selection Session SettingError Store StoreBusy
-StoreFull Stored StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock TokenCount
-ToolCallBlock ToolCallChunk ToolResponseBlock UnknownChunk Usage UsageChunk UsageError Verdict
-Verified Warning WhatIf WireError assistant build_request effective_tokens explain_refusal
-normalize_response select split_reasoning system tool user visible_parts what_if
+Alternative AsyncOwner AsyncOwnerSettings AsyncPage AsyncProfiles AsyncRecording AsyncSession
+AsyncSessionSettings AsyncStore BackedUp Block BlockChunk Branch Budget Chunk Compaction Conflict
+ContextUsage CorruptRow Erased ErrorChunk Explanation FinishChunk Holder Imported Masker MediaBlock
+Message MissingExtra NotFound Origin OriginChunk Owner OwnerSettings Page Plan Problem Profile
+Profiles Range RawBlock ReasoningChunk ReasoningRenderer ReasoningSettings ReasoningStoreError
+Recording ReportRow Request RequestSettings Resolved Run SchemaError SecretMasker Selection Session
+SessionSettings SettingError Split Step Store StoreBusy StoreFull Stored StreamNormalizer TagFilter
+TextBlock TextChunk ThinkingBlock TokenCount ToolCallBlock ToolCallChunk ToolResponseBlock
+UnknownChunk Usage UsageChunk UsageError Verdict Verified Warning WhatIf WireError assistant
+build_request effective_tokens explain_refusal normalize_response select split_reasoning system
+tool user visible_parts what_if
 """.split()

@@ -15,7 +15,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ForwardRef, Literal, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
 
 import reasoning_store as rs
 from reasoning_store import errors, testing
@@ -101,22 +102,24 @@ def _name_of(statement: ast.stmt) -> str:
 
 GROUPS: Mapping[str, str] = {
     "Stores and sessions": "Store Owner Session Stored Branch Page Recording",
-    "What a store tells": """ReportRow Budget Plan Compaction Profile Erased Verified BackedUp
-        Imported""",
-    "The same, awaited": "AsyncStore AsyncOwner AsyncSession AsyncPage AsyncRecording",
+    "Settings that are kept": "SessionSettings OwnerSettings Profiles Profile Resolved",
+    "What a store tells": """ReportRow Budget Plan Step Range Compaction Erased Verified Problem
+        BackedUp Imported""",
+    "The same, awaited": """AsyncStore AsyncOwner AsyncSession AsyncPage AsyncRecording
+        AsyncSessionSettings AsyncOwnerSettings AsyncProfiles""",
     "Messages": """user assistant system tool Message TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock MediaBlock RawBlock Block Origin Usage""",
-    "What arrives": """StreamNormalizer normalize_response split_reasoning TagFilter SecretMasker
-        Masker ReasoningChunk TextChunk ToolCallChunk BlockChunk UsageChunk FinishChunk
+    "What arrives": """StreamNormalizer normalize_response split_reasoning Split TagFilter Run
+        SecretMasker Masker ReasoningChunk TextChunk ToolCallChunk BlockChunk UsageChunk FinishChunk
         OriginChunk ErrorChunk UnknownChunk Chunk""",
-    "What leaves": """ReasoningSettings build_request Request select Selection Verdict Warning
-        effective_tokens TokenCount ContextUsage what_if WhatIf explain_refusal""",
+    "What leaves": """ReasoningSettings build_request Request RequestSettings select Selection
+        Verdict Warning effective_tokens TokenCount ContextUsage what_if WhatIf Alternative
+        explain_refusal Explanation Holder""",
     "What is shown": "visible_parts ReasoningRenderer",
 }
 """Every public name but the errors, which have a page of their own."""
-INSIDE = frozenset("Contract Demands Target Hops Workings Policy Viewed SessionRow".split())
-"""Names of the workshop, though a public signature may show one."""
 _WORD = re.compile(r"\b[A-Z]\w+")
+_QUALIFIED = re.compile(r"\b(?:\w+\.)+(?=\w)")
 
 
 def python() -> str:
@@ -130,26 +133,21 @@ def python() -> str:
         out += [_entry(name, getattr(rs, name)) for name in names.split() if name in public]
     out.append("## `reasoning_store.testing`")
     out += [_entry(name, getattr(testing, name)) for name in testing.__all__]
-    out.append("## Reached from these")
-    out += [_entry(name, thing) for name, thing in sorted(_reached(public).items())]
+    out.append("## What these signatures call")
+    out += [_entry(name, alias) for name, alias in sorted(_aliases(public).items())]
     return "\n\n".join(out)
 
 
-def _reached(public: set[str]) -> dict[str, Any]:
-    """Return what public signatures name that nobody has to import.
-
-    What stands nearer to a public name comes first, and keeps a word that others use, too.
-    """
+def _aliases(public: set[str]) -> dict[str, Any]:
+    """Return what public signatures name that is no class: nobody has to import it."""
+    things = [getattr(rs, name) for name in sorted(public)]
+    things += [getattr(testing, name) for name in testing.__all__]
     found: dict[str, Any] = {}
-    waiting = [getattr(rs, name) for name in sorted(public)]
-    waiting += [getattr(testing, name) for name in testing.__all__]
-    while waiting:
-        by = waiting.pop(0)
-        for name in sorted(_named(by)):
-            thing = _known(name, by.__module__)
-            if thing is not None and name not in {*found, *rs.__all__, *testing.__all__, *INSIDE}:
-                found[name] = thing
-                waiting.append(thing)
+    for thing in things:
+        for name in _named(thing) - {*rs.__all__, *testing.__all__}:
+            alias = _alias(name, thing.__module__)
+            if alias is not None:
+                found.setdefault(name, alias)
     return found
 
 
@@ -170,16 +168,15 @@ def _named(thing: Any) -> set[str]:
     return set(_WORD.findall(" ".join(texts)))
 
 
-def _known(name: str, where: str) -> Any:
-    """Return what the package calls so, where it is a class of its own or a set of words.
+def _alias(name: str, where: str) -> Any:
+    """Return what the package calls so that is no class.
 
     What the module that names it calls so comes first: two rooms may use one word.
     """
     for module in (where, *sorted(sys.modules)):
         if module.startswith("reasoning_store"):
             thing = vars(sys.modules[module]).get(name)
-            own = inspect.isclass(thing) and thing.__module__.startswith("reasoning_store")
-            if (own and getattr(thing, "__name__", "") == name) or get_origin(thing) is Literal:
+            if get_origin(thing) not in (None, Annotated):
                 return thing
     return None
 
@@ -190,11 +187,22 @@ def is_error(thing: Any) -> bool:
 
 def _entry(name: str, thing: Any) -> str:
     if not inspect.isclass(thing) and not inspect.isfunction(thing):
-        parts = ", ".join(f"`{getattr(part, '__name__', part)}`" for part in get_args(thing))
-        return f"### `{name}`\n\nOne of {parts}."
+        return f"### `{name}`\n\n{_choices(thing)}"
     if inspect.isfunction(thing):
         return f"### `{name}`\n\n```text\n{_folded(name, annotated(thing))}\n```\n\n{said(thing)}"
     return "\n\n".join(filter(None, _of_class(name, thing)))
+
+
+def _choices(alias: Any) -> str:
+    """Return what a word of signatures stands for."""
+    if get_origin(alias) not in (Literal, Union, UnionType):
+        return _short(alias)
+    parts = get_args(alias)
+    return f"One of {', '.join(f'`{one}`' if type(one) is str else _short(one) for one in parts)}."
+
+
+def _short(annotation: Any) -> str:
+    return f"`{_QUALIFIED.sub('', type_name(annotation)).replace('NoneType', 'None')}`"
 
 
 def _of_class(name: str, kind: type) -> Iterator[str]:
@@ -204,9 +212,8 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
         yield f"```text\n{_folded(name, annotated(vars(kind)['__init__']))}\n```"
     if kind.__doc__ and not kind.__doc__.startswith(f"{name}("):
         yield said(kind)
-    for base in kind.__mro__[1:]:
-        if base.__name__ in rs.__all__ and any(_members(base)):
-            yield f"It has all that `{base.__name__}` has."
+    for base in _told_of(kind):
+        yield f"It has all that `{base.__name__}` has."
     about = attributes(kind)
     yield "\n".join(
         f"- `.{field}{f': {type}' if type else ''}`" + behind(about.get(field))
@@ -226,11 +233,18 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
             yield f"```text\n{call}\n```" + (f"\n\n{said(value)}" if value.__doc__ else "")
 
 
+def _told_of(kind: type) -> list[type]:
+    """Return the bases of a class whose own entries say what it has from them."""
+    bases = [base for base in kind.__mro__[1:] if base.__name__ in rs.__all__]
+    return [base for base in bases if any(_members(base))]
+
+
 def _values(kind: type) -> dict[str, str]:
     """Return the types of a class's public attributes, as far as the source says them."""
     found: dict[str, str] = {}
+    elsewhere = _told_of(kind)
     for base in reversed(kind.__mro__):
-        if base.__module__.startswith("reasoning_store"):
+        if base.__module__.startswith("reasoning_store") and base not in elsewhere:
             annotations = vars(base).get("__annotations__", {})
             found |= {name: type_name(annotation) for name, annotation in annotations.items()}
             found |= _assigned(base)
@@ -282,10 +296,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
                     value = property(value.func)
                 plain = getattr(value, "__func__", value)
                 own = getattr(plain, "__module__", "").startswith("reasoning_store")
-                is_verb = inspect.isfunction(plain) and own
-                if is_verb and INSIDE & set(_WORD.findall(annotated(plain))):
-                    continue
-                if is_verb or isinstance(value, property):
+                if (inspect.isfunction(plain) and own) or isinstance(value, property):
                     yield name, plain
 
 

@@ -61,7 +61,7 @@ def _data(request: Request) -> dict[str, Any]:
     return {
         "provider": request.target.provider,
         "model": request.target.model,
-        "api": request.target.contract.api,
+        "api": request.target.api,
         "tokens": {
             "effective": request.tokens.effective,
             "raw": request.tokens.raw,
@@ -120,7 +120,7 @@ def _whom(request: Request) -> str:
     to = request.target
     host = to.provider or "an unknown host"
     model = f"{to.model} of " if to.model else ""
-    return f"{model}{host} ({to.contract.api})"
+    return f"{model}{host} ({to.api})"
 
 
 def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> None:

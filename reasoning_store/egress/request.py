@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import PrivateAttr
 
+from reasoning_store.blocks import Origin
 from reasoning_store.egress import building
 from reasoning_store.egress.building import Key, Made, Remembered
 from reasoning_store.egress.given import Given, fixed
@@ -34,7 +35,7 @@ class RequestSettings(ReasoningSettings):
     _layers: Mapping[str, Layer] = PrivateAttr(default_factory=dict)
 
     @classmethod
-    def of(cls, policy: Policy) -> RequestSettings:
+    def _of(cls, policy: Policy) -> RequestSettings:
         settings = cls.model_validate(policy.settings.by_key())
         settings._layers = policy.layers
         return settings
@@ -60,13 +61,18 @@ class Request:
     _verdicts: Sequence[Verdict] = field(repr=False)
     warnings: tuple[Warning, ...]
     settings: RequestSettings
-    target: Target
+    _to: Target = field(repr=False)
     digest: str
     """Of system and tools, which are not stored: tells whether they were the same."""
     cache_break: int | None = None
     """The first rendered message that is not the earlier request's; ``None`` without one."""
     beside: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What the SDK's call takes beside the body: a model that stands in the address."""
+
+    @property
+    def target(self) -> Origin:
+        """Whom it is for, as the origin of the reply to it."""
+        return self._to.origin
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -79,7 +85,7 @@ class Request:
 
         Made when they are asked for: some SDKs want every message in another form.
         """
-        writer = registry.writer(self.target.contract.api)
+        writer = registry.writer(self._to.contract.api)
         return {**writer.sdk_arguments(self.body), **self.beside}
 
 
@@ -166,8 +172,8 @@ def _request(
         ),
         _verdicts=selecting.verdicts,
         warnings=tuple({warning.code: warning for warning in reversed(warnings)}.values())[::-1],
-        settings=RequestSettings.of(policy),
-        target=to,
+        settings=RequestSettings._of(policy),
+        _to=to,
         digest=given.digest,
         cache_break=_cache_break(body, made, to, given.digest, previous),
         beside=written.beside,
@@ -285,7 +291,7 @@ def _cache_break(
         # What system became of the same list stands before what was written of the view.
         head = len(_rendered(body)) - len(made.page)
         return head + made.page.alike(previous.made[-1].page)
-    if (to, asked_with) != (previous.target, previous.digest):
+    if (to, asked_with) != (previous._to, previous.digest):
         return 0  # another model's cache, or another head: nothing of it is the same
     return _alike(_rendered(body), _rendered(previous.body))
 

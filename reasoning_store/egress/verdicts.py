@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from reasoning_store.blocks import Counts, Message
+from reasoning_store.blocks import Counts, Message, Origin
 from reasoning_store.errors import UsageError
 from reasoning_store.wire.contracts import Contract
 
@@ -92,6 +92,16 @@ class Target:
     provider: str | None
     model: str | None
     base_url: str | None
+
+    @property
+    def origin(self) -> Origin:
+        """Who it is, as the origin of what comes from there."""
+        return Origin(
+            provider=self.provider,
+            api=self.contract.api,
+            model=self.model,
+            base_url=self.base_url,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ how our readers work (it is what they are tested against), nor egress.
 """
 
 from reasoning_store.testing.framing import sse
-from reasoning_store.testing.refusals import Record, refusal
+from reasoning_store.testing.refusals import Record, Sealed, refusal
 from reasoning_store.testing.streams import carries, response, stream
 
-__all__ = ["Record", "carries", "refusal", "response", "sse", "stream"]
+__all__ = ["Record", "Sealed", "carries", "refusal", "response", "sse", "stream"]

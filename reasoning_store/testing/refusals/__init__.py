@@ -28,10 +28,10 @@ from reasoning_store.testing.refusals import (
     ollama,
     responses,
 )
-from reasoning_store.testing.refusals.record import Record
+from reasoning_store.testing.refusals.record import Record, Sealed
 from reasoning_store.testing.refusals.rules import Rule, Sent, first
 
-__all__ = ["Record", "refusal"]
+__all__ = ["Record", "Sealed", "refusal"]
 
 ALIASES: Mapping[str, str] = {
     alias: name
