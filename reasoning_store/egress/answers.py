@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reasoning_store.blocks import Message, Role, ToolCallBlock, ToolResponseBlock
+from reasoning_store.egress.verdicts import WarningCode
 
 Spot: TypeAlias = tuple[int, int]
 """A block: which message, which block of it."""
@@ -32,7 +33,7 @@ class Answers:
     """Each answered call's response."""
     to: dict[Spot, Spot] = field(default_factory=dict)
     """Each response's call."""
-    astray: dict[Spot, str] = field(default_factory=dict)
+    astray: dict[Spot, WarningCode] = field(default_factory=dict)
     """The responses and calls that stay out, and why."""
     away: set[Spot] = field(default_factory=set)
     """The responses that do not stand behind their call."""

@@ -20,7 +20,7 @@ from reasoning_store.blocks import Message
 from reasoning_store.clearing import is_cleared
 from reasoning_store.egress.admission import is_foreign, is_made_at
 from reasoning_store.egress.policy import Place, demanded
-from reasoning_store.egress.verdicts import REASONS, Rule, Target, Viewed, Warning
+from reasoning_store.egress.verdicts import REASONS, Rule, Target, Viewed, Warning, WarningCode
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contracts import Contract, Floor
@@ -56,7 +56,7 @@ class Concerns:
     def __init__(self, settings: ReasoningSettings, to: Target, asked_with: str | None) -> None:
         self._to = to
         self._floor = settings.floor
-        self._by_code: dict[str, Warning] = {}
+        self._by_code: dict[WarningCode, Warning] = {}
         self._unmet: str | None = None
         self._asked_with = asked_with
         self._prefix = _Prefix(settings) if to.contract.bound is not None else None
@@ -170,7 +170,7 @@ class Concerns:
     def _who(self) -> str:
         return self._to.provider or "the provider"
 
-    def _add(self, code: str, text: str) -> None:
+    def _add(self, code: WarningCode, text: str) -> None:
         self._by_code.setdefault(code, Warning(code=code, text=text))
 
 
@@ -219,7 +219,7 @@ class _Prefix:
         return None
 
 
-def _check_name(to: Target, into: dict[str, Warning]) -> None:
+def _check_name(to: Target, into: dict[WarningCode, Warning]) -> None:
     """Say that a provider's name is unknown: nothing follows from it, which may surprise."""
     name = to.provider
     if name is None or contracts.host(name) is not None:

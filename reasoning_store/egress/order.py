@@ -10,7 +10,7 @@ alike. It knows roles and contracts; it must not know a protocol's shapes or any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import eq
@@ -24,13 +24,14 @@ from reasoning_store.blocks import (
     ThinkingBlock,
     ToolResponseBlock,
 )
+from reasoning_store.egress.verdicts import WarningCode
 from reasoning_store.wire import asking
 from reasoning_store.wire.base import Outgoing, Plain
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.neutral import NO_ANSWER
 from reasoning_store.wire.turns import OPENING
 
-TEXTS: Final = {
+TEXTS: Final[Mapping[WarningCode, str]] = {
     "no_answer": "the provider wants a reply straight after a tool's response; "
     f"{NO_ANSWER!r} is sent as one",
     "system_as_user": "the provider wants system messages at the beginning; a later one is sent "
@@ -81,7 +82,7 @@ class Order:
             first = next(asking.said(messages.last().message), None)
             self._bare = not isinstance(first, ThinkingBlock)
 
-    def put(self, item: Outgoing, note: Callable[[str], None]) -> Iterator[Outgoing]:
+    def put(self, item: Outgoing, note: Callable[[WarningCode], None]) -> Iterator[Outgoing]:
         """Yield a message, and before it what the provider wants there."""
         for one in self._in_turn(item, note) if self._contract.strict_order else (item,):
             message = one.message
@@ -92,7 +93,7 @@ class Order:
             self._answered = all(map(_is_response, message.blocks))
             yield one
 
-    def _in_turn(self, item: Outgoing, note: Callable[[str], None]) -> Iterator[Outgoing]:
+    def _in_turn(self, item: Outgoing, note: Callable[[WarningCode], None]) -> Iterator[Outgoing]:
         """Only the model speaks after a tool, and a system message at the beginning."""
         message = item.message
         if message.role == "system" and self._spoken:

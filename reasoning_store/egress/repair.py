@@ -30,8 +30,9 @@ not know a protocol's shapes or any policy.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
@@ -48,13 +49,13 @@ from reasoning_store.egress.admission import Origins
 from reasoning_store.egress.answers import Answers, Matching
 from reasoning_store.egress.call_ids import CallIds
 from reasoning_store.egress.stretch import Rulings, Stretch
-from reasoning_store.egress.verdicts import Target, Warning
+from reasoning_store.egress.verdicts import Target, Warning, WarningCode
 from reasoning_store.wire import neutral
 from reasoning_store.wire.base import Outgoing, Plain, PlainThought
 
 NO_RESULT = "no result was recorded"
 
-_TEXTS = {
+_TEXTS: Final[Mapping[WarningCode, str]] = {
     "no_result": f"a tool call has no response; it is answered by the error {NO_RESULT!r}",
     "response_moved": "a tool's response did not stand behind its call; it is sent there",
     "response_orphan": "a tool's response belongs to no call; it is left out",
@@ -81,7 +82,7 @@ class Repairs:
 
     def __init__(self, to: Target) -> None:
         self._to = to
-        self._found: dict[str, Warning] = {}
+        self._found: dict[WarningCode, Warning] = {}
         self._matching = Matching()
         self._ids = CallIds(to)
         self._origins = Origins(to)
@@ -248,7 +249,7 @@ class Repairs:
                     assert isinstance(moved, ToolResponseBlock)
                     yield moved
 
-    def _note(self, code: str) -> None:
+    def _note(self, code: WarningCode) -> None:
         self._found.setdefault(code, Warning(code=code, text=_TEXTS[code]))
 
 

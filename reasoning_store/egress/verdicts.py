@@ -15,6 +15,36 @@ from reasoning_store.wire.contracts import Contract
 
 Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
 
+WarningCode: TypeAlias = Literal[
+    # its reasoning
+    "unknown_provider",
+    "floor_off",
+    "floor_unmet",
+    "binding",
+    "parameter_unsent",
+    "parameter_held",
+    "reply_last",
+    "turn_begun",
+    # what was mended
+    "no_result",
+    "response_moved",
+    "response_orphan",
+    "response_repeated",
+    "call_cut_off",
+    "call_unusable",
+    "arguments_wrapped",
+    "no_answer",
+    "system_as_user",
+    "block_left_out",
+    "block_foreign",
+    "block_unknown",
+    "draft",
+    "number_unknown",
+    "half_character",
+    "seal_broken",
+    "nothing_to_send",
+]
+
 REASONS: dict[Rule, str] = {
     "kept": "the settings keep it",
     "required": "the provider demands it back",
@@ -46,7 +76,7 @@ class Verdict(NamedTuple):
 class Warning:
     """Something about a request that its sender should know; ``code`` is for programs."""
 
-    code: str
+    code: WarningCode
     text: str
 
     def __str__(self) -> str:

@@ -25,9 +25,9 @@ from reasoning_store.ledger import keys, rows, sessions
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import messages, settings_profiles
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.values import Problem, SessionRow
+from reasoning_store.ledger.values import Problem, ProblemCode, SessionRow
 
-Found: TypeAlias = tuple[str, str]
+Found: TypeAlias = tuple[ProblemCode, str]
 """The code of a problem, and its detail."""
 _m, _s, _p = messages.c, sessions_table.c, settings_profiles.c
 _ARCHIVED = (0, sessions.ARCHIVED, sessions.IMPORTING)

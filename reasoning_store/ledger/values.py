@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
 
@@ -262,13 +262,28 @@ class SentRow:
     created_at: int
 
 
+ProblemCode: TypeAlias = Literal[
+    "integrity",  # the engine finds its file damaged
+    "stray",  # a row that belongs to nothing
+    "unreadable",  # a row that cannot be read back
+    "session",  # its own row does not fit what it holds
+    "budget",  # a sum of its usage is not what its messages give
+    "origin",  # an origin is not what its number is made of
+    "lineage",  # a branch shares what its parent does not have
+    "gap",  # as many messages as there should be are not there
+    "state",  # what a message carries does not follow from the one before
+    "compaction",  # it does not fit its branch
+    "batch",  # what an idempotency key covers is not there
+    "digest",  # a message is not the one that was written
+    "columns",  # what stands beside a message is not what it says
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something stored that is not as it was written, and where; never what stands there."""
 
-    code: str
-    """One of integrity, stray, unreadable, session, budget, origin, lineage, gap, state,
-    compaction, batch, digest, columns."""
+    code: ProblemCode
     detail: str
     session_key: int | None = None
     branch: int | None = None

@@ -38,7 +38,15 @@ from reasoning_store.ledger.sql import Sql, driver
 from reasoning_store.ledger.tables import STATE, bodies, messages, metadata
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.values import BranchRow, Entry, Problem, Segment, SessionRow, State
+from reasoning_store.ledger.values import (
+    BranchRow,
+    Entry,
+    Problem,
+    ProblemCode,
+    Segment,
+    SessionRow,
+    State,
+)
 
 _m, _s, _b = messages.c, sessions_table.c, bodies.c
 _AT_MOST = 100
@@ -142,7 +150,9 @@ def session(
     """
     problems: list[Problem] = []
 
-    def problem(code: str, detail: str, branch: int | None = None, at: int | None = None) -> None:
+    def problem(
+        code: ProblemCode, detail: str, branch: int | None = None, at: int | None = None
+    ) -> None:
         problems.append(Problem(code, detail, key, branch, at))
 
     def attempted(branch: int | None, check: Callable[..., Any], *given: Any) -> Any:
@@ -213,7 +223,7 @@ def _state_at(connection: Connection, key: int, lineage: BranchRow, at: int) -> 
 
 
 def _check_draft(
-    connection: Connection, key: int, branch: int, problem: Callable[..., None]
+    connection: Connection, key: int, branch: int, problem: Callable[[ProblemCode, str, int], None]
 ) -> None:
     live = drafts.get(connection, key, branch, now=0)
     if live is None and _DRAFT.rows(connection, {"key": key, "of": branch}):
@@ -221,7 +231,10 @@ def _check_draft(
 
 
 def _check_compactions(
-    connection: Connection, key: int, lineage: BranchRow, problem: Callable[..., None]
+    connection: Connection,
+    key: int,
+    lineage: BranchRow,
+    problem: Callable[[ProblemCode, str, int], None],
 ) -> None:
     every = compactions.all_of(connection, key, lineage.number)
     following = branches.look(connection, key, lineage.number)[2]

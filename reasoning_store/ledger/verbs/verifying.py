@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from reasoning_store.errors import CorruptRow, NotFound
 from reasoning_store.ledger import auditing, sessions, verifying
 from reasoning_store.ledger.opened import Opened
-from reasoning_store.ledger.values import Problem, Verified
+from reasoning_store.ledger.values import Problem, ProblemCode, Verified
 
 _PAGE = 200
 
@@ -97,7 +97,9 @@ class VerifyingVerbs(Opened):
             problems += self._verify_messages(key, branch, position, position)
         return problems
 
-    def _tried(self, code: str, work: Callable[[Connection], list[Problem]]) -> list[Problem]:
+    def _tried(
+        self, code: ProblemCode, work: Callable[[Connection], list[Problem]]
+    ) -> list[Problem]:
         try:
             return self._read(work)
         except CorruptRow as error:
