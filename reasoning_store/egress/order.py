@@ -79,7 +79,7 @@ class Order:
         if "user" in messages.roles:
             self._bare = None
         if self._bare is None and messages.roles[-1] == "assistant":
-            first = next(asking.said(messages.last().message), None)
+            first = next(asking.said(messages.last().message, self._contract), None)
             self._bare = not isinstance(first, ThinkingBlock)
 
     def put(self, item: Outgoing, note: Callable[[WarningCode], None]) -> Iterator[Outgoing]:
@@ -119,7 +119,7 @@ class Order:
         if asking.starts_turn(message, self._contract):
             self._bare = None
         elif message.role == "assistant":
-            first = next(asking.said(message), None)
+            first = next(asking.said(message, self._contract), None)
             thinks = isinstance(first, ThinkingBlock)
             if self._bare and thinks:
                 self._bare = False

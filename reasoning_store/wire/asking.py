@@ -57,7 +57,7 @@ class OpenTurn:
             self.calls = self.thinks = False
             self._begins = None
         elif message.role == "assistant":
-            for block in said(message):
+            for block in said(message, self._contract):
                 thought = isinstance(block, ThinkingBlock)
                 if self._begins is None:
                     self._begins = thought
@@ -94,7 +94,7 @@ def ask(asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn) 
     return tuple(name for name in ASKED if name in lost and getattr(asked, name) is not None)
 
 
-_SYSTEM_IS_THE_USERS = frozenset({"anthropic.messages", "bedrock.converse"})
+_SYSTEM_IS_THE_USERS = _BLANK_IS_REFUSED = frozenset({"anthropic.messages", "bedrock.converse"})
 
 
 def starts_turn(message: Message, contract: Contract) -> bool:
@@ -108,10 +108,11 @@ def starts_turn(message: Message, contract: Contract) -> bool:
     return message.starts_turn
 
 
-def said(message: Message) -> Iterator[Block]:
-    """Yield what a model said in a message, blank text left out: it is never sent."""
+def said(message: Message, contract: Contract) -> Iterator[Block]:
+    """Yield what a model said in a message, as far as it is sent."""
+    blank_goes = contract.api not in _BLANK_IS_REFUSED
     for block in message.blocks:
-        if not (isinstance(block, TextBlock) and not block.text.strip()):
+        if not isinstance(block, TextBlock) or block.text.strip() or (block.text and blank_goes):
             yield block
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -403,6 +403,13 @@ def happened(target: Target, story: Sequence[Event]) -> list[rs.Message]:
 @each_target
 @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(story=st.lists(events, max_size=8), policy=st.sampled_from(POLICIES))
+@example(
+    story=[
+        Event("reply", maker=len(OTHERS), thinks=False, text=" "),
+        Event("reply", maker=len(OTHERS), text="", calls=1),
+    ],
+    policy=POLICIES[0],
+)
 def test_any_history_is_accepted(
     target: Target, story: list[Event], policy: dict[str, Any]
 ) -> None:
