@@ -135,8 +135,8 @@ def _check(value: Any, rules: _Rules, place: str) -> None:
             raise _wrong(f"{place}{field}", names[0], item)
     for field in rules.json:
         item = getattr(value, field)
-        if item is not None and (kind := codec.other_key(item)) is not None:
-            raise UsageError(f"not a message: {place}{field}: a key is a string, not {kind}")
+        if item is not None and (wrong := codec.not_json(item)) is not None:
+            raise UsageError(f"not a message: {place}{field}: {wrong}", hint=codec.JSON)
 
 
 def _wrong(place: str, wanted: str, item: Any) -> UsageError:

@@ -47,6 +47,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPLIT_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _NAME = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _NONCHARACTER = "\ufdd0"
+JSON = "use strings, numbers, booleans, None, lists and dicts; no cycles"
+"""What can be written, for whoever gives something else."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -63,7 +65,7 @@ def dumps(value: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"a value cannot be written as JSON: {type(error).__name__}",
-            hint="use strings, numbers, booleans, None, lists and dicts; no cycles",
+            hint=JSON,
         ) from None
     if text.isascii() or not _SURROGATE.search(text):
         return text
@@ -77,14 +79,14 @@ def dumps(value: Any) -> str:
     return prefix + _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def other_key(value: Any) -> str | None:
-    """Return the type of a key inside a value that is no string; None where all keys are.
+def not_json(value: Any) -> str | None:
+    """Return what in a value JSON cannot say, in words; None where there is nothing of it.
 
-    JSON would have a string in its place, and two such keys may become one. What nests too
-    deep to be looked through is too deep to be written, and is refused there.
+    Of a key that is no string it would have one, and two such keys may become one. What nests
+    too deep to be looked through is too deep to be written, and is refused there.
     """
     try:
-        return None if type(value) in _LEAVES else _other_key(value)
+        return None if type(value) in _LEAVES else _not_json(value)
     except RecursionError:
         return None
 
@@ -92,17 +94,19 @@ def other_key(value: Any) -> str | None:
 _LEAVES = frozenset([str, int, float, bool, NoneType])
 
 
-def _other_key(value: Any) -> str | None:
+def _not_json(value: Any) -> str | None:
     inside: Any = ()
-    if isinstance(value, dict | Mapping):
+    if isinstance(value, dict):
         for key in value:
             if type(key) is not str and not isinstance(key, str):
-                return type(key).__name__
+                return f"a key is a string, not {type(key).__name__}"
         inside = value.values()
     elif isinstance(value, list | tuple):
         inside = value
+    elif not isinstance(value, str | int | float):
+        return f"JSON has no {type(value).__name__}"
     for item in inside:
-        if type(item) not in _LEAVES and (found := _other_key(item)) is not None:
+        if type(item) not in _LEAVES and (found := _not_json(item)) is not None:
             return found
     return None
 

@@ -165,7 +165,7 @@ class _Import:
             one.id,
             encoding=self._workings.encoding,
             title=one.title,
-            created_at=None if one.created_at is None else microseconds(one.created_at),
+            created_at=microseconds(one.created_at, "created_at"),
         )
 
 
@@ -196,7 +196,7 @@ def _lines(row: SessionRow, one: Conversation) -> Iterator[str]:
         yield lines.written(
             MessageLine(
                 message=codec.message_to_json(item.message),
-                created_at=None if item.created_at is None else microseconds(item.created_at),
+                created_at=microseconds(item.created_at, "created_at"),
                 repeat=columns.repeat(item.key),
                 batch=1,
             )

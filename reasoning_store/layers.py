@@ -108,6 +108,11 @@ class Profiles:
         not there is made, unless there is only something to unset.
         """
         checked = _settings.checked(settings)
+        if isinstance(unset, str) or not isinstance(unset, Collection):
+            raise SettingError(
+                f"unset: a list of keys, not {type(unset).__name__}",
+                hint='as in unset=["reasoning.effort"]',
+            )
         gone = {_key(key) for key in unset}
         return _profile(
             self._workings.ledger.change_profile(self._owner, name, checked, unset=gone)

@@ -135,7 +135,7 @@ class Session(Shortening):
                 entries,
                 after=after,
                 idempotency_key=idempotency_key,
-                created_at=None if created_at is None else microseconds(created_at),
+                created_at=microseconds(created_at, "created_at"),
                 resolve=self._workings.resolve,
             )
         except Conflict as conflict:
@@ -270,6 +270,7 @@ class Session(Shortening):
         What stood there and after it stays on the branch where it was. This handle goes on
         with the new branch.
         """
+        arguments.number(position, "position")
         entry = self._workings.entry(message, self._row.encoding)
         row = self._workings.ledger.edit(self._row.key, self._branch, position, entry)
         self._branch = row.branch

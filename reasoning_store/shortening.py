@@ -25,6 +25,7 @@ from reasoning_store.egress.cuts import Layout, SummaryInForce, closed_tokens
 from reasoning_store.egress.given import fixed
 from reasoning_store.egress.usage import ContextUsage, usage
 from reasoning_store.errors import UsageError
+from reasoning_store.ledger import arguments
 from reasoning_store.ledger.summaries import (
     Basis,
     ClearingRow,
@@ -82,6 +83,7 @@ class Shortening(Sending):
         from ``threshold`` of the rest on something is done. Without ``clear`` tool results
         stay as they are. ``compact`` applies the plan.
         """
+        arguments.truth(clear, "clear")
         ledger, key = self._workings.ledger, self._row.key
         limits = Limits(
             limit=limit,
@@ -167,18 +169,21 @@ class Shortening(Sending):
                 hint="session.compact(session.compression(limit=...), summary=...)",
             )
         if plan.branch != self._branch:
-            raise UsageError(f"this plan is of branch {plan.branch}, not of {self._branch}")
+            raise UsageError(
+                f"this plan is of branch {plan.branch}, not of {self._branch}",
+                hint=f"session.branch({plan.branch}).compact(plan)",
+            )
         if not plan.steps:
             raise UsageError(
                 f"there is nothing to apply: the plan says {plan.action}",
                 hint=", ".join(plan.reasons),
             )
         if (summary is None) != (plan.to_summarize is None):
-            raise UsageError(
-                f"this plan summarizes {plan.to_summarize}, and needs summary="
-                if summary is None
-                else "this plan summarizes nothing, and takes no summary"
-            )
+            if summary is None:
+                wrong = f"this plan summarizes {plan.to_summarize}, and needs a summary"
+            else:
+                wrong = "this plan summarizes nothing, and takes no summary"
+            raise UsageError(wrong, hint="plan.to_summarize tells what a summary is to be of")
         wanted = self._wanted(plan, summary)
         made = self._workings.ledger.shorten(self._row.key, self._branch, wanted) if wanted else []
         for step in plan.steps:
@@ -194,7 +199,10 @@ class Shortening(Sending):
         if at is not None and summary is not None:
             message = user(summary) if isinstance(summary, str) else summary
             if not isinstance(message, Message):
-                raise UsageError(f"a summary is a text or a message, not {type(summary).__name__}")
+                raise UsageError(
+                    f"a summary is a text or a message, not {type(summary).__name__}",
+                    hint='session.compact(plan, summary="...")',
+                )
             entry = self._workings.entry(message, self._row.encoding)
             # What the next plan asks for: how far the request has grown since.
             after += entry.counts.visible - plan.summary_tokens

@@ -147,8 +147,8 @@ class Owner:
         """
         return self._workings.ledger.report(
             by,
-            since=None if since is None else microseconds(since),
-            until=None if until is None else microseconds(until),
+            since=microseconds(since, "since"),
+            until=microseconds(until, "until"),
             owner=self._only,
         )
 
@@ -223,6 +223,7 @@ class Store(Owner):
 
         What stands at ``path`` stays, unless ``overwrite``.
         """
+        arguments.truth(overwrite, "overwrite")
         return self._workings.ledger.backup(path, overwrite=overwrite)
 
     @property

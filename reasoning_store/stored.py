@@ -226,11 +226,13 @@ def time_of(microseconds_since_1970: int) -> datetime:
     return _EPOCH + microseconds_since_1970 * _MICROSECOND
 
 
-def microseconds(time: datetime) -> int:
+def microseconds(time: datetime | None, name: str) -> int | None:
     """Return a time as the ledger keeps it; one without a zone is taken for local time."""
+    if time is None:
+        return None
     if not isinstance(time, datetime):
-        raise UsageError(f"a time is a datetime, not {type(time).__name__}", hint=_NOW)
+        raise UsageError(f"{name}: a datetime, not {type(time).__name__}", hint=_NOW)
     try:
         return (time.astimezone(UTC) - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError, OSError):
-        raise UsageError("a time is out of range: in UTC it has no year", hint=_NOW) from None
+        raise UsageError(f"{name}: out of range, in UTC it has no year", hint=_NOW) from None

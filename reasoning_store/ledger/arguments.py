@@ -47,9 +47,10 @@ def truth(value: Any, what: str) -> bool:
 def mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{what}: a mapping, not {_kind(value)}")
-    if (kind := codec.other_key(value)) is not None:
-        raise UsageError(f"{what}: a key is a string, not {kind}")
-    return dict(value)
+    held = dict(value)
+    if (wrong := codec.not_json(held)) is not None:
+        raise UsageError(f"{what}: {wrong}", hint=codec.JSON)
+    return held
 
 
 def _kind(value: Any) -> str:

@@ -120,7 +120,7 @@ def looked(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
 
 def check(branch: int) -> None:
     """Refuse a number that no column can hold, as the absent branch that it is."""
-    if not 0 < arguments.number(branch, "a branch") <= MOST_NUMBER:
+    if not 0 < arguments.number(branch, "a branch id") <= MOST_NUMBER:
         raise no_branch()
 
 
@@ -167,7 +167,7 @@ def between(branch: BranchRow, first: int, last: int) -> list[Segment]:
 
 def place(branch: BranchRow, position: int) -> Segment:
     """Return the segment of the lineage that holds ``position``."""
-    arguments.number(position, "a position")
+    arguments.number(position, "position")
     for segment in branch.segments:
         if segment.first <= position <= segment.last:
             return segment

@@ -161,7 +161,7 @@ def summaries(connection: Connection, key: int, branch: int, found: InForce) -> 
 def get(connection: Connection, key: int, branch: int, number: int) -> ClearingRow:
     """Return one, in force or not."""
     row = None
-    if 0 < arguments.number(number, "a compaction") <= MOST_NUMBER:
+    if 0 < arguments.number(number, "a compaction id") <= MOST_NUMBER:
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
     if row is None:
         raise NotFound(

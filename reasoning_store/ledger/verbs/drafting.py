@@ -176,7 +176,7 @@ class DraftVerbs(WritingVerbs):
         One that is still being recorded is a Conflict, unless it is to end ``at_once``, as
         interrupted. Where readers see no draft, this is nothing.
         """
-        arguments.number(position, "a position")
+        arguments.number(position, "position")
         found = self._read(
             lambda connection: branches.get(connection, session_key, branch)[0], single=True
         )

@@ -77,7 +77,7 @@ class WritingVerbs(Opened):
         None where that is nothing. Without ``resolve`` it is a Conflict.
         """
         if not entries:
-            raise UsageError("append: no message was given")
+            raise UsageError("append: no message was given", hint='rs.user("text") makes one')
         _refuse_erased(entries)
         if after is not None:
             after = min(max(arguments.number(after, "after"), -1), MOST)
