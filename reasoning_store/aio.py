@@ -2,8 +2,8 @@
 
 There is one logic. Each verb of ``Store`` and ``Session`` runs whole in one hop to a thread
 of the store's own (``hops``): a few write an SQLite file, each session in one of them, and a
-few read it; on PostgreSQL there are as many as connections. So nothing here touches the
-database, the event loop never waits for a disk, and both faces stand in the same lane.
+few read it; on PostgreSQL there are as many as connections. This face must not touch the
+database: so the event loop never waits for a disk, and both faces stand in the same lane.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The promised asynchronous face of one reply that is being streamed.
 
-It drives the same ``Reply`` as ``recorder.Recording``; only who waits differs.
+It drives the same ``Reply`` as ``recorder.Recording``; only who waits differs. It must not
+know what becomes of a reply.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The promised asynchronous face of one conversation: the verbs of ``Session``, awaited.
 
-Each runs whole in one hop to a thread of the store's own. See ``session`` and ``sending``.
+Each runs whole in one hop to a thread of the store's own. It must not know what a verb does:
+see ``session`` and ``sending``.
 """
 
 from __future__ import annotations

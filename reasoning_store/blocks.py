@@ -1,7 +1,7 @@
 """What a conversation is made of: blocks, and the messages that hold them in order.
 
 Pure values. They know the words of the product (``thought``, ``sourceField``,
-``isHidden``) and nothing else: no JSON, no SQL, no provider, no policy. Identity
+``isHidden``); they must not know JSON, SQL, a provider or a policy. Identity
 (session, position, id, time, digest) belongs to the store's wrapper, so two equal
 messages are equal. Snake case here is camel case in JSON; ``codec`` holds the mapping.
 """

@@ -9,7 +9,7 @@ reasoning block has one start before its deltas and one end, blocks stay apart b
 after ingress it is the block's place in the message. ``None`` from an adapter says that
 the protocol has no such count: consecutive pieces of one kind are one block.
 
-Pure values: no provider's words, no state.
+Pure values, without state. They must not know a provider's words.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ which pydantic checks whole.
 
 JSON text keeps key order, writes non-ASCII as itself and escapes only what JSON demands
 plus lone surrogates, so that any Python string comes back code point for code point from
-any engine that stores UTF-8 text. This module knows no SQL, no provider and no policy.
+any engine that stores UTF-8 text. It must not know SQL, a provider or a policy.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ waits for itself. So nothing of ours is done while a thread collects. It is put 
 takes no lock of Python's to put into, and done by a thread that holds nothing, one after
 the other, in the order in which it was left.
 
-Knows the collector, threads and processes; knows nothing of what is done.
+It knows the collector, threads and processes; it must not know what is done.
 """
 
 from __future__ import annotations

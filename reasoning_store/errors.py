@@ -16,7 +16,7 @@ Everything is raised or returned; only token counting degrades (ERR-002). A mess
 names the place of a bad value and what is allowed there. It never holds the text of a
 conversation and never a secret. ``hint`` is the command or the setting that helps.
 
-This module knows nothing of the rest of the package.
+It must not know the rest of the package.
 """
 
 from __future__ import annotations

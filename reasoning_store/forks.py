@@ -3,7 +3,7 @@
 What holds a lock in another thread at the moment of a fork does not come along into the
 child, where nobody would ever let go of it: whoever asks for it there would wait for ever.
 
-Knows processes and threads; knows nothing of what is done under the lock.
+It knows processes and threads; it must not know what is done under the lock.
 """
 
 from __future__ import annotations

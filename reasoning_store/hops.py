@@ -1,7 +1,7 @@
 """Threads that the asynchronous face works in: writes in order, reads beside one another.
 
 A verb that has begun is waited for, also when its task is cancelled; then the cancellation
-goes on. One that has not begun yet never does. It knows threads and tasks, and nothing of
+goes on. One that has not begun yet never does. It knows threads and tasks; it must not know
 what is done in them.
 
 A lane of one thread writes in the order in which it was asked to: on SQLite each session has

@@ -6,7 +6,7 @@ written, at the place where it stood. Where something else stands at that place,
 session has gone on or the source was changed, the conversation is refused and the others are
 not. A dry run asks the same questions and writes nothing.
 
-Glue, no rule of its own: what a format means is the business of ``importers``.
+Glue, no rule of its own: it must not know what a format means, which is ``importers``'.
 """
 
 from __future__ import annotations

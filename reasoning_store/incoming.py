@@ -4,7 +4,7 @@ The ledger takes these as they come, and it is at their next use that they are r
 import that let them in would leave a session that nobody can go on with, so the face looks at
 them while the line still has its number. Nothing here is asked of what the store wrote itself.
 
-Glue: what is right is said by the room that reads it.
+Glue: what is right is said by the room that reads it, and must not be known here.
 """
 
 from __future__ import annotations

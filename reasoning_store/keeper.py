@@ -11,7 +11,8 @@ ends, what arrived of replies that nobody has let go of is written.
 
 The thread lives while there is something to keep. An interrupt may come between any two steps
 of the program's own thread: so what both of them use is locked and woken by single calls that
-run no Python, and never stays locked. It knows replies only as ``Kept``.
+run no Python, and never stays locked. It knows replies as ``Kept``; it must not know what is in
+one.
 """
 
 from __future__ import annotations

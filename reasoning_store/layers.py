@@ -1,8 +1,8 @@
 """The promised face of settings that are kept: a session's own, and an owner's profiles.
 
-Each key is set once and read for every request (BR-008). What a layer may say, and which
-one is stronger, is ``settings``' to know; a bad value is refused before anything is kept
-(ERR-001).
+Each key is set once and read for every request (BR-008). It must not know what a layer may
+say, or which one is stronger: that is ``settings``' to know. A bad value is refused before
+anything is kept (ERR-001).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ stored as interrupted, the stream is closed if it can be, and the exception goes
 unchanged.
 
 ``Reply`` is the whole logic, in steps that either only compute or only write. ``Recording``
-drives it from a loop, ``aio_recorder.AsyncRecording`` from an asynchronous one.
+drives it from a loop, ``aio_recorder.AsyncRecording`` from an asynchronous one. It must not
+know how a reply is read, or what a draft is in SQL.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ and copies the list; once that has grown long it becomes a chunk, too. Two ropes
 descent are compared by their chunks, so that costs next to nothing however long they are.
 
 A rope belongs to whoever made it and only grows. Any number of threads may read and fork
-one that nobody lets grow any more.
+one that nobody lets grow any more. It must not know what its items are.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Everything here is asked anew of the rows, with the settings that hold at that m
 (BR-008), and changes nothing. ``shortening`` adds how it gets shorter, ``session`` the
 verbs that write and read.
 
-Glue: what may leave is decided in ``egress``, what is stored is the ledger's.
+Glue: what may leave is decided in ``egress``, what is stored is the ledger's. It must not decide
+anything, or know a statement.
 """
 
 from __future__ import annotations

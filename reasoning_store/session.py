@@ -2,7 +2,7 @@
 
 A handle holds no history: each verb reads what it needs now, with the settings that hold
 now (BR-008). Storing is always complete and no setting has a say in it (BR-002); what a
-setting decides is what the next request carries.
+setting decides is what the next request carries. It must not know SQL, or what may leave.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ value stays (ERR-001).
 
 Settings are resolved anew for every request (BR-008): each key comes from the first of
 ``LAYERS`` that sets it, and knows which that was. What a setting then does is decided in
-``egress``; this module knows no message, no provider and no SQL.
+``egress``; this module must not know a message, a provider or SQL.
 """
 
 from __future__ import annotations

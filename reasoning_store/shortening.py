@@ -5,7 +5,8 @@ clears old tool results or lets a summary stand for a range, and each can be tak
 message is touched. The reasoning budget stands here too: what was thought, held against a
 limit.
 
-Glue: what to do is decided in ``egress``, what is stored is the ledger's.
+Glue: what to do is decided in ``egress``, what is stored is the ledger's. It must not decide
+anything, or know a statement.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Here and in ``session`` and ``recorder`` the rooms meet: what arrives is masked and counted
 before the ledger is asked to write it, what is read is given to egress with the policy of
-this moment. Glue, no rule of its own. Handles belong to no thread.
+this moment. Glue: it must not have a rule of its own. Handles belong to no thread.
 
 ``Store`` opens an embedded SQLite file and brings its schema up to date by itself; a
 PostgreSQL database is upgraded by command only.

@@ -1,7 +1,7 @@
 """What every handle of one store shares: its ledger, and what is done before a write.
 
 Here a message is checked, masked and counted, in this order, whichever verb is to write it.
-Glue, no rule of its own. It knows no verb and no session.
+Glue, no rule of its own. It must not know a verb or a session.
 """
 
 from __future__ import annotations

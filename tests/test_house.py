@@ -125,9 +125,21 @@ def test_a_pure_room_has_no_clock_no_environment_and_no_io(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_opens_by_saying_what_it_knows(path: Path) -> None:
-    """A reader learns from the first lines what belongs here."""
-    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+def test_a_module_opens_by_saying_what_it_is(path: Path) -> None:
+    """In one sentence, on the first line."""
+    first = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
+
+    assert re.search(r"\w{2}.*[.:]$", first)
+
+
+@pytest.mark.parametrize("room", sorted({*ROOMS, *FACES}))
+def test_a_room_opens_by_saying_what_it_must_not_know(room: str) -> None:
+    """In so many words: what is written there is held to it by whoever reads it."""
+    paths = (PACKAGE / f"{room}.py", PACKAGE / room / "__init__.py")
+    path = next(path for path in paths if path.exists())
+    opening = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+
+    assert "must not" in " ".join(opening.split())
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))

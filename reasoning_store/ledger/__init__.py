@@ -2,7 +2,7 @@
 
 The ledger keeps every message with its thinking, in order, on SQLite or PostgreSQL, and
 answers what a request needs to know from a constant number of rows. It imports blocks,
-codec and errors; it knows no policy, no provider and no tokenizer: counts arrive as values.
+codec and errors; it must not know policy, a provider or a tokenizer: counts arrive as values.
 
 ``keys``, ``values`` and ``tables`` say what is kept. The modules named after what they keep hold
 the statements, over a Connection; ``columns`` and ``rows`` turn values into them and back.
