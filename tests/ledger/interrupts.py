@@ -14,6 +14,14 @@ _HEARD = ("CALL", "RESUME", "JUMP_BACKWARD")
 """How the instructions are called behind which Python looks whether it was interrupted."""
 
 
+def _ask_for_instructions() -> None:
+    """Python 3.12 tells a trace of them only where somebody had asked before it was set."""
+    sys._getframe().f_trace_opcodes = True
+
+
+_ask_for_instructions()
+
+
 class Interrupt:
     """Raises KeyboardInterrupt in one module, where Python would hear of one: the ``at``-th."""
 
