@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,49 @@ def test_br_008_a_setting_takes_effect_in_the_next_request(session: Any) -> None
 
     assert "Bergen is wetter." in repr(session.build_request().body)
     assert [item.message for item in session.history()] == before
+
+
+INCLUDED = {"reasoning.includeInContext": True}
+CHANGED: dict[str, Callable[[rs.Store, rs.Session, pytest.MonkeyPatch], object]] = {
+    "session": lambda _, session, __: session.settings.set("reasoning.includeInContext", True),
+    "profile": lambda store, _, __: store.settings.profiles.set("mine", INCLUDED),
+    "environment": lambda _, __, patch: patch.setenv("REASONING_STORE_INCLUDE_IN_CONTEXT", "yes"),
+}
+COUNTED: dict[str, Callable[[rs.Session], int]] = {
+    "build_request": lambda session: session.build_request().tokens.effective,
+    "usage": lambda session: session.usage().effective,
+    "what_if": lambda session: session.what_if().current.tokens.effective,
+    "compression": lambda session: session.compression(limit=9_000).effective,
+}
+
+
+@pytest.mark.parametrize("verb", COUNTED)
+@pytest.mark.parametrize("layer", CHANGED)
+def test_br_008_each_verb_asks_each_layer_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str, verb: str
+) -> None:
+    """BR-008, EC-005: by a handle that was there before, in a store that was open."""
+    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
+        session = store.session("chat-42", create=True)
+        session.append(list(TWO_TURNS))
+        store.settings.profiles.set("mine", {})
+        session.settings.use("mine")
+        before = COUNTED[verb](session)
+        CHANGED[layer](store, session, monkeypatch)
+
+        assert COUNTED[verb](session) > before
+
+
+def test_br_004_what_stays_home_makes_no_conversation_shorter(session: Any) -> None:
+    """BR-004: a plan goes by what would be sent, and not by what is stored."""
+    session.append(list(TWO_TURNS))
+    sent, stored = session.usage().effective, session.usage().raw
+    room = {"limit": (sent + stored) // 2, "threshold": 1}
+
+    assert sent < room["limit"] < stored
+    assert session.compression(**room).action == "none"
+    session.settings.set("reasoning.includeInContext", True)
+    assert session.compression(**room).action != "none"
 
 
 def test_br_002_no_setting_decides_what_is_stored(session: Any) -> None:

@@ -37,6 +37,11 @@ def test_br_003_what_is_sent_says_nothing_about_what_is_shown(
     assert rs.visible_parts(message, chosen) == rs.visible_parts(message)
 
 
+def test_br_006_what_a_model_is_asked_for_says_nothing_about_what_is_shown() -> None:
+    """BR-006: a thought that came unasked is shown like any other."""
+    assert rs.visible_parts(REPLY, {"reasoning.enabled": False}) == rs.visible_parts(REPLY)
+
+
 def test_settings_may_be_a_mapping() -> None:
     """Keys as everywhere; a bad one is refused."""
     assert len(rs.visible_parts(REPLY, {"reasoning.includeInResponse": False})) == 2
