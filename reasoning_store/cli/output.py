@@ -99,6 +99,10 @@ def _ascii() -> bool:
     return (sys.stdout.encoding or "ascii").lower().replace("-", "") != "utf8"
 
 
+_LEAST = 6
+"""Where a terminal has less than this for each column, a line that it wraps is read more easily."""
+
+
 class Page:
     """Standard output for people: lines, tables and a bar, with colour at a terminal."""
 
@@ -129,7 +133,7 @@ class Page:
     ) -> None:
         """Write rows under their names; a cell is one line."""
         cells = [[one_line(cell) for cell in row] for row in rows]
-        if self._console is None:
+        if self._console is None or self._console.width < _LEAST * len(columns):
             for line in _aligned([list(columns), *cells], [name in right for name in columns]):
                 sys.stdout.write(line + "\n")
             return

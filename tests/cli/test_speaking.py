@@ -189,6 +189,17 @@ def test_what_takes_no_room_moves_no_column(here: Here, id: str, width: int) -> 
     assert len(before) == lines[0].index("title")
 
 
+@pytest.mark.parametrize("columns", ["1", "3", "12"])
+def test_a_terminal_without_room_for_a_table_gets_its_lines(
+    run: Run, folder: Path, columns: str
+) -> None:
+    """It wraps them, and nothing of them is lost."""
+    words = ("--db", f"sqlite:///{folder / 'chat.db'}", "sessions")
+    narrow = run(*words, FORCE_COLOR="1", COLUMNS=columns)
+
+    assert narrow.stdout == run(*words).stdout
+
+
 def test_colour_can_be_had_in_a_pipe(run: Run, folder: Path) -> None:
     """FORCE_COLOR, for a pager that shows it."""
     ran = run("--db", f"sqlite:///{folder / 'chat.db'}", "usage", "chat-42", FORCE_COLOR="1")
