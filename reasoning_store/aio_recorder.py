@@ -18,7 +18,7 @@ from reasoning_store.blocks import Message, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.errors import UsageError
 from reasoning_store.hops import Hops
-from reasoning_store.recorder import Reply
+from reasoning_store.replies import Reply
 from reasoning_store.stored import Stored
 
 

@@ -20,7 +20,8 @@ from reasoning_store.ledger import arguments
 from reasoning_store.ledger.collecting import uncollected
 from reasoning_store.ledger.values import Erased
 from reasoning_store.ledger.verbs.erasing import Only
-from reasoning_store.recorder import Recording, Reply
+from reasoning_store.recorder import Recording
+from reasoning_store.replies import Reply
 from reasoning_store.sending import on_its_branch
 from reasoning_store.shortening import Shortening
 from reasoning_store.stored import (

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from reasoning_store import checking, recorder
+from reasoning_store import checking, replies
 from reasoning_store.blocks import Counts, Message
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.errors import UsageError
@@ -32,7 +32,7 @@ class Workings:
         self.ledger = ledger
         self.masker = masker
         self.encoding = encoding
-        self.keeper = Keeper(every=recorder.PART_SECONDS)
+        self.keeper = Keeper(every=replies.PART_SECONDS)
         self.views = Views(ledger)
 
     def entry(

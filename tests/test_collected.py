@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import collected, recorder
+from reasoning_store import collected, replies
 from reasoning_store.ledger import appending
 from reasoning_store.ledger.ledger import Ledger
 
@@ -92,7 +92,7 @@ def test_a_reply_is_kept_that_is_collected_while_it_is_written(
     monkeypatch: pytest.MonkeyPatch, store: rs.Store, url: str, whose: str
 ) -> None:
     """The thread that writes its draft holds what the end of the reply waits for."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 0.01)
+    monkeypatch.setattr(replies, "PART_SECONDS", 0.01)
     with rs.Store(url) as shared:
         now = collecting_in(monkeypatch, Ledger, "add_part")
         now.set()

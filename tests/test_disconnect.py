@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 import reasoning_store as rs
-from reasoning_store import recorder
+from reasoning_store import replies
 
 PIECES = ["<think>first I th", "ink</think>", "Half", " an", " answer"]
 
@@ -108,8 +108,8 @@ def read_and_leave(port: int, path: str, until: bytes) -> bytes:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server may keep an abandoned stream for long; the lease does not wait for it."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 0.05)
-    monkeypatch.setattr(recorder, "LEASE", 1.0)
+    monkeypatch.setattr(replies, "PART_SECONDS", 0.05)
+    monkeypatch.setattr(replies, "LEASE", 1.0)
 
 
 @pytest.mark.parametrize("face", ["sync", "async"])

@@ -25,7 +25,7 @@ VALUES = {"blocks", "chunks", "errors"}
 FACES = {
     *("store", "session", "sending", "shortening", "layers", "stored", "viewing"),
     "workings",
-    *("recorder", "keeper"),
+    *("recorder", "replies", "keeper"),
     *("aio", "aio_session", "aio_recorder", "hops"),
     *("importing", "incoming"),
 }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import recorder
+from reasoning_store import replies
 
 
 @pytest.fixture
@@ -483,7 +483,7 @@ def test_what_had_arrived_when_the_store_was_closed_is_kept(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     """A server that stops closes its store while replies are still arriving."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    monkeypatch.setattr(replies, "PART_SECONDS", 3600.0)
     event = {"choices": [{"index": 0, "delta": {"content": "Half an "}}]}
     with rs.Store(url) as store:
         chunks = iter(store.session("chat", create=True).record([event, event], provider="openai"))

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import recorder
+from reasoning_store import replies
 from reasoning_store.ledger.ledger import Ledger
 from tests.clock import SECOND, Clock
 
-AS_SHIPPED = (recorder.PART_SECONDS, recorder.PART_CHARACTERS, recorder.LEASE)
+AS_SHIPPED = (replies.PART_SECONDS, replies.PART_CHARACTERS, replies.LEASE)
 """Before any test hurries them."""
 
 
@@ -31,8 +31,8 @@ def event(text: str) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are written soon, so that a test can wait for them; no lease runs out meanwhile."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 0.02)
-    monkeypatch.setattr(recorder, "LEASE", 3600.0)
+    monkeypatch.setattr(replies, "PART_SECONDS", 0.02)
+    monkeypatch.setattr(replies, "LEASE", 3600.0)
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def clock() -> Clock:
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch, url: str, clock: Clock) -> Iterator[rs.Store]:
     """A store that lives by ``clock``, and keeps a reply when it is told to."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
-    monkeypatch.setattr(recorder, "time", SimpleNamespace(monotonic=lambda: clock() / SECOND))
+    monkeypatch.setattr(replies, "PART_SECONDS", 3600.0)
+    monkeypatch.setattr(replies, "time", SimpleNamespace(monotonic=lambda: clock() / SECOND))
     with rs.Store(url) as opened:
         opened._workings.ledger._clock = clock
         yield opened
@@ -70,7 +70,7 @@ def until(true: Callable[[], Any], seconds: float = 30) -> Any:
 def test_no_more_than_a_second_or_64_kb_of_a_reply_is_in_memory_only(store: rs.Store) -> None:
     """As the page on durability says; who is silent for 30 seconds has died."""
     assert AS_SHIPPED == (1.0, 64 * 1024, 30.0)
-    assert store._workings.keeper._every == recorder.PART_SECONDS
+    assert store._workings.keeper._every == replies.PART_SECONDS
 
 
 def test_a_reader_elsewhere_follows_a_reply_that_grows_only_at_its_end(
@@ -240,9 +240,9 @@ def test_what_follows_the_finish_is_not_lost_to_whoever_ends_the_reply(store: rs
 KILLED = """
 import sys, time
 import reasoning_store as rs
-from reasoning_store import recorder
+from reasoning_store import replies
 from reasoning_store.ledger.ledger import Ledger
-recorder.PART_SECONDS, recorder.LEASE = 0.02, 0.5
+replies.PART_SECONDS, replies.LEASE = 0.02, 0.5
 
 def stream():
     for text in ("<think>half a th", "ought</think>half an ", "answer"):
@@ -289,7 +289,7 @@ def test_a_reply_that_waits_long_for_its_model_stays_alive(timed: rs.Store, cloc
     def stream() -> Iterator[dict[str, Any]]:
         yield event("Let me think. ")
         for _ in range(6):
-            clock.pass_(recorder.LEASE / 2)
+            clock.pass_(replies.LEASE / 2)
             recording._reply.keep()
         assert states(session) == [("Let me think. ", "streaming")]
         yield event("Done.")
@@ -311,7 +311,7 @@ def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(
     next(chunks)
     for _ in range(6):
         recording._reply.keep()
-        clock.pass_(recorder.LEASE / 2)
+        clock.pass_(replies.LEASE / 2)
 
     assert states(session) == [("ab", "interrupted")]
     session.append(rs.user("Next."))
@@ -328,7 +328,7 @@ def test_a_reader_that_comes_back_late_goes_on_where_nobody_was_in_a_hurry(
     chunks = iter(recording)
     next(chunks)
     recording._reply.keep()
-    clock.pass_(2 * recorder.LEASE)
+    clock.pass_(2 * replies.LEASE)
     assert states(session) == [("a", "interrupted")]
     next(chunks)
     recording._reply.keep()
@@ -348,7 +348,7 @@ def left(timed: rs.Store, clock: Clock) -> Iterator[rs.Session]:
     while not isinstance(next(chunks), rs.TextChunk):
         pass
     recording._reply.keep()
-    clock.pass_(2 * recorder.LEASE)
+    clock.pass_(2 * replies.LEASE)
     assert states(session) == [("Hi", "complete"), ("Hel", "interrupted")]
     yield session
     chunks.close()  # type: ignore[attr-defined]
@@ -492,12 +492,12 @@ def test_much_text_at_once_is_written_before_its_second_is_over(
     store: rs.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part each second or 64 K, whichever comes first."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    monkeypatch.setattr(replies, "PART_SECONDS", 3600.0)
     with rs.Store("sqlite://") as patient:
         session = patient.session("s", create=True)
 
         def stream() -> Iterator[dict[str, Any]]:
-            yield event("x" * recorder.PART_CHARACTERS)
+            yield event("x" * replies.PART_CHARACTERS)
             until(lambda: session.history())
 
         with session.record(stream(), model="m") as reply:
@@ -656,7 +656,7 @@ def test_a_second_writer_in_this_process_loses_nothing_that_was_shown(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     """What was not written yet is part of the interrupted reply, what a masker held too."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    monkeypatch.setattr(replies, "PART_SECONDS", 3600.0)
     with rs.Store(url, masker=rs.SecretMasker(values=["correct-horse"])) as store:
         session = store.session("s", create=True)
         session.append(rs.user("Count."))
@@ -677,7 +677,7 @@ def test_a_second_recording_in_this_process_loses_nothing_that_was_shown(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     """The reply that it ends is kept as far as it was shown."""
-    monkeypatch.setattr(recorder, "PART_SECONDS", 3600.0)
+    monkeypatch.setattr(replies, "PART_SECONDS", 3600.0)
     with rs.Store(url) as store:
         session = store.session("s", create=True)
         chunks = iter(session.record([event("one "), event("two")], provider="openai"))

@@ -101,8 +101,8 @@ asyncio.run(main())
 """
 
 RECORDING = """
-from reasoning_store import recorder
-recorder.PART_SECONDS = 0.01
+from reasoning_store import replies
+replies.PART_SECONDS = 0.01
 
 with rs.Store(url) as store:
     session = store.session("s", create=True)

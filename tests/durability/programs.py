@@ -21,7 +21,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
 import reasoning_store as rs
-from reasoning_store import recorder
+from reasoning_store import replies
 from reasoning_store.ledger import engine, migrate, sqlite
 
 from .disk import Disk, watched
@@ -127,7 +127,7 @@ def append_in_threads(tell: Pipe, url: str, writers: int) -> None:
 
 def record_replies(tell: Pipe, url: str, session_id: str, seed: int) -> None:
     """Record replies for ever, each of many words; tell when one is ``stored``."""
-    recorder.PART_SECONDS, recorder.LEASE = 0.01, 0.5
+    replies.PART_SECONDS, replies.LEASE = 0.01, 0.5
     chance = random.Random(seed)
 
     def stream(number: int) -> Iterator[dict[str, Any]]:
@@ -169,7 +169,7 @@ def record_choices_and_die(tell: Pipe, url: str, session_id: str, last: int, awa
 
     on_every_statement(said)
     # What arrives is written at the end alone: no other statement comes between.
-    recorder.PART_SECONDS = 3600.0
+    replies.PART_SECONDS = 3600.0
     with rs.Store(url) as store:
         session = store.session(session_id, create=True)
         session.append(turn(1))
