@@ -6,6 +6,9 @@ never waits for a disk. While a reply waits for its model its lease is renewed. 
 whose reader has stopped asking is not kept alive: what arrived is written, the lease runs
 out, and everybody else sees a message that was interrupted.
 
+What is due of many replies is written in one transaction, so that they wait for the disk
+once. What a masker does is done before, reply by reply: nobody else waits for it.
+
 Whoever ends such a reply in this process is given what was not written yet, too. As the program
 ends, what arrived of replies that nobody has let go of is written.
 
@@ -21,27 +24,40 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from reasoning_store.collected import settle
+from reasoning_store.errors import StoreBusy, StoreFull
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Growth
+
+_TOGETHER = 100
+"""Replies that are written in one transaction: nobody else waits for long behind it."""
 
 
 class Kept(Protocol):
     """A reply, as the keeper sees it."""
 
-    def keep(self, *, last: bool = False) -> bool:
-        """Write what there is to write, and say whether the store took it. Never raises.
-
-        ``last`` says that nothing can be written after this: nothing is held back then.
-        """
+    def gather(self, *, last: bool) -> None:
+        """Make ready what there is to write; ``last``: nothing is held back for later."""
         ...
 
     @property
-    def busy(self) -> bool:
-        """Whether somebody is writing it at this moment."""
+    def due(self) -> Growth | None:
+        """What is to be written of it now, if anything."""
+        ...
+
+    def kept(self, written: Growth, *, mine: bool) -> None:
+        """What was due is written; not ``mine``: the draft is somebody else's by now."""
+        ...
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether somebody is storing it at this moment."""
         ...
 
     @property
@@ -64,9 +80,13 @@ _keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
 class Keeper:
     """The thread that keeps the drafts of one store."""
 
-    def __init__(self, *, every: float) -> None:
+    def __init__(self, ledger: Ledger, *, every: float) -> None:
+        # A store that nobody has any more is gone before the thread looks again.
+        self._ledger = weakref.ref(ledger)
         self._every = every
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        """Held from what is due until it is known to be written; no masker is asked meanwhile."""
         # Without callbacks: they would be Python that runs as a reply goes, wherever that is.
         self._kept: set[weakref.ref[Kept]] = set()
         self._hurry: SimpleQueue[None] = SimpleQueue()
@@ -97,19 +117,12 @@ class Keeper:
     def keep_on(self, session_key: int, branch: int) -> None:
         """Write now what is recorded here: something else is about to be said there."""
         settle()
-        for reply in self._all():
-            if reply.place == (session_key, branch):
-                reply.keep()
+        self._keep(reply for reply in self._all() if reply.place == (session_key, branch))
 
     def keep_all(self) -> None:
-        """Write now what has arrived of every reply: nothing can be written after this.
-
-        Where the store takes nothing, no other reply waits for it as long again.
-        """
+        """Write now what has arrived of every reply: nothing can be written after this."""
         settle()
-        for reply in self._all():
-            if not reply.keep(last=True):
-                return
+        self._keep(self._all(), last=True)
 
     def rest(self, draft: str, written: int) -> Sequence[str]:
         """Return what arrived here of a draft that somebody ends, and is not written."""
@@ -117,7 +130,7 @@ class Keeper:
 
     def forked(self) -> None:
         """This is a forked child: whose loop is left here waits for none of the parent's."""
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         for one in self._kept:
             if (reply := one()) is not None:
                 reply.forked()
@@ -142,19 +155,44 @@ class Keeper:
                     self._hurry.get_nowait()
             with self._lock:
                 self._kept = {one for one in self._kept if one() is not None}
-                kept = [*self._kept]
                 if self._thread is not threading.current_thread():
                     return  # an interrupt came between its start and here: there is another
-                if not kept:
+                if not self._kept:
                     self._thread = None
                     return
-            for one in kept:
-                # Nothing here keeps alive for longer what its reader has let go of.
-                reply = one()
-                # One that is being written, or masked and counted at its end, waits for nobody.
-                if reply is not None and not reply.busy:
-                    reply.keep()
-                del reply
+            # One that is masked, counted and stored at its end waits for nobody.
+            self._keep(reply for reply in self._all() if not reply.is_ending)
+
+    def _keep(self, replies: Iterable[Kept], *, last: bool = False) -> None:
+        """Write what these have got. What the store refuses is written with what comes next.
+
+        Where it takes nothing at all, nobody waits for it as long again.
+        """
+        rest = iter(replies)
+        while some := [*islice(rest, _TOGETHER)]:
+            for reply in some:
+                with suppress(Exception):  # its masker's: the others are kept all the same
+                    reply.gather(last=last)
+            if not self._keep_together(some):
+                return
+
+    def _keep_together(self, replies: Sequence[Kept]) -> bool:
+        """Write what is due of these in one transaction; False where nothing can be written."""
+        try:
+            with self._writing:
+                due = [(reply, growth) for reply in replies if (growth := reply.due) is not None]
+                if due and (ledger := self._ledger()) is not None:
+                    mine = ledger.keep_drafts([growth for _, growth in due])
+                    for (reply, growth), is_mine in zip(due, mine, strict=True):
+                        reply.kept(growth, mine=is_mine)
+                return True
+        except (StoreBusy, StoreFull):
+            return False
+        except Exception:
+            # Something is wrong with one of them, and the others are kept all the same.
+            if len(replies) == 1:
+                return True
+        return all([self._keep_together([reply]) for reply in replies])
 
 
 def _at_the_end() -> None:

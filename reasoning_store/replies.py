@@ -13,17 +13,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store import streams
 from reasoning_store.blocks import Message, Origin
 from reasoning_store.chunks import Chunk
 from reasoning_store.egress.request import Request
-from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
+from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ingress.drafting import Draft
 from reasoning_store.ingress.normalizer import StreamNormalizer, Tags
-from reasoning_store.ledger.values import DraftRow, SessionRow
-from reasoning_store.ledger.verbs.drafting import LEASE as LEASE
+from reasoning_store.ledger.values import DraftRow, Growth, SessionRow
+from reasoning_store.ledger.verbs import drafting
 from reasoning_store.stored import Stored, told
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class Reply:
         )
         self._pieces = Draft(self._workings.masker)
         self._draft: DraftRow | None = None
-        self._parts = 0
-        self._unwritten: list[str] = []
+        self._unwritten: list[tuple[str, int]] = []
+        """Parts, each with its number."""
+        self._numbers = count(1)
         self._taken = False
         """Somebody else has ended the draft, or is about to."""
         self._renewed = 0.0
@@ -87,7 +89,7 @@ class Reply:
 
     def forked(self) -> None:
         """Hold nothing, whoever held it."""
-        self._writing = threading.Lock()
+        self._ending = threading.Lock()
         # What has arrived: another thread may leave the recording than reads it. Never held
         # while a disk is waited for.
         self._adding = threading.Lock()
@@ -110,7 +112,6 @@ class Reply:
                 origin=self._origin,
                 sent=self._sent,
                 idempotency_key=self._key,
-                lease=LEASE,
                 resolve=self._workings.resolve,
             )
         except Conflict as conflict:
@@ -148,56 +149,42 @@ class Reply:
             self._workings.keeper.hurry()
         return chunks
 
-    def keep(self, *, last: bool = False) -> bool:
-        """Write what has arrived since the last time, or that the recorder lives.
+    def gather(self, *, last: bool) -> None:
+        """Make a part of what has arrived since the last one. Computes only."""
+        with self._ending:
+            if not (self.over or self._taken):
+                self._gather(last=last)
 
-        ``last`` says that nothing is written after this: the masker holds nothing back then.
-        False says that the store refused it. The part is tried again, before those behind
-        it, and the reply itself is stored, or refused, at its end.
-        """
-        with self._writing:
-            if self.over or self._draft is None or self._taken:
-                return True
-            try:
-                self._part(last=last)
-                mine = True
-                if self._unwritten:
-                    mine = self._write(self._draft)
-                elif self._waiting and time.monotonic() - self._renewed > LEASE / 3:
-                    mine = self._ledger.renew(self._draft, lease=LEASE)
-                else:
-                    return True
-            except ReasoningStoreError:
-                return False
-            except Exception:  # a masker's, or for want of memory: others are kept all the same
-                return True
-            self._renewed = time.monotonic()
-            self._taken = not mine
-            return True
-
-    def _part(self, *, last: bool) -> None:
-        """Make a part of what has arrived since the last one."""
+    def _gather(self, *, last: bool) -> None:
         with self._adding:
             if last:
                 self._pieces.settle()
             part = self._pieces.take()
         if part is not None:
-            self._unwritten.append(part)
-
-    def _write(self, draft: DraftRow) -> bool:
-        """Write the parts that are not; False where the draft is somebody else's by now."""
-        while self._unwritten:
-            number, part = self._parts + 1, self._unwritten[0]
-            if not self._ledger.add_part(draft, number, part, lease=LEASE):
-                return False
-            self._parts += 1
-            del self._unwritten[0]
-        return True
+            # One call that runs no Python: an interrupt finds both done, or neither.
+            self._unwritten.extend(zip((part,), self._numbers, strict=False))
 
     @property
-    def busy(self) -> bool:
-        """Whether it is being written at this moment."""
-        return self._writing.locked()
+    def due(self) -> Growth | None:
+        """What is to be written of it now: its parts, or where it waits that its recorder lives."""
+        draft, parts = self._draft, [*self._unwritten]
+        if draft is None or self._taken:
+            return None
+        if parts:
+            return Growth(draft, parts[0][1], tuple([part for part, _ in parts]))
+        silent = time.monotonic() - self._renewed
+        return Growth(draft) if self._waiting and silent > drafting.LEASE / 3 else None
+
+    def kept(self, written: Growth, *, mine: bool) -> None:
+        """That was written, unless the draft was not its own any more."""
+        self._renewed = time.monotonic()
+        self._taken = self._taken or not mine
+        del self._unwritten[: len(written.parts)]
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is being masked, counted and stored at this moment."""
+        return self._ending.locked()
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -210,13 +197,13 @@ class Reply:
         mine = self._draft
         if mine is None or mine.id != draft:
             return ()  # nobody waits for what another session's reply is about
-        with self._writing:
+        with self._ending:
             if self._draft is None:
                 return ()
             self._taken = True  # from here on nothing is written of it
-            self._part(last=True)
-            # One of these may be there, where nobody could say so any more.
-            return self._unwritten[max(written - self._parts, 0) :]
+            self._gather(last=True)
+            # Some of these may be there, where nobody could say so any more.
+            return [part for part, number in [*self._unwritten] if number > written]
 
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
@@ -261,7 +248,7 @@ class Reply:
     def _save(self, *, interrupted: bool) -> None:
         # Held to the end: whoever closes the store or ends the draft comes before all of it or
         # after.
-        with self._writing:
+        with self._ending:
             if self.over or self._draft is None:
                 self.over = True
                 return

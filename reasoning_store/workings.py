@@ -32,7 +32,7 @@ class Workings:
         self.ledger = ledger
         self.masker = masker
         self.encoding = encoding
-        self.keeper = Keeper(every=replies.PART_SECONDS)
+        self.keeper = Keeper(ledger, every=replies.PART_SECONDS)
         self.views = Views(ledger)
 
     def entry(

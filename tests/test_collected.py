@@ -94,7 +94,7 @@ def test_a_reply_is_kept_that_is_collected_while_it_is_written(
     """The thread that writes its draft holds what the end of the reply waits for."""
     monkeypatch.setattr(replies, "PART_SECONDS", 0.01)
     with rs.Store(url) as shared:
-        now = collecting_in(monkeypatch, Ledger, "add_part")
+        now = collecting_in(monkeypatch, Ledger, "keep_drafts")
         now.set()
         let_go_in_a_cycle(
             shown(shared.session("chat")) if whose == "a shared store" else alone(url)

@@ -18,6 +18,7 @@ from fastapi.responses import StreamingResponse
 
 import reasoning_store as rs
 from reasoning_store import replies
+from reasoning_store.ledger.verbs import drafting
 
 PIECES = ["<think>first I th", "ink</think>", "Half", " an", " answer"]
 
@@ -109,7 +110,7 @@ def read_and_leave(port: int, path: str, until: bytes) -> bytes:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server may keep an abandoned stream for long; the lease does not wait for it."""
     monkeypatch.setattr(replies, "PART_SECONDS", 0.05)
-    monkeypatch.setattr(replies, "LEASE", 1.0)
+    monkeypatch.setattr(drafting, "LEASE", 1.0)
 
 
 @pytest.mark.parametrize("face", ["sync", "async"])

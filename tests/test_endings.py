@@ -8,8 +8,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,8 +19,10 @@ import pytest
 import reasoning_store as rs
 from reasoning_store import keeper, recorder, replies
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Growth
 from reasoning_store.replies import Reply
 from tests.ledger.interrupts import everywhere
+from tests.ledger.lanes import commits
 
 PIECES = ("<think>Hm.</think>", "one ", "two")
 
@@ -131,8 +134,8 @@ def test_a_reply_whose_end_is_interrupted_anywhere_is_kept_once_and_holds_up_no_
     assert everywhere(str(room.__file__), prepare, check) > 2
 
 
-@pytest.mark.parametrize(("room", "lost"), [(recorder, 1), (replies, 0)])
-def test_a_reply_is_kept_where_leaving_it_is_interrupted(room: ModuleType, lost: int) -> None:
+@pytest.mark.parametrize("room", [recorder, replies], ids=lambda room: room.__name__)
+def test_a_reply_is_kept_where_leaving_it_is_interrupted(room: ModuleType) -> None:
     """A second Control-C comes while what the first one ended is stored: nothing is lost."""
     store: rs.Store | None = None
     found: list[list[tuple[str, str]]] = []
@@ -159,8 +162,7 @@ def test_a_reply_is_kept_where_leaving_it_is_interrupted(room: ModuleType, lost:
         store.close()
 
     assert everywhere(str(room.__file__), prepare, check) > 5
-    # Nothing can be done where it comes before the first step.
-    assert found[lost:] == [[("interrupted", "one two")]] * (len(found) - lost)
+    assert found == [[("interrupted", "one two")]] * len(found)
 
 
 def test_a_store_that_is_closed_waits_for_a_reply_that_is_ending(url: str) -> None:
@@ -258,7 +260,7 @@ def test_a_store_that_takes_nothing_is_closed_after_one_reply(
         asked.append(1)
         raise rs.StoreBusy
 
-    monkeypatch.setattr(Ledger, "add_part", busy)
+    monkeypatch.setattr(Ledger, "keep_drafts", busy)
     with rs.Store(url) as store:
         open_ones = [iter(recording(store.session(name, create=True))) for name in ("a", "b", "c")]
         for chunks in open_ones:
@@ -294,31 +296,57 @@ def test_a_store_is_closed_whose_masker_fails(url: str) -> None:
 def test_a_reply_that_cannot_be_kept_for_whatever_reason_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    """The thread that keeps them goes on, and tries it again."""
+    """The thread that keeps them together goes on with each by itself, and tries it again."""
     monkeypatch.setattr(replies, "PART_SECONDS", 0.01)
-    write = Ledger.add_part
-    refused: list[str] = []
+    write = Ledger.keep_drafts
+    too_much: set[int] = set()
 
-    def out_of_memory(self: Ledger, draft: Any, number: int, part: str, *, lease: float) -> bool:
-        if not refused:
-            refused.append(part)
+    def out_of_memory(self: Ledger, growths: Sequence[Growth]) -> list[bool]:
+        if too_much & {one.draft.session_key for one in growths}:
             raise MemoryError
-        return write(self, draft, number, part, lease=lease)
+        return write(self, growths)
 
-    monkeypatch.setattr(Ledger, "add_part", out_of_memory)
+    monkeypatch.setattr(Ledger, "keep_drafts", out_of_memory)
     with rs.Store(url) as store:
-        open_ones = [iter(recording(store.session(name, create=True))) for name in ("a", "b")]
+        sessions = [store.session(name, create=True) for name in ("a", "b", "c")]
+        too_much.add(sessions[1]._row.key)
+        open_ones = [iter(recording(session)) for session in sessions]
         for chunks in open_ones:
             while not isinstance(next(chunks), rs.TextChunk):
                 pass
-        end = time.monotonic() + 30
-        shown: list[str] = []
-        while shown != ["one ", "one "] and time.monotonic() < end:
-            shown = [one.message.text for name in "ab" for one in store.session(name).history()]
+
+        def shown(*wanted: str) -> bool:
+            end, texts = time.monotonic() + 30, list[str]()
+            while texts != [*wanted] and time.monotonic() < end:
+                texts = [one.message.text for session in sessions for one in session.history()]
+            return texts == [*wanted]
+
+        without = shown("one ", "one ")
+        too_much.clear()
+        assert without
+        assert shown("one ", "one ", "one ")
         for chunks in open_ones:
             list(chunks)
 
-    assert shown == ["one ", "one "]
+
+def test_what_is_due_of_many_replies_waits_for_the_disk_together(
+    monkeypatch: pytest.MonkeyPatch, sqlite_path: Path
+) -> None:
+    """All of it is written, in fewer transactions than there are replies."""
+    monkeypatch.setattr(keeper, "_TOGETHER", 4)
+    with rs.Store(f"sqlite:///{sqlite_path}") as store:
+        sessions = [store.session(str(number), create=True) for number in range(10)]
+        open_ones = [iter(recording(session)) for session in sessions]
+        for chunks in open_ones:
+            while not isinstance(next(chunks), rs.TextChunk):
+                pass
+        before = commits(sqlite_path)
+        store._workings.keeper.keep_all()
+
+        assert commits(sqlite_path) - before == 3
+        assert {session.history()[-1].message.text for session in sessions} == {"one "}
+        for chunks in open_ones:
+            list(chunks)
 
 
 def test_a_reply_is_recorded_without_its_thread_and_the_next_one_has_it_again(
@@ -357,9 +385,10 @@ def test_a_forked_child_waits_for_nobody_who_keeps_a_reply(url: str, what: str) 
         chunks = iter(recording(session))
         assert isinstance(chunks, Generator)
         next(chunks)
-        (reply,) = store._workings.keeper._all()
+        keeping = store._workings.keeper
+        (reply,) = keeping._all()
         assert isinstance(reply, Reply)
-        with reply._writing, reply._adding, store._workings.keeper._lock:
+        with reply._ending, reply._adding, keeping._lock, keeping._writing:
             child = os.fork()
             if child == 0:
                 signal.alarm(30)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +18,11 @@ import pytest
 import reasoning_store as rs
 from reasoning_store import replies
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.values import Growth
+from reasoning_store.ledger.verbs import drafting
 from tests.clock import SECOND, Clock
 
-AS_SHIPPED = (replies.PART_SECONDS, replies.PART_CHARACTERS, replies.LEASE)
+AS_SHIPPED = (replies.PART_SECONDS, replies.PART_CHARACTERS, drafting.LEASE)
 """Before any test hurries them."""
 
 
@@ -32,7 +34,7 @@ def event(text: str) -> dict[str, Any]:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are written soon, so that a test can wait for them; no lease runs out meanwhile."""
     monkeypatch.setattr(replies, "PART_SECONDS", 0.02)
-    monkeypatch.setattr(replies, "LEASE", 3600.0)
+    monkeypatch.setattr(drafting, "LEASE", 3600.0)
 
 
 @pytest.fixture
@@ -241,8 +243,10 @@ KILLED = """
 import sys, time
 import reasoning_store as rs
 from reasoning_store import replies
+from reasoning_store.ledger.verbs import drafting
 from reasoning_store.ledger.ledger import Ledger
-replies.PART_SECONDS, replies.LEASE = 0.02, 0.5
+from reasoning_store.ledger.values import Growth
+replies.PART_SECONDS, drafting.LEASE = 0.02, 0.5
 
 def stream():
     for text in ("<think>half a th", "ought</think>half an ", "answer"):
@@ -278,6 +282,13 @@ def test_a_recorder_that_is_killed_leaves_what_had_arrived(store: rs.Store, url:
     assert (second.position, second.message.text) == (2, "Go on.")
 
 
+def keep(recording: rs.Recording) -> None:
+    """Do what the store's own thread does about once a second."""
+    place = recording._reply.place
+    assert place is not None
+    recording._reply._workings.keeper.keep_on(*place)
+
+
 def states(session: rs.Session) -> list[tuple[str, str]]:
     return [(item.message.text, item.message.status) for item in session.history()]
 
@@ -289,8 +300,8 @@ def test_a_reply_that_waits_long_for_its_model_stays_alive(timed: rs.Store, cloc
     def stream() -> Iterator[dict[str, Any]]:
         yield event("Let me think. ")
         for _ in range(6):
-            clock.pass_(replies.LEASE / 2)
-            recording._reply.keep()
+            clock.pass_(drafting.LEASE / 2)
+            keep(recording)
         assert states(session) == [("Let me think. ", "streaming")]
         yield event("Done.")
 
@@ -310,8 +321,8 @@ def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(
     next(chunks)
     next(chunks)
     for _ in range(6):
-        recording._reply.keep()
-        clock.pass_(replies.LEASE / 2)
+        keep(recording)
+        clock.pass_(drafting.LEASE / 2)
 
     assert states(session) == [("ab", "interrupted")]
     session.append(rs.user("Next."))
@@ -327,11 +338,11 @@ def test_a_reader_that_comes_back_late_goes_on_where_nobody_was_in_a_hurry(
     recording = session.record(iter([event("a"), event("b")]), model="m")
     chunks = iter(recording)
     next(chunks)
-    recording._reply.keep()
-    clock.pass_(2 * replies.LEASE)
+    keep(recording)
+    clock.pass_(2 * drafting.LEASE)
     assert states(session) == [("a", "interrupted")]
     next(chunks)
-    recording._reply.keep()
+    keep(recording)
     assert states(session) == [("ab", "streaming")]
     list(chunks)
 
@@ -347,8 +358,8 @@ def left(timed: rs.Store, clock: Clock) -> Iterator[rs.Session]:
     chunks = iter(recording)
     while not isinstance(next(chunks), rs.TextChunk):
         pass
-    recording._reply.keep()
-    clock.pass_(2 * replies.LEASE)
+    keep(recording)
+    clock.pass_(2 * drafting.LEASE)
     assert states(session) == [("Hi", "complete"), ("Hel", "interrupted")]
     yield session
     chunks.close()  # type: ignore[attr-defined]
@@ -694,16 +705,16 @@ def test_a_part_that_could_not_be_written_is_written_before_the_next(
 ) -> None:
     """A store that was busy for a moment leaves no hole in what others read."""
     session = store.session("s", create=True)
-    write = Ledger.add_part
-    refused: list[str] = []
+    write = Ledger.keep_drafts
+    refused: list[Sequence[Growth]] = []
 
-    def busy_once(self: Ledger, draft: Any, number: int, part: str, *, lease: float) -> bool:
+    def busy_once(self: Ledger, growths: Sequence[Growth]) -> list[bool]:
         if not refused:
-            refused.append(part)
+            refused.append(growths)
             raise rs.StoreBusy
-        return write(self, draft, number, part, lease=lease)
+        return write(self, growths)
 
-    monkeypatch.setattr(Ledger, "add_part", busy_once)
+    monkeypatch.setattr(Ledger, "keep_drafts", busy_once)
     chunks = iter(session.record([event("one "), event("two ")], provider="openai"))
     next(chunks)
     until(lambda: refused)
@@ -720,14 +731,14 @@ def test_a_reply_is_shown_while_a_part_of_it_is_being_written(
 ) -> None:
     """A disk that is slow, or locked by another process, holds up no event loop."""
     session = store.session("s", create=True)
-    write = Ledger.add_part
+    write = Ledger.keep_drafts
     writing, shown = threading.Event(), threading.Event()
     held_up: list[bool] = []
 
-    def slow(self: Ledger, draft: Any, number: int, part: str, *, lease: float) -> bool:
+    def slow(self: Ledger, growths: Sequence[Growth]) -> list[bool]:
         writing.set()
         held_up.append(not shown.wait(30))
-        return write(self, draft, number, part, lease=lease)
+        return write(self, growths)
 
     def stream() -> Iterator[dict[str, Any]]:
         yield event("one ")
@@ -735,7 +746,7 @@ def test_a_reply_is_shown_while_a_part_of_it_is_being_written(
         yield event("two")
         shown.set()
 
-    monkeypatch.setattr(Ledger, "add_part", slow)
+    monkeypatch.setattr(Ledger, "keep_drafts", slow)
     with session.record(stream(), provider="openai") as reply:
         list(reply)
 

@@ -27,7 +27,7 @@ from reasoning_store.ledger.columns import holdable
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import branches, draft_parts, drafts, messages
-from reasoning_store.ledger.values import BranchRow, DraftRow
+from reasoning_store.ledger.values import BranchRow, DraftRow, Growth
 
 _b, _d, _p = branches.c, drafts.c, draft_parts.c
 _BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
@@ -76,12 +76,12 @@ _GET = Sql(
 )
 _COUNT = Sql(
     update(drafts)
-    .where(*_THIS, _d.lease_until.is_not(None), _d.parts == bindparam("part") - 1)
-    .values(parts=bindparam("part"), lease_until=bindparam("until"))
+    .where(*_THIS, _d.lease_until.is_not(None), _d.parts == bindparam("behind"))
+    .values(parts=bindparam("last"), lease_until=bindparam("until"))
     .returning(_d.parts)
 )
 _COUNTED = Sql(select(_d.parts).where(*_THIS, _d.lease_until.is_not(None)))
-_INSERT_PART = Sql(insert(draft_parts))
+_INSERT_PARTS = Sql(insert(draft_parts))
 _RENEW = Sql(
     update(drafts)
     .where(*_THIS, _d.lease_until.is_not(None))
@@ -202,28 +202,33 @@ def _of(draft: DraftRow) -> dict[str, Any]:
     return {"key": draft.session_key, "of": draft.branch, "this": draft.id}
 
 
-def add(connection: Connection, draft: DraftRow, part: int, text: str, *, until: int) -> bool:
-    """Add a part behind those that are there; False where the draft is its recorder's no more.
+def grow(connection: Connection, growth: Growth, *, until: int) -> bool:
+    """Write what has arrived of a draft, and lengthen its lease.
 
-    A part that is there already was written by an earlier try.
+    False where it is its recorder's no more. Parts that are there already were written by an
+    earlier try.
     """
-    if not holdable(text):
+    draft, first, parts = growth.draft, growth.first, growth.parts
+    if not all(map(holdable, parts)):
         raise UsageError("a part is JSON text that every engine keeps", hint="use codec.dumps")
-    if _COUNT.row(connection, {**_of(draft), "part": part, "until": until}) is None:
+    if not parts:
+        return _RENEW.row(connection, {**_of(draft), "until": until}) is not None
+    last = first - 1 + len(parts)
+    count = {"behind": first - 1, "last": last, "until": until}
+    if _COUNT.row(connection, {**_of(draft), **count}) is None:
         counted = _COUNTED.row(connection, _of(draft))
-        if counted is not None and counted[0] != part:
-            raise UsageError(f"part {part} does not follow part {counted[0]}")
-        return counted is not None
-    _INSERT_PART.run(
+        if counted is None:
+            return False
+        if not first <= counted[0] <= last:
+            raise UsageError(f"part {first} does not follow part {counted[0]}")
+        there = counted[0] + 1 - first
+        return grow(connection, Growth(draft, counted[0] + 1, parts[there:]), until=until)
+    place = {"session_key": draft.session_key, "branch": draft.branch}
+    _INSERT_PARTS.many(
         connection,
-        {"session_key": draft.session_key, "branch": draft.branch, "part": part, "body": text},
+        [{**place, "part": number, "body": text} for number, text in enumerate(parts, first)],
     )
     return True
-
-
-def renew(connection: Connection, draft: DraftRow, *, until: int) -> bool:
-    """Lengthen the lease; False where the draft is its recorder's no more."""
-    return _RENEW.row(connection, {**_of(draft), "until": until}) is not None
 
 
 def take_away(connection: Connection, draft: DraftRow) -> DraftRow | None:

@@ -213,6 +213,18 @@ class DraftRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """What has arrived of a draft since: its parts from number ``first`` on, or none.
+
+    Where there is none, it says that the recorder lives.
+    """
+
+    draft: DraftRow
+    first: int = 1
+    parts: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class OwnThinking:
     """What one message's thinking counts, by kind."""
 

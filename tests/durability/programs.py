@@ -23,6 +23,7 @@ from sqlalchemy.pool import Pool
 import reasoning_store as rs
 from reasoning_store import replies
 from reasoning_store.ledger import engine, migrate, sqlite
+from reasoning_store.ledger.verbs import drafting
 
 from .disk import Disk, watched
 from .processes import Connection, stay
@@ -127,7 +128,7 @@ def append_in_threads(tell: Pipe, url: str, writers: int) -> None:
 
 def record_replies(tell: Pipe, url: str, session_id: str, seed: int) -> None:
     """Record replies for ever, each of many words; tell when one is ``stored``."""
-    replies.PART_SECONDS, replies.LEASE = 0.01, 0.5
+    replies.PART_SECONDS, drafting.LEASE = 0.01, 0.5
     chance = random.Random(seed)
 
     def stream(number: int) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ from reasoning_store.ledger import copies, sqlite
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 from tests.ledger.compacting import clear, compact
-from tests.ledger.histories import answered, complete, part, resolved, said
+from tests.ledger.histories import add_part, answered, complete, part, resolved, said
 
 from . import programs
 from .disk import Disk, watched
@@ -102,7 +102,7 @@ def scenario(ledger: Ledger, session: int) -> dict[str, Callable[[], object]]:
         "rename": lambda: ledger.rename(session, "A title"),
         "set_profile": lambda: ledger.set_profile("u", "p", {"reasoning.effort": "low"}),
         "begin_draft": begin,
-        "add_part": lambda: ledger.add_part(draft, 1, part("1 ")),
+        "add_part": lambda: add_part(ledger, draft, 1, part("1 ")),
         "finish_draft": lambda: ledger.finish_draft(draft, [complete(1)], beside=[complete(2)]),
         "fork": lambda: ledger.fork(session, 1, 3),
         "activate": lambda: ledger.activate(session, 2),

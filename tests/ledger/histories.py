@@ -27,7 +27,7 @@ from reasoning_store.blocks import (
 from reasoning_store.checking import tool
 from reasoning_store.clearing import has_results
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import DraftRow, Entry, SessionRow
+from reasoning_store.ledger.values import DraftRow, Entry, Growth, SessionRow
 
 # Every code point there is: NUL, lone surrogates, pairs that merely stand side by side.
 any_text = st.one_of(
@@ -174,6 +174,18 @@ def answers(*ids: str) -> Entry:
 def part(text: str) -> str:
     """A part of a draft, as a recorder might write it."""
     return codec.dumps({"text": text})
+
+
+def add_part(ledger: Ledger, draft: DraftRow, number: int, text: str) -> bool:
+    """Write one part of one draft; False where it is its recorder's no more."""
+    (mine,) = ledger.keep_drafts([Growth(draft, number, (text,))])
+    return mine
+
+
+def renew(ledger: Ledger, draft: DraftRow) -> bool:
+    """Say that its recorder lives."""
+    (mine,) = ledger.keep_drafts([Growth(draft)])
+    return mine
 
 
 def resolved(draft: DraftRow) -> Entry | None:

@@ -69,4 +69,7 @@ def _interrupted(run: Callable[[], Any], interrupt: Interrupt) -> bool:
             pool.submit(run).result()
         except KeyboardInterrupt:
             return False
+        finally:
+            # Else what was interrupted is in a cycle, and goes when the collector comes.
+            interrupt.before.clear()
         return True

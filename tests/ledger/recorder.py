@@ -12,19 +12,21 @@ import time
 
 from reasoning_store.errors import Conflict
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.verbs import drafting
 
-from .histories import complete, part, resolved
+from .histories import add_part, complete, part, resolved
 
 
 def main(url: str, owner: str, session_id: str, lease: str, parts: str, pause: str) -> None:
+    drafting.LEASE = float(lease)
     with Ledger.open(url) as ledger:
         session = ledger.get_session(owner, session_id)
-        draft = ledger.begin_draft(session.key, 1, lease=float(lease), resolve=resolved)
+        draft = ledger.begin_draft(session.key, 1, resolve=resolved)
         print("began", draft.id, flush=True)
         n, last, lost = 0, int(parts), 0
         while n < last:
             n += 1
-            mine = ledger.add_part(draft, n, part(f"{n} "), lease=float(lease))
+            mine = add_part(ledger, draft, n, part(f"{n} "))
             print("kept" if mine else "lost", n, flush=True)
             if not mine:
                 lost = lost or n

@@ -43,7 +43,7 @@ from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.values import Entry
 
 from .compacting import clear, compact
-from .histories import part, said
+from .histories import add_part, part, said
 
 FOLDER = Path(__file__).parent / "schemas"
 _START = int(datetime(2026, 1, 2, tzinfo=UTC).timestamp()) * 1_000_000
@@ -129,8 +129,8 @@ def fill(ledger: Ledger) -> None:
     draft = ledger.begin_draft(
         key, fork, origin=Origin(model="m"), sent={"a": 1}, idempotency_key="third"
     )
-    ledger.add_part(draft, 1, part("so f"))
-    ledger.add_part(draft, 2, part("ar"))
+    add_part(ledger, draft, 1, part("so f"))
+    add_part(ledger, draft, 2, part("ar"))
     erased = ledger.create_session("owner", "second", encoding="o200k_base").key
     ledger.append(erased, 1, conversation())
     ledger.erase_message(erased, 1, 2)

@@ -15,7 +15,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import Entry, Thought
 
-from .histories import any_text, entries, new_session, said
+from .histories import add_part, any_text, entries, new_session, said
 
 
 def reply(thinking: int, **usage: Any) -> Entry:
@@ -48,7 +48,7 @@ def test_a_recorded_reply_counts_once_and_a_repeated_append_not_again(ledger: Le
     """Nor does a draft while it arrives, nor what is refused."""
     session = new_session(ledger)
     draft = ledger.begin_draft(session.key, 1)
-    ledger.add_part(draft, 1, '"x"')
+    add_part(ledger, draft, 1, '"x"')
     assert ledger.budget(session.key).thought == Thought()
 
     ledger.finish_draft(draft, [reply(1, reasoning=9)])

@@ -16,7 +16,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 
 from .compacting import compact
-from .histories import answered, complete, new_session, part, said
+from .histories import add_part, answered, complete, new_session, part, renew, said
 from .recounting import recount
 
 THREADS = 8
@@ -66,8 +66,8 @@ def write_and_read(ledger: Ledger, shared: int, name: str) -> None:
 def record_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
     branch = ledger.fork(shared, 1, 7)
     draft = ledger.begin_draft(shared, branch, idempotency_key=name)
-    assert ledger.add_part(draft, 1, part("1 "))
-    assert ledger.renew(draft)
+    assert add_part(ledger, draft, 1, part("1 "))
+    assert renew(ledger, draft)
     found = ledger.draft(shared, branch)
 
     assert found is not None

@@ -19,10 +19,10 @@ from reasoning_store.blocks import Counts, Origin, ThinkingBlock, assistant
 from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
-from reasoning_store.ledger.values import DraftRow, Entry, SessionRow
+from reasoning_store.ledger.values import DraftRow, Entry, Growth, SessionRow
 from tests.clock import Clock
 
-from .histories import answered, complete, new_session, part, resolved, said
+from .histories import add_part, answered, complete, new_session, part, renew, resolved, said
 from .recounting import recount
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def recording(ledger: Ledger, session: SessionRow, parts: int = 0, **given: Any)
     """A draft with so many parts."""
     draft = ledger.begin_draft(session.key, 1, **given)
     for n in range(1, parts + 1):
-        assert ledger.add_part(draft, n, part(f"{n} "))
+        assert add_part(ledger, draft, n, part(f"{n} "))
     return draft
 
 
@@ -108,7 +108,7 @@ def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
         draft = recording(ledger, session, origin=ORIGIN, metadata={"x": "\0"}, sent={"y": 1})
         seen: list[str] = []
         for n in range(1, 6):
-            ledger.add_part(draft, n, part(f"{n} "))
+            add_part(ledger, draft, n, part(f"{n} "))
             found = reader.draft(session.key, 1)
             assert found is not None
             assert list(found.parts[: len(seen)]) == seen
@@ -174,14 +174,48 @@ def test_a_part_written_again_is_nothing_and_one_out_of_order_is_refused(ledger:
     session = new_session(ledger)
     draft = recording(ledger, session, 2)
 
-    assert ledger.add_part(draft, 2, part("again"))
+    assert add_part(ledger, draft, 2, part("again"))
     for wrong in (0, 1, 4):
         with pytest.raises(UsageError):
-            ledger.add_part(draft, wrong, part("x"))
+            add_part(ledger, draft, wrong, part("x"))
 
     found = ledger.draft(session.key, 1)
     assert found is not None
     assert found.parts == (part("1 "), part("2 "))
+
+
+def test_parts_of_which_some_are_there_are_written_once(ledger: Ledger) -> None:
+    """An answer was lost, and more has arrived until it is asked for again."""
+    session = new_session(ledger)
+    draft = recording(ledger, session, 2)
+    every = tuple(part(f"{n} ") for n in (1, 2, 3, 4))
+
+    for parts in (every[:2], every, every):
+        assert ledger.keep_drafts([Growth(draft, 1, parts)]) == [True]
+
+    found = ledger.draft(session.key, 1)
+    assert found is not None
+    assert found.parts == every
+    assert ledger.finish_draft(draft, [complete(4)])[0].position == 1
+
+
+def test_what_arrived_of_several_drafts_is_written_in_one_step(ledger: Ledger) -> None:
+    """Each is told whether it was its own; where one is refused, nothing is written of any."""
+    sessions = [new_session(ledger) for _ in range(3)]
+    drafts = [recording(ledger, session) for session in sessions]
+    ledger.append(sessions[1].key, 1, [said("me!")], resolve=resolved)
+
+    def parts() -> list[int]:
+        found = [ledger.draft(session.key, 1) for session in sessions]
+        return [-1 if one is None else len(one.parts) for one in found]
+
+    growths = [Growth(draft, 1, (part("1 "), part("2 "))) for draft in drafts]
+    with pytest.raises(UsageError):
+        ledger.keep_drafts([*growths, Growth(drafts[2], 9, (part("9 "),))])
+    assert parts() == [0, -1, 0]
+
+    assert ledger.keep_drafts(growths) == [True, False, True]
+    assert parts() == [2, -1, 2]
 
 
 def test_any_string_is_a_part_once_it_is_json(ledger: Ledger) -> None:
@@ -190,10 +224,10 @@ def test_any_string_is_a_part_once_it_is_json(ledger: Ledger) -> None:
     draft = recording(ledger, session)
     every = "\0 \ud800 \ud83d\ude00 \U0001f600"
 
-    assert ledger.add_part(draft, 1, part(every))
+    assert add_part(ledger, draft, 1, part(every))
     for bare in ("\0", "\ud800"):
         with pytest.raises(UsageError):
-            ledger.add_part(draft, 2, bare)
+            add_part(ledger, draft, 2, bare)
 
     ledger.append(session.key, 1, [said("x")], resolve=resolved)
     assert texts(ledger, session) == [every, "x"]
@@ -216,8 +250,8 @@ def test_an_append_by_somebody_else_ends_it_as_interrupted(ledger: Ledger) -> No
     assert (ended.created_at, ended.message.origin) == (draft.created_at, ORIGIN)
     assert ledger.by_idempotency_key(session.key, "k") == [ended]
     assert ledger.last_sent(session.key, 1) is not None
-    assert not ledger.add_part(draft, 3, part("3 "))
-    assert not ledger.renew(draft)
+    assert not add_part(ledger, draft, 3, part("3 "))
+    assert not renew(ledger, draft)
     assert not ledger.drop_draft(draft)
     with pytest.raises(Conflict) as caught:
         ledger.finish_draft(draft, [complete(3)])
@@ -267,7 +301,7 @@ def test_without_an_answer_to_what_has_arrived_a_draft_is_in_the_way(ledger: Led
         with pytest.raises(Conflict) as caught:
             verb()
         assert caught.value.hint
-    assert ledger.add_part(draft, 2, part("2 "))
+    assert add_part(ledger, draft, 2, part("2 "))
     assert ledger.finish_draft(draft, [complete(2)])[0].position == 1
 
 
@@ -292,7 +326,7 @@ def test_after_speaks_of_the_message_that_a_draft_becomes(ledger: Ledger) -> Non
     for stale in (0, 1, 3):
         with pytest.raises(Conflict, match="the last message is at 2"):
             ledger.append(session.key, 1, [said("x")], after=stale, resolve=resolved)
-    assert ledger.add_part(draft, 3, part("3 "))
+    assert add_part(ledger, draft, 3, part("3 "))
 
     assert ledger.append(session.key, 1, [said("x")], after=2, resolve=resolved)[0].position == 3
     assert texts(ledger, session) == ["q", "1 2 3 ", "x"]
@@ -333,7 +367,7 @@ def test_an_append_that_dies_between_taking_it_and_ending_it_loses_nothing(
 
     assert found is not None
     assert (found.expired, len(found.parts)) == (True, 2)
-    assert not ledger.add_part(draft, 3, part("3 "))
+    assert not add_part(ledger, draft, 3, part("3 "))
     ledger.append(session.key, 1, [said("y")], resolve=resolved)
     assert texts(ledger, session) == ["1 2 ", "y"]
 
@@ -381,7 +415,7 @@ def test_the_same_attempt_twice_at_once_leaves_the_first_alone(ledger: Ledger) -
     with pytest.raises(Conflict):
         ledger.append(session.key, 1, [said()], idempotency_key="k", resolve=resolved)
 
-    assert ledger.add_part(draft, 2, part("2 "))
+    assert add_part(ledger, draft, 2, part("2 "))
     assert ledger.finish_draft(draft, [complete(2)])[0].is_new
 
 
@@ -418,10 +452,10 @@ def test_a_draft_whose_lease_has_run_out_reads_as_what_has_arrived(
 
     clock.pass_(29)
     assert not expired()
-    assert timed.renew(draft)
+    assert renew(timed, draft)
     clock.pass_(29)
     assert not expired()
-    assert timed.add_part(draft, 2, part("2 "))
+    assert add_part(timed, draft, 2, part("2 "))
     clock.pass_(29)
     assert not expired()
     clock.pass_(1)
@@ -437,7 +471,7 @@ def test_a_recorder_that_was_only_slow_goes_on(timed: Ledger, clock: Clock) -> N
     draft = recording(timed, session, 1)
     clock.pass_(3600)
 
-    assert timed.add_part(draft, 2, part("2 "))
+    assert add_part(timed, draft, 2, part("2 "))
     assert timed.finish_draft(draft, [complete(2)])[0].position == 1
 
 
@@ -607,7 +641,7 @@ def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -
                 session.key, 1, resolve=resolved, idempotency_key=f"{n} {attempt}"
             )
             kept = 0
-            while kept < 8 and ledger.add_part(draft, kept + 1, part(f"{kept + 1} ")):
+            while kept < 8 and add_part(ledger, draft, kept + 1, part(f"{kept + 1} ")):
                 kept += 1
             try:
                 rows = ledger.finish_draft(draft, [complete(9)])
@@ -656,7 +690,7 @@ def test_two_recorders_at_once_on_one_branch(ledger: Ledger) -> None:
         begun.wait()
         draft = ledger.begin_draft(session.key, 1, resolve=resolved)
         begun.wait()
-        ledger.add_part(draft, 1, part(name))
+        add_part(ledger, draft, 1, part(name))
         try:
             ledger.finish_draft(draft, [Entry(assistant(f"{name} whole"), Counts(visible=1))])
         except Conflict:
@@ -682,7 +716,7 @@ def test_a_draft_is_its_branchs_own(ledger: Ledger) -> None:
     fork = ledger.fork(session.key, 1, 2)
     beside = ledger.begin_draft(session.key, fork)
 
-    assert ledger.add_part(beside, 1, part("beside"))
+    assert add_part(ledger, beside, 1, part("beside"))
     assert ledger.finish_draft(draft, [complete(1)])[0].position == 2
     assert ledger.finish_draft(beside, [complete(2)])[0].position == 2
     assert texts(ledger, session, fork) == ["q", "1 2 "]
@@ -698,8 +732,8 @@ def test_a_draft_of_a_session_that_was_erased_is_over(ledger: Ledger) -> None:
         )
     )
 
-    assert not ledger.add_part(draft, 2, part("2 "))
-    assert not ledger.renew(draft)
+    assert not add_part(ledger, draft, 2, part("2 "))
+    assert not renew(ledger, draft)
     assert not ledger.drop_draft(draft)
     with pytest.raises(NotFound):
         ledger.finish_draft(draft, [answered(origin=ORIGIN)])
@@ -735,7 +769,7 @@ def test_what_cannot_end_a_draft_leaves_it_as_it_is(ledger: Ledger) -> None:
         with pytest.raises(UsageError):
             ledger.finish_draft(draft, entries)
 
-    assert ledger.add_part(draft, 2, part("2 "))
+    assert add_part(ledger, draft, 2, part("2 "))
     assert ledger.finish_draft(draft, [complete(2)])[0].position == 1
 
 

@@ -36,6 +36,7 @@ from reasoning_store.ledger.verbs import erasing
 
 from .erasures import Step, steps
 from .histories import (
+    add_part,
     answered,
     answering,
     any_text,
@@ -333,7 +334,7 @@ def test_an_erased_session_leaves_no_row(ledger: Ledger) -> None:
         fork = ledger.fork(session.key, 1, 2)
         ledger.append(session.key, fork, [answered()])
         draft = ledger.begin_draft(session.key, 1)
-        ledger.add_part(draft, 1, part("so far"))
+        add_part(ledger, draft, 1, part("so far"))
 
     before = rows_of(ledger, kept.key)
     done = ledger.erase_session(gone.key)
@@ -382,7 +383,7 @@ def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None
     fork = ledger.fork(session.key, 1, 4)
     ledger.append(session.key, fork, [answered()])
     draft = ledger.begin_draft(session.key, fork)
-    ledger.add_part(draft, 1, part("so far"))
+    add_part(ledger, draft, 1, part("so far"))
 
     with pytest.raises(Conflict):
         ledger.erase_session(session.key, only="reasoning")
@@ -553,7 +554,7 @@ def fill(ledger: Ledger, names: list[str], chance: random.Random, turns: int) ->
         )
     for name in names:
         draft = ledger.begin_draft(keys[name], 1, sent={"x": name}, metadata={"x": f"<{name}>"})
-        ledger.add_part(draft, 1, part(marked(name, chance)()))
+        add_part(ledger, draft, 1, part(marked(name, chance)()))
     return keys
 
 
@@ -626,7 +627,7 @@ def test_no_byte_of_an_erased_draft_is_left(sqlite_path: Path) -> None:
         session = new_session(ledger)
         draft = ledger.begin_draft(session.key, 1, metadata={"x": "<gone>"})
         for n in range(1, 4):
-            ledger.add_part(draft, n, part("<gone>" * 2000))
+            add_part(ledger, draft, n, part("<gone>" * 2000))
 
         assert ledger.erase_message(session.key, 1, 1, resolve=resolved).messages == 1
 

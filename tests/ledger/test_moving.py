@@ -41,6 +41,7 @@ from reasoning_store.ledger.values import DraftRow, Entry, Imported, SessionRow,
 
 from .compacting import compact
 from .histories import (
+    add_part,
     answered,
     answering,
     any_text,
@@ -134,7 +135,7 @@ def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -
     elif kind == "draft":
         if ledger.draft(key, branch) is None:
             draft = ledger.begin_draft(key, branch, metadata={what: 1}, sent={"x": what})
-            ledger.add_part(draft, 1, part(what))
+            add_part(ledger, draft, 1, part(what))
     elif kind == "set":
         ledger.rename(key, what)
         ledger.set_metadata(key, {what: [what]})
@@ -196,7 +197,7 @@ def rich(ledger: Ledger, owners: int = 2) -> list[SessionRow]:
             compact(ledger, key, 1, 1, 5, said("both"))
             ledger.erase_message(key, 1, 8)
             draft = ledger.begin_draft(key, fork)
-            ledger.add_part(draft, 1, part("so far"))
+            add_part(ledger, draft, 1, part("so far"))
             made.append(session)
     ledger.archive(made[-1].key)
     return made
@@ -422,7 +423,7 @@ def test_a_masker_stands_before_what_is_imported(ledger: Ledger, other: Ledger) 
     session = new_session(ledger)
     ledger.append(session.key, 1, [said("my secret"), said("hello")])
     draft = ledger.begin_draft(session.key, 1)
-    ledger.add_part(draft, 1, part("a secret"))
+    add_part(ledger, draft, 1, part("a secret"))
     exported = every(ledger, session)
 
     def mask(message: Message) -> Message:
@@ -878,7 +879,7 @@ def test_an_older_export_brings_no_draft_back(ledger: Ledger, end: str) -> None:
     session = new_session(ledger)
     ledger.append(session.key, 1, [said()])
     draft = ledger.begin_draft(session.key, 1)
-    ledger.add_part(draft, 1, part("so far"))
+    add_part(ledger, draft, 1, part("so far"))
     older = every(ledger)
     ENDS[end](ledger, draft)
     newer = every(ledger)
@@ -906,7 +907,7 @@ def test_a_draft_in_whose_place_another_came_is_a_conflict(ledger: Ledger, other
     """A branch has one at a time."""
     session = new_session(ledger)
     other.import_lines(every(ledger))
-    ledger.add_part(ledger.begin_draft(session.key, 1), 1, part("so far"))
+    add_part(ledger, ledger.begin_draft(session.key, 1), 1, part("so far"))
     here = other.begin_draft(session.key, 1)
 
     with pytest.raises(Conflict, match="another reply is being recorded"):

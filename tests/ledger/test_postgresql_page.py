@@ -18,7 +18,7 @@ from reasoning_store.ledger.tables import metadata
 from reasoning_store.store import upgrade
 
 from .compacting import compact
-from .histories import answered, new_session, part, said
+from .histories import add_part, answered, new_session, part, said
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
 SQL = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
@@ -66,7 +66,7 @@ def test_the_roles_of_the_page_can_do_their_work_and_no_more(
         session = new_session(ledger)
         ledger.append(session.key, 1, [said(), answered(), said(), answered()])
         draft = ledger.begin_draft(session.key, 1)
-        ledger.add_part(draft, 1, part("x"))
+        add_part(ledger, draft, 1, part("x"))
         ledger.drop_draft(draft)
         compact(ledger, session.key, 1, 1, 2, said("summary"))
         ledger.set_profile("u", "p", {})

@@ -29,7 +29,7 @@ from reasoning_store.store import Store
 
 from .compacting import compact
 from .erasures import Step, steps
-from .histories import answered, answering, calling, new_session, part, said
+from .histories import add_part, answered, answering, calling, new_session, part, said
 
 LIBRARY: Any = sqlite.library()
 ENCODINGS = ("cl100k_base", "o200k_base")
@@ -58,7 +58,7 @@ def history(ledger: Ledger) -> Any:
     compact(ledger, key, 1, 1, 2, said(SECRET))
     compact(ledger, key, 1, 1, 5, said(SECRET))
     draft = ledger.begin_draft(key, two)
-    ledger.add_part(draft, 1, part(SECRET))
+    add_part(ledger, draft, 1, part(SECRET))
     return session
 
 

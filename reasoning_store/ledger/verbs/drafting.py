@@ -1,8 +1,8 @@
 """The verbs of drafts: a reply that is recorded while it arrives.
 
-A recorder holds the ``DraftRow`` that ``begin_draft`` gave it. ``add_part`` and ``renew``
-answer whether the draft is still its own: somebody else may have ended it, and then the
-recorder goes on without writing, and is told at its end.
+A recorder holds the ``DraftRow`` that ``begin_draft`` gave it. ``keep_drafts`` answers whether
+the draft is still its own: somebody else may have ended it, and then the recorder goes on
+without writing, and is told at its end.
 
 To show a conversation with its draft, read the draft first: where a message stands at its
 position by the time the messages are read, the draft has become that message.
@@ -20,7 +20,7 @@ from reasoning_store.blocks import Origin
 from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ledger import arguments, branches, columns, drafts, reading
 from reasoning_store.ledger.columns import Prepared
-from reasoning_store.ledger.values import DraftRow, Entry, StoredRow
+from reasoning_store.ledger.values import DraftRow, Entry, Growth, StoredRow
 from reasoning_store.ledger.verbs.writing import Resolve, WritingVerbs, new_rows, same
 
 LEASE = 30.0
@@ -40,7 +40,6 @@ class DraftVerbs(WritingVerbs):
         metadata: Mapping[str, Any] | None = None,
         sent: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-        lease: float = LEASE,
         resolve: Resolve | None = None,
     ) -> DraftRow:
         """Begin the one draft that a branch can have; one that is there ends as interrupted.
@@ -63,7 +62,7 @@ class DraftVerbs(WritingVerbs):
             idempotency_key=None if idempotency_key is None else columns.repeat(idempotency_key),
             created_at=now,
         )
-        row = drafts.columns_of(draft, until=now + _microseconds(lease))
+        row = drafts.columns_of(draft, until=_leased(now))
 
         while True:
             position = self._write(lambda connection: drafts.begin(connection, row))
@@ -94,24 +93,16 @@ class DraftVerbs(WritingVerbs):
                 )
         return drafts.get(connection, key, draft.branch, now=now)
 
-    def add_part(self, draft: DraftRow, part: int, text: str, *, lease: float = LEASE) -> bool:
-        """Write what has arrived since, as part 1, 2, 3 ..., and renew the lease.
+    def keep_drafts(self, growths: Sequence[Growth]) -> list[bool]:
+        """Write what has arrived of several drafts since, in one step, and renew their leases.
 
-        ``text`` is JSON that only its writer understands. The same part again is nothing.
-        False says that the draft was ended by somebody else, and that nothing was written.
+        Parts are JSON that only their writer understands, numbered 1, 2, 3 ...; those that are
+        there already are nothing. False of a draft says that it was ended by somebody else, and
+        that nothing was written of it.
         """
-        until = self._clock() + _microseconds(lease)
+        until = _leased(self._clock())
         return self._write(
-            lambda connection: drafts.add(connection, draft, part, text, until=until),
-            again_when_lost=True,
-        )
-
-    def renew(self, draft: DraftRow, *, lease: float = LEASE) -> bool:
-        """Say that the recorder lives; False where the draft was ended by somebody else."""
-        until = self._clock() + _microseconds(lease)
-        return self._write(
-            lambda connection: drafts.renew(connection, draft, until=until),
-            single=True,
+            lambda connection: [drafts.grow(connection, one, until=until) for one in growths],
             again_when_lost=True,
         )
 
@@ -203,8 +194,8 @@ class DraftVerbs(WritingVerbs):
         )
 
 
-def _microseconds(lease: float) -> int:
-    return int(lease * 1_000_000)
+def _leased(now: int) -> int:
+    return now + int(LEASE * 1_000_000)
 
 
 def _what_became(
