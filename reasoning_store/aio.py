@@ -197,9 +197,15 @@ class AsyncStore(AsyncOwner):
         if self._opened is not None:
             (hops, store), self._opened = self._opened, None
             try:
-                await hops.last(store.close)
+                # A loop that was left by a bare break is ended by a task that the event loop
+                # begins at its next turn; it has asked for its write by the turn behind.
+                for _ in range(2):
+                    await asyncio.sleep(0)
             finally:
-                hops.close()
+                try:
+                    await hops.last(store.close)
+                finally:
+                    hops.close()
 
     @property
     def _hops(self) -> Hops:

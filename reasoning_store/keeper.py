@@ -9,8 +9,9 @@ out, and everybody else sees a message that was interrupted.
 What is due of many replies is written in one transaction, so that they wait for the disk
 once. What a masker does is done before, reply by reply: nobody else waits for it.
 
-Whoever ends such a reply in this process is given what was not written yet, too. As the program
-ends, what arrived of replies that nobody has let go of is written.
+Whoever ends such a reply in this process is given what was not written yet, too. As the store is
+closed, or the program ends, what arrived of replies that nobody has let go of is written, and
+reads as interrupted.
 
 The thread lives while there is something to keep. An interrupt may come between any two steps
 of the program's own thread: so what both of them use is locked and woken by single calls that
@@ -46,9 +47,8 @@ class Kept(Protocol):
         """Make ready what there is to write; ``last``: nothing is held back for later."""
         ...
 
-    @property
-    def due(self) -> Growth | None:
-        """What is to be written of it now, if anything."""
+    def due(self, *, last: bool) -> Growth | None:
+        """Return what is to be written of it now, if anything; ``last``: that this is all."""
         ...
 
     def kept(self, written: Growth, *, mine: bool) -> None:
@@ -120,7 +120,10 @@ class Keeper:
         self._keep(reply for reply in self._all() if reply.place == (session_key, branch))
 
     def keep_all(self) -> None:
-        """Write now what has arrived of every reply: nothing can be written after this."""
+        """Write now what has arrived of every reply: nothing can be written after this.
+
+        Who is still reading one is told at its end; to everybody else it is interrupted.
+        """
         settle()
         self._keep(self._all(), last=True)
 
@@ -173,16 +176,17 @@ class Keeper:
             for reply in some:
                 with suppress(Exception):  # its masker's: the others are kept all the same
                     reply.gather(last=last)
-            if not self._keep_together(some):
+            if not self._keep_together(some, last=last):
                 return
 
-    def _keep_together(self, replies: Sequence[Kept]) -> bool:
+    def _keep_together(self, replies: Sequence[Kept], *, last: bool) -> bool:
         """Write what is due of these in one transaction; False where nothing can be written."""
         try:
             with self._writing:
-                due = [(reply, growth) for reply in replies if (growth := reply.due) is not None]
+                found = [(reply, reply.due(last=last)) for reply in replies]
+                due = [(reply, growth) for reply, growth in found if growth is not None]
                 if due and (ledger := self._ledger()) is not None:
-                    mine = ledger.keep_drafts([growth for _, growth in due])
+                    mine = ledger.keep_drafts([growth for _, growth in due], last=last)
                     for (reply, growth), is_mine in zip(due, mine, strict=True):
                         reply.kept(growth, mine=is_mine)
                 return True
@@ -192,7 +196,7 @@ class Keeper:
             # Something is wrong with one of them, and the others are kept all the same.
             if len(replies) == 1:
                 return True
-        return all([self._keep_together([reply]) for reply in replies])
+        return all([self._keep_together([reply], last=last) for reply in replies])
 
 
 def _at_the_end() -> None:

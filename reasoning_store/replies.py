@@ -164,16 +164,15 @@ class Reply:
             # One call that runs no Python: an interrupt finds both done, or neither.
             self._unwritten.extend(zip((part,), self._numbers, strict=False))
 
-    @property
-    def due(self) -> Growth | None:
-        """What is to be written of it now: its parts, or where it waits that its recorder lives."""
+    def due(self, *, last: bool) -> Growth | None:
+        """Return what is to be written of it now: its parts, or whether its recorder lives."""
         draft, parts = self._draft, [*self._unwritten]
         if draft is None or self._taken:
             return None
         if parts:
             return Growth(draft, parts[0][1], tuple([part for part, _ in parts]))
-        silent = time.monotonic() - self._renewed
-        return Growth(draft) if self._waiting and silent > drafting.LEASE / 3 else None
+        waits = self._waiting and time.monotonic() - self._renewed > drafting.LEASE / 3
+        return Growth(draft) if waits or last else None
 
     def kept(self, written: Growth, *, mine: bool) -> None:
         """That was written, unless the draft was not its own any more."""

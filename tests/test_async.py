@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -150,6 +151,57 @@ def test_a_reply_that_is_left_early_is_kept(url: str, how: str) -> None:
         assert (item.message.text, item.message.status) == ("one ", "interrupted")
 
     run(work, url)
+
+
+def test_a_reply_that_is_left_bare_is_stored_before_the_store_is_closed(url: str) -> None:
+    """The break is the last thing that is done with it, and nothing goes wrong behind it."""
+    wrong: list[Any] = []
+
+    async def main() -> rs.AsyncRecording:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: wrong.append(told))
+        async with rs.AsyncStore(url) as opened:
+            chat = await opened.session("chat", create=True)
+            reply = chat.record(events("one ", "two ", "three"), model="m")
+            async for _ in reply:
+                break
+        return reply
+
+    reply = asyncio.run(main())
+
+    assert reply.stored is not None
+    with rs.Store(url) as opened:
+        (item,) = opened.session("chat").history()
+    assert (item.id, item.message.status, item.message.text) == (
+        reply.stored.id,
+        "interrupted",
+        "one ",
+    )
+    gc.collect()
+    assert not wrong
+
+
+def test_a_store_is_closed_by_a_task_that_was_cancelled_before_it_could_begin(
+    sqlite_path: Path,
+) -> None:
+    """Also where a reply was left a moment before."""
+
+    async def main() -> None:
+        opened = await rs.AsyncStore(f"sqlite:///{sqlite_path}").__aenter__()
+        chat = await opened.session("chat", create=True)
+        async for _ in chat.record(events("one ", "two"), model="m"):
+            break
+        closing = asyncio.create_task(opened.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert closing.cancelled()
+        with pytest.raises(rs.UsageError, match="closed"):
+            await chat.history()
+
+    asyncio.run(main())
+
+    # SQLite removes it with the last connection that closes.
+    assert not Path(f"{sqlite_path}-wal").exists()
 
 
 @dataclass

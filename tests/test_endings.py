@@ -235,6 +235,34 @@ def test_a_reply_that_is_long_in_ending_holds_up_no_other(
     assert in_time
 
 
+def test_a_reply_whose_store_is_closed_is_interrupted_at_once(url: str) -> None:
+    """Nobody waits for its lease: neither who reads it, nor who asks again under its key."""
+    store = rs.Store(url)
+    session = store.session("chat", create=True)
+    chunks = iter(session.record(map(event, PIECES), model="m", idempotency_key="k"))
+    while not isinstance(next(chunks), rs.TextChunk):
+        pass
+    silent = store.session("silent", create=True).record(iter(()), model="m", idempotency_key="k")
+    silent.__enter__()
+    store.close()
+
+    with rs.Store(url) as again:
+        session = again.session("chat")
+        assert [(one.message.status, one.message.text) for one in session.history()] == [
+            ("interrupted", "one ")
+        ]
+        with pytest.raises(rs.Conflict) as told:
+            list(session.record(map(event, PIECES), model="m", idempotency_key="k"))
+        assert told.value.stored.message.text == "one "
+        silent_again = again.session("silent").record(
+            map(event, PIECES), model="m", idempotency_key="k"
+        )
+        assert len(list(silent_again)) > 0
+    left(chunks)
+    with pytest.raises(rs.UsageError, match="closed"):
+        silent.__exit__(None, None, None)
+
+
 def test_what_a_masker_holds_back_is_kept_as_the_store_is_closed(url: str) -> None:
     """Nothing more can come that a secret might end in."""
 
@@ -301,10 +329,10 @@ def test_a_reply_that_cannot_be_kept_for_whatever_reason_holds_up_no_other(
     write = Ledger.keep_drafts
     too_much: set[int] = set()
 
-    def out_of_memory(self: Ledger, growths: Sequence[Growth]) -> list[bool]:
+    def out_of_memory(self: Ledger, growths: Sequence[Growth], *, last: bool) -> list[bool]:
         if too_much & {one.draft.session_key for one in growths}:
             raise MemoryError
-        return write(self, growths)
+        return write(self, growths, last=last)
 
     monkeypatch.setattr(Ledger, "keep_drafts", out_of_memory)
     with rs.Store(url) as store:

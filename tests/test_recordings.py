@@ -708,11 +708,11 @@ def test_a_part_that_could_not_be_written_is_written_before_the_next(
     write = Ledger.keep_drafts
     refused: list[Sequence[Growth]] = []
 
-    def busy_once(self: Ledger, growths: Sequence[Growth]) -> list[bool]:
+    def busy_once(self: Ledger, growths: Sequence[Growth], *, last: bool) -> list[bool]:
         if not refused:
             refused.append(growths)
             raise rs.StoreBusy
-        return write(self, growths)
+        return write(self, growths, last=last)
 
     monkeypatch.setattr(Ledger, "keep_drafts", busy_once)
     chunks = iter(session.record([event("one "), event("two ")], provider="openai"))
@@ -735,10 +735,10 @@ def test_a_reply_is_shown_while_a_part_of_it_is_being_written(
     writing, shown = threading.Event(), threading.Event()
     held_up: list[bool] = []
 
-    def slow(self: Ledger, growths: Sequence[Growth]) -> list[bool]:
+    def slow(self: Ledger, growths: Sequence[Growth], *, last: bool) -> list[bool]:
         writing.set()
         held_up.append(not shown.wait(30))
-        return write(self, growths)
+        return write(self, growths, last=last)
 
     def stream() -> Iterator[dict[str, Any]]:
         yield event("one ")

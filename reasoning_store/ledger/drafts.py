@@ -202,8 +202,8 @@ def _of(draft: DraftRow) -> dict[str, Any]:
     return {"key": draft.session_key, "of": draft.branch, "this": draft.id}
 
 
-def grow(connection: Connection, growth: Growth, *, until: int) -> bool:
-    """Write what has arrived of a draft, and lengthen its lease.
+def grow(connection: Connection, growth: Growth, *, until: int | None) -> bool:
+    """Write what has arrived of a draft, and until when its recorder lives; None: it is gone.
 
     False where it is its recorder's no more. Parts that are there already were written by an
     earlier try.

@@ -93,14 +93,15 @@ class DraftVerbs(WritingVerbs):
                 )
         return drafts.get(connection, key, draft.branch, now=now)
 
-    def keep_drafts(self, growths: Sequence[Growth]) -> list[bool]:
+    def keep_drafts(self, growths: Sequence[Growth], *, last: bool = False) -> list[bool]:
         """Write what has arrived of several drafts since, in one step, and renew their leases.
 
         Parts are JSON that only their writer understands, numbered 1, 2, 3 ...; those that are
-        there already are nothing. False of a draft says that it was ended by somebody else, and
-        that nothing was written of it.
+        there already are nothing. ``last`` says that their recorders are gone with this: what
+        has arrived is interrupted now. False of a draft says that it was ended by somebody else,
+        and that nothing was written of it.
         """
-        until = _leased(self._clock())
+        until = None if last else _leased(self._clock())
         return self._write(
             lambda connection: [drafts.grow(connection, one, until=until) for one in growths],
             again_when_lost=True,
