@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from reasoning_store import codec
-from reasoning_store.errors import Conflict, UsageError
+from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
 from reasoning_store.ledger import (
     auditing,
     branches,
@@ -93,6 +93,14 @@ class Begun:
     branches: int = 1
     messages: int = 0
     drafts: int = 0
+
+
+class Misfit(Exception):
+    """One of several that cannot be taken in: its number, or its position, and what is told."""
+
+    def __init__(self, number: int, error: ReasoningStoreError) -> None:
+        self.number = number
+        self.error = error
 
 
 def session(

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from reasoning_store import codec
-from reasoning_store.errors import Conflict, ReasoningStoreError, UsageError
+from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ledger import branches, compacting, importing, ranges, rows
+from reasoning_store.ledger.importing import Misfit
 from reasoning_store.ledger.lines import CompactionLine
 from reasoning_store.ledger.pairs import Place, holds
 from reasoning_store.ledger.ranges import Placed
@@ -39,14 +40,6 @@ _SET = Sql(
     .where(*_THESE, _c.number == bindparam("this"))
     .values(superseded_by=bindparam("by"), undone_at=bindparam("undone"))
 )
-
-
-class Misfit(Exception):
-    """A compaction that cannot be taken in: its number, and what is told."""
-
-    def __init__(self, number: int, error: ReasoningStoreError) -> None:
-        self.number = number
-        self.error = error
 
 
 class Given(NamedTuple):

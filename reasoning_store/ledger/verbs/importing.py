@@ -17,13 +17,14 @@ from typing import Literal, TypeAlias
 from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
 from reasoning_store.ledger.lines import Line
 from reasoning_store.ledger.values import Imported
-from reasoning_store.ledger.verbs.erasing import Count, ErasingVerbs
+from reasoning_store.ledger.verbs.erasing import Count
 from reasoning_store.ledger.verbs.intake import Intake, Mask, MaskParts
+from reasoning_store.ledger.verbs.taking_in import TakingInVerbs
 
 OnConflict: TypeAlias = Literal["refuse", "skip"]
 
 
-class ImportingVerbs(ErasingVerbs):
+class ImportingVerbs(TakingInVerbs):
     """All that somebody has, taken in."""
 
     def import_lines(
@@ -57,7 +58,14 @@ class ImportingVerbs(ErasingVerbs):
             )
         owners = (lambda named: named) if owner is None else (lambda _: owner)
         intake = Intake(
-            self, owners, encoding, count, mask, mask_parts, check, on_conflict == "skip"
+            ledger=self,
+            owner=owners,
+            encoding=encoding,
+            count=count,
+            mask=mask,
+            mask_parts=mask_parts,
+            check=check,
+            skips=on_conflict == "skip",
         )
         for number, text in enumerate(given, 1):
             intake.number = number
