@@ -22,9 +22,9 @@ from reasoning_store.egress import budget as _budget
 from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
-from reasoning_store.egress.cuts import Layout, SummaryInForce, closed_tokens
+from reasoning_store.egress.cuts import Layout, SummaryInForce
 from reasoning_store.egress.given import fixed
-from reasoning_store.egress.usage import ContextUsage, usage
+from reasoning_store.egress.usage import ContextUsage, closed_tokens, usage
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments
 from reasoning_store.ledger.summaries import (

@@ -1,4 +1,4 @@
-"""Where a conversation may be cut, and what lies before a cut.
+"""Where a conversation may be cut: at the ends of its closed turns.
 
 A cut stands at the end of a closed turn: a turn is a real user message and all that follows
 it up to the next one, and the open turn is the last. What a turn holds stays together, so
@@ -7,7 +7,8 @@ stands for is taken whole or not at all.
 
 Every question is answered by a search over what a message row carries, so it costs a
 number of row reads that grows with the logarithm of the conversation. Pure: it knows
-positions, turns and sums. It must not know where they are read from, or whether to cut.
+positions and turns. It must not know what they count, where they are read from, or whether
+to cut.
 """
 
 from __future__ import annotations
@@ -15,14 +16,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-
-from reasoning_store.blocks import Origin
-from reasoning_store.egress.admission import opaque_obstacle, portable_obstacle
-from reasoning_store.egress.policy import Place
-from reasoning_store.egress.select import decide as keeps
-from reasoning_store.egress.usage import Own, Sums
-from reasoning_store.egress.verdicts import Rule, Target
-from reasoning_store.settings import ReasoningSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,46 +108,3 @@ class Turns:
             if summary.last == cut:
                 return summary.first - 1
         return self.cut(cut)
-
-
-def closed_tokens(
-    sums: Sums,
-    position: int,
-    last_thinking: Own | None,
-    origin_of: Callable[[str], tuple[Origin | None, str | None]],
-    settings: ReasoningSettings,
-    to: Target,
-) -> int:
-    """Return what the next request holds of the closed turns up to ``position``.
-
-    ``sums`` is what is carried there, ``last_thinking`` the last message of the whole view
-    that has any. Summaries in force are not taken into account.
-    """
-    last = last_thinking if last_thinking and last_thinking.position <= position else None
-    own = last.portable if last is not None else 0
-    kept = _kept(
-        portable_obstacle(to), (sums.portable, sums.portable_calls), last, own, settings, to
-    )
-    for kind, both in sums.opaque.items():
-        own = last.opaque.get(kind, 0) if last is not None else 0
-        kept += _kept(opaque_obstacle(*origin_of(kind), to), both, last, own, settings, to)
-    return sums.visible + kept
-
-
-def _kept(
-    hindrance: Rule | None,
-    all_and_calls: tuple[int, int],
-    last: Own | None,
-    last_own: int,
-    settings: ReasoningSettings,
-    to: Target,
-) -> int:
-    """Return what is kept of one kind of thinking, by the places there are in closed turns."""
-    every, calls = all_and_calls
-    weights = {True: calls, False: every - calls}
-    cells = []
-    if last is not None:
-        weights[last.has_call] -= last_own
-        cells.append((Place(True, False, last.has_call, False), last_own))
-    cells += [(Place(False, False, call, False), weight) for call, weight in weights.items()]
-    return sum(weight for place, weight in cells if keeps(hindrance, settings, place, to)[0])

@@ -1,4 +1,4 @@
-"""What a conversation counts, from carried state alone.
+"""What a conversation counts, or its closed turns up to a cut, from carried state alone.
 
 The ledger carries, with every message, what its lineage has come to. A policy looks only
 at where a message stands (``policy.Place``), and there are five places: the last message
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from reasoning_store.blocks import Exactness, Origin
 from reasoning_store.egress.admission import opaque_obstacle, portable_obstacle
@@ -68,6 +68,10 @@ class Carried(Protocol):
     def last_thinking(self) -> Own | None: ...
 
 
+OriginOf: TypeAlias = Callable[[str], tuple[Origin | None, str | None]]
+"""Who made a kind of opaque thinking, and the field that it came in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUsage(TokenCount):
     """What the next request counts, and the limit it is held against."""
@@ -81,7 +85,7 @@ class ContextUsage(TokenCount):
 
 def usage(
     carried: Carried,
-    origin_of: Callable[[str], tuple[Origin | None, str | None]],
+    origin_of: OriginOf,
     settings: ReasoningSettings,
     to: Target,
     *,
@@ -90,27 +94,30 @@ def usage(
     limit: int | None = None,
 ) -> ContextUsage:
     """Return what the next request would count. ``origin_of`` explains a kind's name."""
-    head, before, last = carried.head, carried.before_turn, carried.last_thinking
-    thinking = head.portable
-    kept = _kept(
-        portable_obstacle(to),
-        (head.portable, head.portable_calls),
-        (before.portable, before.portable_calls),
-        last.portable if last is not None else 0,
-        carried,
-        settings,
-        to,
-    )
-    for kind, sums in head.opaque.items():
-        thinking += sums[0]
+    head, last = carried.head, carried.last_thinking
+    before, own = _by_kind(carried.before_turn), _own(last)
+    has_call = head.turn_has_call
+    where = None
+    if last is not None:
+        where = Place(
+            last=True,
+            open=last.position >= (head.turn_start or 0),
+            call=last.has_call,
+            open_call=has_call,
+        )
+    thinking = kept = 0
+    for kind, (every, calls) in _by_kind(head).items():
+        closed, closed_calls = before.get(kind, (0, 0))
+        weights = {
+            Place(last=False, open=False, call=True, open_call=has_call): closed_calls,
+            Place(last=False, open=False, call=False, open_call=has_call): closed - closed_calls,
+            Place(last=False, open=True, call=True, open_call=has_call): calls - closed_calls,
+            Place(last=False, open=True, call=False, open_call=has_call): (every - closed)
+            - (calls - closed_calls),
+        }
+        thinking += every
         kept += _kept(
-            opaque_obstacle(*origin_of(kind), to),
-            sums,
-            before.opaque.get(kind, (0, 0)),
-            last.opaque.get(kind, 0) if last is not None else 0,
-            carried,
-            settings,
-            to,
+            _obstacle(kind, origin_of, to), weights, where, own.get(kind, 0), settings, to
         )
     return ContextUsage(
         effective=head.visible + kept + fixed[0],
@@ -122,30 +129,68 @@ def usage(
     )
 
 
-def _kept(
-    hindrance: Rule | None,
-    all_and_calls: tuple[int, int],
-    closed_and_calls: tuple[int, int],
-    last_own: int,
-    carried: Carried,
+def closed_tokens(
+    sums: Sums,
+    position: int,
+    last_thinking: Own | None,
+    origin_of: OriginOf,
     settings: ReasoningSettings,
     to: Target,
 ) -> int:
-    """Return what one kind of thinking keeps: the weights of the places that keep it."""
-    every, calls = all_and_calls
-    closed, closed_calls = closed_and_calls
-    weights = {
-        (False, True): closed_calls,
-        (False, False): closed - closed_calls,
-        (True, True): calls - closed_calls,
-        (True, False): (every - closed) - (calls - closed_calls),
-    }
-    open_call = carried.head.turn_has_call
-    cells = []
-    if (last := carried.last_thinking) is not None:
-        start = carried.head.turn_start
-        where = (start is None or last.position >= start, last.has_call)
-        weights[where] -= last_own
-        cells.append((Place(True, *where, open_call), last_own))
-    cells += [(Place(False, *where, open_call), weight) for where, weight in weights.items()]
-    return sum(weight for place, weight in cells if decide(hindrance, settings, place, to)[0])
+    """Return what the next request holds of the closed turns up to ``position``.
+
+    ``sums`` is what is carried there, ``last_thinking`` the last message of the whole view
+    that has any. Summaries in force are not taken into account.
+    """
+    last = last_thinking if last_thinking and last_thinking.position <= position else None
+    where = (
+        None if last is None else Place(last=True, open=False, call=last.has_call, open_call=False)
+    )
+    own = _own(last)
+    held = sums.visible
+    for kind, (every, calls) in _by_kind(sums).items():
+        weights = {
+            Place(last=False, open=False, call=True, open_call=False): calls,
+            Place(last=False, open=False, call=False, open_call=False): every - calls,
+        }
+        held += _kept(
+            _obstacle(kind, origin_of, to), weights, where, own.get(kind, 0), settings, to
+        )
+    return held
+
+
+_PORTABLE = ""
+"""A kind beside those of opaque thinking, which have names."""
+
+
+def _by_kind(sums: Sums) -> dict[str, tuple[int, int]]:
+    """Return all thinking of each kind, and that in messages with a call."""
+    return {_PORTABLE: (sums.portable, sums.portable_calls), **sums.opaque}
+
+
+def _own(last: Own | None) -> dict[str, int]:
+    return {} if last is None else {_PORTABLE: last.portable, **last.opaque}
+
+
+def _obstacle(kind: str, origin_of: OriginOf, to: Target) -> Rule | None:
+    return portable_obstacle(to) if kind == _PORTABLE else opaque_obstacle(*origin_of(kind), to)
+
+
+def _kept(
+    hindrance: Rule | None,
+    weights: dict[Place, int],
+    last: Place | None,
+    last_own: int,
+    settings: ReasoningSettings,
+    to: Target,
+) -> int:
+    """Return what is kept of one kind of thinking, by what it weighs at each place.
+
+    ``last`` is the place of the last message with thinking, whose own is weighed apart.
+    """
+    if last is not None:
+        weights[last._replace(last=False)] -= last_own
+        weights[last] = last_own
+    return sum(
+        weight for place, weight in weights.items() if decide(hindrance, settings, place, to)[0]
+    )

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.egress import select as selection
 from reasoning_store.egress.compression import CompressionPlan, Limits
-from reasoning_store.egress.cuts import Range, SummaryInForce, closed_tokens
+from reasoning_store.egress.cuts import Range, SummaryInForce
 from reasoning_store.egress.tokens import count_message
+from reasoning_store.egress.usage import closed_tokens
 from reasoning_store.ledger import carried
 from reasoning_store.tokenizers import counter
 from tests.egress.compression_model import Chat, Row
