@@ -12,7 +12,7 @@ knows contracts and the policy's words; it must not know a protocol's shapes.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -20,7 +20,7 @@ from reasoning_store.blocks import Message
 from reasoning_store.clearing import is_cleared
 from reasoning_store.egress.admission import is_foreign, is_made_at
 from reasoning_store.egress.policy import Place, demanded
-from reasoning_store.egress.verdicts import REASONS, Rule, Target, Viewed, Warning, WarningCode
+from reasoning_store.egress.verdicts import REASONS, Rule, Target, Viewed, Warning
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contracts import Contract, Floor
@@ -51,13 +51,15 @@ def _answered(contract: Contract) -> str:
 
 
 class Concerns:
-    """The warnings of one selection, each code once."""
+    """What there is to warn of in one selection, each code once."""
 
     def __init__(self, settings: ReasoningSettings, to: Target, asked_with: str | None) -> None:
         self._to = to
         self._floor = settings.floor
-        self._by_code: dict[WarningCode, Warning] = {}
+        self._floor_off = False
+        """What is demanded stays home, for the settings say so."""
         self._unmet: str | None = None
+        """Why a message is sent without what is demanded of it; the first reason counts."""
         self._asked_with = asked_with
         self._prefix = _Prefix(settings) if to.contract.bound is not None else None
         contract = to.contract
@@ -67,7 +69,6 @@ class Concerns:
         """Whether there is anything to note: most hosts demand nothing."""
         self.minds_all = self._prefix is not None
         """Whether what others than the model say is to be noted, too."""
-        _check_name(to, self._by_code)
 
     def minds(self, place: Place) -> bool:
         """Whether there may be something to note of a plain message at a place."""
@@ -77,7 +78,6 @@ class Concerns:
     def fork(self) -> Concerns:
         """Return the same, to go on with apart from this one."""
         other = copy(self)
-        other._by_code = dict(self._by_code)
         other._prefix = copy(self._prefix)
         return other
 
@@ -93,52 +93,50 @@ class Concerns:
         if contract.call_signature is not None:
             if wanted and is_reply and place.call and not self._is_sealed(item.message):
                 if self._floor == "off":
-                    self._note_floor_off()
+                    self._floor_off = True
                 else:
-                    self._note_unmet("a tool call has lost its seal")
+                    self._unmet = self._unmet or "a tool call has lost its seal"
             return
         kept = "kept" in rules or "required" in rules
         if self._floor == "off":
             empty = is_reply and demanded(contract.empty_field, place)
-            if not kept and (empty or (wanted and rules)):
-                self._note_floor_off()
+            self._floor_off |= not kept and bool(empty or (wanted and rules))
             return
         hindered = next((rule for rule in rules if rule in _HINDRANCES), None)
         if wanted and hindered is not None:
-            self._note_unmet(REASONS[hindered])
+            self._unmet = self._unmet or REASONS[hindered]
         elif wanted and place.call and not kept and self._is_anothers(item.message):
-            self._note_unmet("a tool was called by another model, without any")
+            self._unmet = self._unmet or "a tool was called by another model, without any"
 
     def warnings(self, *, open_reasoning: bool) -> tuple[Warning, ...]:
         """Return what there is to say; ``open_reasoning``: the open turn carries some."""
-        said = list(self._by_code.values())
+        return tuple(self._said(open_reasoning))
+
+    def _said(self, open_reasoning: bool) -> Iterator[Warning]:
+        contract = self._to.contract
+        who = self._to.provider or "the provider"
+        unknown = _unknown(self._to.provider)
+        if unknown is not None:
+            yield Warning(code="unknown_provider", text=unknown)
+        if self._floor_off:
+            floor = contract.floor if contract.floor != "none" else contract.empty_field
+            text = (
+                f"{who} wants back the reasoning of {_WHERE[floor]}, and reasoning.floor is off: "
+                f"{_answered(contract)}; set reasoning.floor to provider"
+            )
+            yield Warning(code="floor_off", text=text)
         if self._unmet is not None:
             text = (
-                f"{self._who} demands reasoning back that cannot be sent to it: {self._unmet}; "
+                f"{who} demands reasoning back that cannot be sent to it: {self._unmet}; "
                 + self._instead(open_reasoning)
             )
-            said.append(Warning(code="floor_unmet", text=text))
+            yield Warning(code="floor_unmet", text=text)
         if self._prefix is not None and self._prefix.broken is not None:
             text = (
-                f"{self._who} binds reasoning to all that stands before it, and "
-                f"{self._prefix.broken}; {self._to.contract.bound}"
+                f"{who} binds reasoning to all that stands before it, and "
+                f"{self._prefix.broken}; {contract.bound}"
             )
-            said.append(Warning(code="binding", text=text))
-        return tuple(said)
-
-    def _note_unmet(self, why: str) -> None:
-        """Note that a message is sent without what is demanded of it; the first reason counts."""
-        self._unmet = self._unmet or why
-
-    def _note_floor_off(self) -> None:
-        """Note that what is demanded is not sent because the settings say so."""
-        contract = self._to.contract
-        floor = contract.floor if contract.floor != "none" else contract.empty_field
-        self._add(
-            "floor_off",
-            f"{self._who} wants back the reasoning of {_WHERE[floor]}, and reasoning.floor is off: "
-            f"{_answered(contract)}; set reasoning.floor to provider",
-        )
+            yield Warning(code="binding", text=text)
 
     def _instead(self, open_reasoning: bool) -> str:
         """Return what stands in for the reasoning, or what follows."""
@@ -165,13 +163,6 @@ class Concerns:
     def _is_anothers(self, message: Message) -> bool:
         """Whether a call without reasoning is one that the provider will not take for its own."""
         return self._to.contract.off_when_unmet and not is_made_at(message.origin, self._to)
-
-    @property
-    def _who(self) -> str:
-        return self._to.provider or "the provider"
-
-    def _add(self, code: WarningCode, text: str) -> None:
-        self._by_code.setdefault(code, Warning(code=code, text=text))
 
 
 _HINDRANCES: frozenset[Rule] = frozenset({"no_place", "origin", "unsigned"})
@@ -219,16 +210,14 @@ class _Prefix:
         return None
 
 
-def _check_name(to: Target, into: dict[WarningCode, Warning]) -> None:
-    """Say that a provider's name is unknown: nothing follows from it, which may surprise."""
-    name = to.provider
+def _unknown(name: str | None) -> str | None:
+    """Say of a provider that its name is unknown: nothing follows from it, which may surprise."""
     if name is None or contracts.host(name) is not None:
-        return
+        return None
     known = [word for host in contracts.hosts() for word in (host.id, *host.aliases)]
     near = difflib.get_close_matches(name, known, n=1)
-    into["unknown_provider"] = Warning(
-        code="unknown_provider",
-        text=f"no provider is known as {name!r}: it is treated as an unknown host, to which "
-        "nothing is owed and no reasoning parameter is said"
-        + (f"; did you mean {near[0]}?" if near else ""),
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return (
+        f"no provider is known as {name!r}: it is treated as an unknown host, to which nothing is "
+        f"owed and no reasoning parameter is said{meant}"
     )

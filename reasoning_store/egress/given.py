@@ -57,15 +57,15 @@ class Given:
                 hint="pass model=, system= or tools=, or change the history",
             )
         _check_json("extra", laid_over)
-        counted = fixed(system, tools, counter)
+        _check(system, tools)
         parts = (system, tools, laid_over)
         whole = encodable.mended(parts)
         return cls(
             system=whole[0],
             tools=whole[1],
             extra=whole[2],
-            digest=digest(system, tools),
-            fixed=counted,
+            digest=_digest(system, tools),
+            fixed=fixed_tokens(system, tools, counter),
             encoding=counter.encoding,
             warnings=() if whole is parts else (HALF_CHARACTER,),
         )
@@ -82,6 +82,10 @@ def fixed(
 def digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
     """Return what tells one request's system and tools from another's."""
     _check(system, tools)
+    return _digest(system, tools)
+
+
+def _digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
     text = codec.dumps([system, list(tools or ())])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Final
 
@@ -90,11 +91,10 @@ class Repairs:
 
     def fork(self) -> Repairs:
         """Return the same, to go on with apart from this one."""
-        other = Repairs(self._to)
+        other = copy(self)
         other._found = dict(self._found)
         other._matching = self._matching.fork()
         other._ids = self._ids.fork()
-        other._origins = self._origins
         other._order = self._order.fork()
         return other
 

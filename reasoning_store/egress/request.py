@@ -7,7 +7,7 @@ both come from the same selection. It must not know SQL, a clock or an environme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,12 +18,12 @@ from reasoning_store.blocks import Origin
 from reasoning_store.egress import building
 from reasoning_store.egress.building import Key, Made, Remembered
 from reasoning_store.egress.given import Given, fixed
-from reasoning_store.egress.tokens import TokenCount, total
+from reasoning_store.egress.tokens import TokenCount, total, with_fixed
 from reasoning_store.egress.verdicts import Selection, Target, Verdict, Viewed, Warning
 from reasoning_store.errors import UsageError
 from reasoning_store.rope import Rope
 from reasoning_store.settings import KEY_OF, Layer, Policy, ReasoningSettings, Resolved
-from reasoning_store.tokenizers import Counter, worst
+from reasoning_store.tokenizers import Counter
 from reasoning_store.wire import neutral, registry
 from reasoning_store.wire.base import Asked, Written
 from reasoning_store.wire.reasoning_parameters import at
@@ -150,25 +150,18 @@ def _request(
     )
     body = written.body
     body.update(given.extra)
-    warnings = (
+    warnings = [
         *selecting.warnings,
         *made.repairs.warnings,
         *given.warnings,
         *held,
-        *_unsaid(written.unsaid, to),
-        *_left_out(written, to),
-        *([_UNFOLLOWED] if written.unfollowed else []),
-        *([] if _asks(body, to) else [_NOTHING]),
-        *_not_the_users(body, to),
-    )
+        *_of_writing(written, to),
+        *_of_body(body, to),
+    ]
     return Request(
         body=body,
-        tokens=TokenCount(
-            effective=made.raw - selecting.withheld + given.fixed[0],
-            raw=made.raw + given.fixed[0],
-            fixed=given.fixed[0],
-            exactness=worst(*made.exactness, given.fixed[1]),
-            encoding=given.encoding,
+        tokens=with_fixed(
+            made.raw, selecting.withheld, made.exactness, given.fixed, given.encoding
         ),
         _verdicts=selecting.verdicts,
         warnings=tuple({warning.code: warning for warning in reversed(warnings)}.values())[::-1],
@@ -216,21 +209,21 @@ def _asked(policy: Policy, open_reasoning: bool, to: Target) -> tuple[Asked, lis
     return asked, []
 
 
-def _unsaid(names: Iterable[str], to: Target) -> list[Warning]:
-    """Say which reasoning parameters were set and are not in the request."""
-    keys = ", ".join(KEY_OF[name] for name in names)
-    who = to.provider or "an unknown host"
-    if to.provider and to.model:
-        who = f"{to.model} of {to.provider}"
-    text = f"{keys} cannot be said to {who}; pass its own parameter in extra"
-    return [Warning(code="parameter_unsent", text=text)] if keys else []
-
-
-def _left_out(written: Written, to: Target) -> list[Warning]:
-    """Say which kinds of blocks the protocol has no place for."""
-    kinds = ", ".join(written.left_out)
-    text = f"{to.contract.api} has no place for these blocks, which are left out: {kinds}"
-    return [Warning(code="block_left_out", text=text)] if kinds else []
+def _of_writing(written: Written, to: Target) -> Iterator[Warning]:
+    """Yield what the protocol had no way to say, and what it had to say besides."""
+    if written.unsaid:
+        keys = ", ".join(KEY_OF[name] for name in written.unsaid)
+        who = to.provider or "an unknown host"
+        if to.provider and to.model:
+            who = f"{to.model} of {to.provider}"
+        text = f"{keys} cannot be said to {who}; pass its own parameter in extra"
+        yield Warning(code="parameter_unsent", text=text)
+    if written.left_out:
+        kinds = ", ".join(written.left_out)
+        text = f"{to.contract.api} has no place for these blocks, which are left out: {kinds}"
+        yield Warning(code="block_left_out", text=text)
+    if written.unfollowed:
+        yield _UNFOLLOWED
 
 
 _UNFOLLOWED = Warning(
@@ -239,36 +232,34 @@ _UNFOLLOWED = Warning(
     f"{neutral.NO_ANSWER!r} is sent behind it",
 )
 
+
+def _of_body(body: Mapping[str, Any], to: Target) -> Iterator[Warning]:
+    """Yield what a provider refuses in the list of messages, whoever made it so."""
+    said = _rendered(body)
+    # What a system says alone is nothing where order is strict.
+    strict = to.contract.strict_order
+    if not said or (strict and all(item.get("role") == "system" for item in said)):
+        yield _NOTHING
+    elif to.contract.user_last and said[-1].get("role") == "assistant" and _thinks(body, to):
+        text = (
+            f"{to.provider} refuses a conversation that ends with the model's own message while "
+            "the model thinks; append what the user says"
+        )
+        if to.contract.off is not None:
+            text += ", or set reasoning.enabled to false"
+        yield Warning(code="reply_last", text=text)
+
+
 _NOTHING = Warning(
     code="nothing_to_send",
     text="no message is left to send, and providers refuse a request without",
 )
 
 
-def _asks(body: Mapping[str, Any], to: Target) -> bool:
-    """Whether anything is said; what a system says alone is nothing where order is strict."""
-    said = _rendered(body)
-    return bool(said) and not (
-        to.contract.strict_order and all(item.get("role") == "system" for item in said)
-    )
-
-
-def _not_the_users(body: Mapping[str, Any], to: Target) -> list[Warning]:
-    """Say that the model's own message is the last, where a model that thinks refuses that."""
-    contract = to.contract
-    last = _rendered(body)[-1:]
-    if not contract.user_last or not last or last[0].get("role") != "assistant":
-        return []
-    said = at(body, contract.enabled_at)
-    if said == contract.off if said is not None else not contract.thinks:
-        return []
-    text = (
-        f"{to.provider} refuses a conversation that ends with the model's own message while the "
-        "model thinks; append what the user says"
-    )
-    if contract.off is not None:
-        text += ", or set reasoning.enabled to false"
-    return [Warning(code="reply_last", text=text)]
+def _thinks(body: Mapping[str, Any], to: Target) -> bool:
+    """Whether the model thinks, as far as the request has a say in it."""
+    said = at(body, to.contract.enabled_at)
+    return to.contract.thinks if said is None else said != to.contract.off
 
 
 _LISTS = ("messages", "input", "contents")

@@ -75,13 +75,11 @@ def select(
     ``asked_with`` is the digest of the system and tools that will be sent along.
     """
     selecting = Selecting(settings, to, asked_with)
-    messages, owed = selecting.next(view, places(view))
+    messages, _ = selecting.next(view, places(view))
     return Selection(
         messages=tuple(messages),
         verdicts=tuple(selecting.verdicts),
         warnings=selecting.warnings,
-        owed=tuple(owed),
-        open_reasoning=selecting.open_reasoning,
     )
 
 

@@ -136,16 +136,28 @@ def total(
     encoding: str,
 ) -> TokenCount:
     """Return the count of a view of which ``withheld`` tokens of thinking stay home."""
-    raw = fixed[0]
-    labels = {fixed[1]}
+    raw = 0
+    labels: set[Exactness] = set()
     for counts in counted:
         raw += counts.visible + sum(counts.thinking)
         labels.add(counts.exactness)
+    return with_fixed(raw, withheld, labels, fixed, encoding)
+
+
+def with_fixed(
+    raw: int,
+    withheld: int,
+    labels: Iterable[Exactness],
+    fixed: tuple[int, Exactness],
+    encoding: str,
+) -> TokenCount:
+    """Return the count of a history with what is not of it."""
+    tokens, label = fixed
     return TokenCount(
-        effective=raw - withheld,
-        raw=raw,
-        fixed=fixed[0],
-        exactness=worst(*labels),
+        effective=raw - withheld + tokens,
+        raw=raw + tokens,
+        fixed=tokens,
+        exactness=worst(*labels, label),
         encoding=encoding,
     )
 

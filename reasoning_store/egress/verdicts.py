@@ -141,7 +141,3 @@ class Selection:
     messages: tuple[Message, ...]
     verdicts: tuple[Verdict, ...]
     warnings: tuple[Warning, ...]
-    owed: tuple[bool, ...] = ()
-    """For each of ``messages``, whether the provider demands its reasoning."""
-    open_reasoning: bool = False
-    """Whether a message of the open turn carries reasoning."""

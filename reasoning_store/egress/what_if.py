@@ -25,11 +25,11 @@ from reasoning_store.egress.given import digest, fixed
 from reasoning_store.egress.policy import Place
 from reasoning_store.egress.select import Selecting
 from reasoning_store.egress.stretch import Stretch
-from reasoning_store.egress.tokens import TokenCount
+from reasoning_store.egress.tokens import TokenCount, with_fixed
 from reasoning_store.egress.verdicts import Rule, Target, Viewed, Warning
 from reasoning_store.rope import Rope, rope
 from reasoning_store.settings import Policy, Strip
-from reasoning_store.tokenizers import Counter, worst
+from reasoning_store.tokenizers import Counter
 from reasoning_store.wire.contracts import Contract
 
 
@@ -108,11 +108,8 @@ def what_if(
     }
     now = (settings.include_in_context, settings.strip_from_context)
     weighed = _weighed(rope(view), [*choices.values()])
-    kept: dict[tuple[bool, Strip], list[bool]] = {choice: [] for choice in choices}
-    for choice, selecting in choices.items():
-        for alike, heap in weighed.thinking.items():
-            kept[choice].append(selecting.weigh(*alike, heap.tokens))
-    given, label = fixed(system, tools, counter)
+    kept = {choice: weighed.kept(selecting) for choice, selecting in choices.items()}
+    beside = fixed(system, tools, counter)
     rows = []
     for choice, selecting in choices.items():
         include, strip = choice
@@ -120,12 +117,8 @@ def what_if(
             Alternative(
                 include_in_context=include,
                 strip_from_context=strip,
-                tokens=TokenCount(
-                    effective=weighed.raw - selecting.withheld + given,
-                    raw=weighed.raw + given,
-                    fixed=given,
-                    exactness=worst(*weighed.exactness, label),
-                    encoding=counter.encoding,
+                tokens=with_fixed(
+                    weighed.raw, selecting.withheld, weighed.exactness, beside, counter.encoding
                 ),
                 legal=not _would_be_refused(selecting.warnings, to.contract),
                 warnings=selecting.warnings,
@@ -157,6 +150,10 @@ class _Weighed:
     exactness: set[Exactness] = field(default_factory=set)
     thinking: dict[_Alike, _Heap] = field(default_factory=dict)
     """In the order in which the first of each stands in the view."""
+
+    def kept(self, selecting: Selecting) -> list[bool]:
+        """Count all thinking for a choice; return of each heap whether it is kept."""
+        return [selecting.weigh(*alike, heap.tokens) for alike, heap in self.thinking.items()]
 
     def first_change(self, now: Sequence[bool], then: Sequence[bool]) -> int | None:
         """Return the first message of which one choice keeps what another withholds."""
