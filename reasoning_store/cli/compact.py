@@ -149,32 +149,7 @@ def _say_plan(call: Call, plan: Plan) -> None:
                 right=("frees",),
             )
 
-    answer(
-        call,
-        {
-            "action": plan.action,
-            "reasons": list(plan.reasons),
-            "steps": [
-                {
-                    "kind": step.kind,
-                    "what": _what(step.what),
-                    "tokens": step.tokens,
-                    "reversible": step.reversible,
-                }
-                for step in plan.steps
-            ],
-            "toSummarize": _range(plan.to_summarize),
-            "toClear": _range(plan.to_clear),
-            "effective": plan.effective,
-            "after": plan.after,
-            "limit": plan.limit,
-            "reserve": plan.reserve,
-            "usable": plan.usable,
-            "triggerAt": plan.trigger_at,
-            "exactness": plan.exactness,
-        },
-        people,
-    )
+    answer(call, _plan(plan), people)
     if call.json or not plan.steps:
         return
     more = ["--apply"]
@@ -182,6 +157,31 @@ def _say_plan(call: Call, plan: Plan) -> None:
         more += ["--range", f"{at.first}-{at.last}", "--summary-file", "FILE"]
     again = advice.once_more(call, click.get_current_context(), more, without={"--plan"})
     note(f"to do it: {again}")
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "action": plan.action,
+        "reasons": list(plan.reasons),
+        "steps": [
+            {
+                "kind": step.kind,
+                "what": _what(step.what),
+                "tokens": step.tokens,
+                "reversible": step.reversible,
+            }
+            for step in plan.steps
+        ],
+        "toSummarize": _range(plan.to_summarize),
+        "toClear": _range(plan.to_clear),
+        "effective": plan.effective,
+        "after": plan.after,
+        "limit": plan.limit,
+        "reserve": plan.reserve,
+        "usable": plan.usable,
+        "triggerAt": plan.trigger_at,
+        "exactness": plan.exactness,
+    }
 
 
 def _range(at: Any) -> dict[str, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,10 +81,7 @@ def _data(request: Request) -> dict[str, Any]:
             for verdict in request.verdicts
         ],
         "warnings": [{"code": one.code, "text": one.text} for one in request.warnings],
-        "settings": {
-            key: {"value": item.value, "layer": item.layer}
-            for key, item in request.settings.resolved().items()
-        },
+        "settings": {key: asdict(item) for key, item in request.settings.resolved().items()},
         "body": request.body,
     }
 

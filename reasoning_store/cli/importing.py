@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 
+from reasoning_store import codec
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
@@ -272,37 +273,35 @@ def _say_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str)
             right=("how many",),
         )
 
-    answer(
-        call,
-        {
-            "format": kind,
-            "dryRun": done.dry_run,
-            "sessions": len(done.conversations) - len(refused),
-            "messages": done.new,
-            "already": done.known,
-            "skipped": [one.id for one in refused],
-            "report": _report(done.report),
-            "conversations": [
-                {
-                    "id": one.id,
-                    "title": one.title,
-                    "messages": one.new,
-                    "already": one.known,
-                    "refused": one.refused,
-                    "report": _report(one.report),
-                }
-                for one in done.conversations
-            ],
-        },
-        people,
-    )
+    answer(call, _history(kind, done), people)
     warn(f"{one.place} was left out: {one.reason}" for one in skipped)
     warn(f"{one.id} was left out: {one.refused}" for one in refused)
     if none:
         note("nothing came in: every message was left out")
 
 
-def _report(report: Report) -> dict[str, Any]:
-    from pydantic.alias_generators import to_camel
+def _history(kind: str, done: ImportedHistory) -> dict[str, Any]:
+    return {
+        "format": kind,
+        "dryRun": done.dry_run,
+        "sessions": len(done.conversations) - len(done.refused),
+        "messages": done.new,
+        "already": done.known,
+        "skipped": [one.id for one in done.refused],
+        "report": _report(done.report),
+        "conversations": [
+            {
+                "id": one.id,
+                "title": one.title,
+                "messages": one.new,
+                "already": one.known,
+                "refused": one.refused,
+                "report": _report(one.report),
+            }
+            for one in done.conversations
+        ],
+    }
 
-    return {to_camel(name): value for name, value in asdict(report).items()}
+
+def _report(report: Report) -> dict[str, Any]:
+    return {codec.camel(name): value for name, value in asdict(report).items()}

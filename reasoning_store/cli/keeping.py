@@ -12,13 +12,14 @@ import click
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.output import answer, note, plural
+from reasoning_store.cli.output import Page, answer, note, plural
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Command
 from reasoning_store.errors import CorruptRow
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.reporting import By
+    from reasoning_store.ledger.values import Verified
 
 _NUMBERS = ("input", "output", "reasoning", "cached", "counted", "unreported")
 _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
@@ -85,7 +86,6 @@ def verify(call: Call) -> None:
     except CorruptRow as error:
         # What the error itself advises is to run this command.
         raise CorruptRow(str(error), hint="restore a copy; nothing was changed") from None
-    counted = f"{plural(found.sessions, 'session')}, {plural(found.messages, 'message')}"
     if not found.ok:
         call.exit = Exit.DAMAGED
     answer(
@@ -94,39 +94,36 @@ def verify(call: Call) -> None:
             "ok": found.ok,
             "sessions": found.sessions,
             "messages": found.messages,
-            "problems": [
-                {
-                    "code": one.code,
-                    "detail": one.detail,
-                    "owner": one.owner,
-                    "session": one.session,
-                    "branch": one.branch,
-                    "position": one.position,
-                }
-                for one in found.problems
-            ],
+            "problems": [{name: getattr(one, name) for name in _PROBLEM} for one in found.problems],
         },
-        lambda page: (
-            page.table(
-                ("problem", "session", "branch", "position", "detail"),
-                [
-                    (
-                        one.code,
-                        _name(one.session),
-                        str(one.branch or "-"),
-                        str(one.position or "-"),
-                        one.detail,
-                    )
-                    for one in found.problems
-                ],
-                right=("branch", "position"),
-            )
-            if found.problems
-            else page.line(f"as written: {counted}")
-        ),
+        lambda page: _say_verified(page, found),
     )
     if found.problems:
         note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
+
+
+_PROBLEM = ("code", "detail", "owner", "session", "branch", "position")
+
+
+def _say_verified(page: Page, found: Verified) -> None:
+    if not found.problems:
+        counted = f"{plural(found.sessions, 'session')}, {plural(found.messages, 'message')}"
+        page.line(f"as written: {counted}")
+        return
+    page.table(
+        ("problem", "session", "branch", "position", "detail"),
+        [
+            (
+                one.code,
+                _name(one.session),
+                str(one.branch or "-"),
+                str(one.position or "-"),
+                one.detail,
+            )
+            for one in found.problems
+        ],
+        right=("branch", "position"),
+    )
 
 
 @click.command("backup", cls=Command, answers="path sessions messages size")

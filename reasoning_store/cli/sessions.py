@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,9 @@ from reasoning_store.cli.options import OWNER, YES, Where, a_session, confirm, o
 from reasoning_store.cli.output import Page, answer, note, plural, silent, stamp, when
 from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.tree import Group
+
+if TYPE_CHECKING:
+    from reasoning_store.stored import Branch
 
 
 @click.group("sessions", cls=Group, default="list")
@@ -65,42 +69,15 @@ def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None)
 def show(call: Call, where: Where) -> None:
     """Say what is known of a session: branches, settings, what its next request counts."""
     with where.open(call) as session:
-        usage = session.usage()
-        branches = session.branches()
-        data: dict[str, Any] = {
-            "id": session.id,
-            "owner": session.owner,
-            "title": session.title,
-            "metadata": session.metadata,
-            "updatedAt": stamp(session.updated_at),
-            "effective": usage.effective,
-            "raw": usage.raw,
-            "exactness": usage.exactness,
-            "encoding": usage.encoding,
-            "branches": [
-                {
-                    "id": branch.id,
-                    "parent": branch.parent,
-                    "first": branch.first,
-                    "head": branch.head,
-                    "createdAt": stamp(branch.created_at),
-                    "current": branch.is_current,
-                }
-                for branch in branches
-            ],
-            "settings": {
-                key: {"value": item.value, "layer": item.layer}
-                for key, item in session.settings.resolved().items()
-            },
-        }
-        updated = when(session.updated_at)
+        usage, branches = session.usage(), session.branches()
+        settings = session.settings.resolved()
 
     def people(page: Page) -> None:
-        page.line(data["id"], "bold")
-        if data["title"]:
-            page.line(data["title"])
-        page.line(f"last message {updated}")
-        page.line(f"next request {data['effective']} tokens of {data['raw']} ({data['exactness']})")
+        page.line(session.id, "bold")
+        if session.title:
+            page.line(session.title)
+        page.line(f"last message {when(session.updated_at)}")
+        page.line(f"next request {usage.effective} tokens of {usage.raw} ({usage.exactness})")
         page.line()
         page.table(
             ("branch", "from", "first", "last", ""),
@@ -117,7 +94,34 @@ def show(call: Call, where: Where) -> None:
             right=("branch", "from", "first", "last"),
         )
 
-    answer(call, data, people)
+    answer(
+        call,
+        {
+            "id": session.id,
+            "owner": session.owner,
+            "title": session.title,
+            "metadata": session.metadata,
+            "updatedAt": stamp(session.updated_at),
+            "effective": usage.effective,
+            "raw": usage.raw,
+            "exactness": usage.exactness,
+            "encoding": usage.encoding,
+            "branches": [_branch(branch) for branch in branches],
+            "settings": {key: asdict(item) for key, item in settings.items()},
+        },
+        people,
+    )
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    return {
+        "id": branch.id,
+        "parent": branch.parent,
+        "first": branch.first,
+        "head": branch.head,
+        "createdAt": stamp(branch.created_at),
+        "current": branch.is_current,
+    }
 
 
 @sessions.command("rename", answers="id title")

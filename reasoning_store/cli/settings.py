@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -107,14 +108,13 @@ def get(call: Call, words: Sequence[str], session_id: str | None, owner: str) ->
                 _check_place(session_id)
             raise
         found = session.settings.resolved()
-    data = {name: {"value": item.value, "layer": item.layer} for name, item in found.items()}
     if key is not None:
         value = json.dumps(found[key].value).strip('"')
-        answer(call, {"key": key, **data[key]}, lambda page: page.line(value))
+        answer(call, {"key": key, **asdict(found[key])}, lambda page: page.line(value))
     else:
         answer(
             call,
-            data,
+            {name: asdict(item) for name, item in found.items()},
             lambda page: page.table(
                 ("setting", "value", "from"),
                 [(name, json.dumps(item.value), item.layer) for name, item in found.items()],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from reasoning_store.cli import advice, opening
 from reasoning_store.cli.call import Call
@@ -18,71 +17,79 @@ def status(call: Call) -> None:
     call.command = "status"
     path = opening.file(call)
     if path is not None and not path.exists():
-        answer(
-            call,
-            {
-                "database": str(path),
-                "exists": False,
-                "revision": None,
-                "bytes": None,
-                "sessions": 0,
-                "moreSessions": False,
-                "latest": [],
-            },
-            lambda page: _nothing_yet(page, path),
-        )
-        made = advice.line(call, "init")
-        note(f"to see what it does: reasoning-store demo; to make a database: {made}")
-        return
+        _say_nothing_yet(call, path)
+    else:
+        _say_what_there_is(call, path)
+
+
+def _say_nothing_yet(call: Call, path: Path) -> None:
+    answer(
+        call,
+        {
+            "database": str(path),
+            "exists": False,
+            "revision": None,
+            "bytes": None,
+            "sessions": 0,
+            "moreSessions": False,
+            "latest": [],
+        },
+        lambda page: page.line(f"There is no database yet at {path}."),
+    )
+    made = advice.line(call, "init")
+    note(f"to see what it does: reasoning-store demo; to make a database: {made}")
+
+
+def _say_what_there_is(call: Call, path: Path | None) -> None:
     with opening.existing(call) as store:
-        found = store.sessions(limit=_COUNTED)
-        latest: list[dict[str, Any]] = [
-            {
-                "id": session.id,
-                "title": session.title,
-                "updatedAt": stamp(session.updated_at),
-                "effective": session.usage().effective,
-            }
-            for session in found.items[:_LATEST]
-        ]
-        data: dict[str, Any] = {
-            "database": _engine(call) if path is None else str(path),
-            "exists": True,
-            "revision": store.revision,
-            "bytes": None if path is None else path.stat().st_size,
-            "sessions": len(found.items),
-            "moreSessions": found.next is not None,
-            "latest": latest,
-        }
-        times = [when(session.updated_at) for session in found.items[:_LATEST]]
+        found, revision = store.sessions(limit=_COUNTED), store.revision
+        latest = [(session, session.usage().effective) for session in found.items[:_LATEST]]
+    place = _engine(call) if path is None else str(path)
+    size = None if path is None else path.stat().st_size
 
     def people(page: Page) -> None:
-        size = "" if path is None else f", {_size(path.stat().st_size)}"
-        page.line(f"{data['database']} (revision {data['revision']}{size})")
-        more = "more than " if data["moreSessions"] else ""
-        page.line(f"{more}{plural(data['sessions'], 'session')} of the nameless owner")
+        told = "" if size is None else f", {_size(size)}"
+        page.line(f"{place} (revision {revision}{told})")
+        more = "" if found.next is None else "more than "
+        page.line(f"{more}{plural(len(found.items), 'session')} of the nameless owner")
         if latest:
             page.line()
             page.table(
                 ("last message", "session", "next request", "title"),
                 [
-                    (time, item["id"], str(item["effective"]), item["title"] or "")
-                    for time, item in zip(times, latest, strict=True)
+                    (when(session.updated_at), session.id, str(effective), session.title or "")
+                    for session, effective in latest
                 ],
                 right=("next request",),
             )
 
-    answer(call, data, people)
+    answer(
+        call,
+        {
+            "database": place,
+            "exists": True,
+            "revision": revision,
+            "bytes": size,
+            "sessions": len(found.items),
+            "moreSessions": found.next is not None,
+            "latest": [
+                {
+                    "id": session.id,
+                    "title": session.title,
+                    "updatedAt": stamp(session.updated_at),
+                    "effective": effective,
+                }
+                for session, effective in latest
+            ],
+        },
+        people,
+    )
     if latest:
         explained = advice.line(call, "context", "SESSION", "--explain")
         note(f"what its next request would carry: {explained}")
     else:
         note(f"whose there are: {advice.line(call, 'report', '--by', 'owner')}")
         note(f"to take in what you have: {advice.line(call, 'import', 'FILE')}")
-
-
-def _nothing_yet(page: Page, path: Path) -> None:
-    page.line(f"There is no database yet at {path}.")
 
 
 def _engine(call: Call) -> str:

@@ -160,6 +160,15 @@ def _data(session: Session) -> dict[str, Any]:
 
 
 def _story(session: Session) -> Story:
+    yield from _recorded(session)
+    yield from _explained(session)
+    yield from _compared(session)
+    yield from _changed(session)
+    yield from _shortened(session)
+    yield from _next()
+
+
+def _recorded(session: Session) -> Story:
     yield from _title("1. Five replies, each with its thinking in another place")
     yield from _text(
         "The wire is what a model streamed, piece by piece, each under the name of its field. "
@@ -169,6 +178,8 @@ def _story(session: Session) -> Story:
         yield Line()
         yield from _played(session, turn)
 
+
+def _explained(session: Session) -> Story:
     request = session.build_request()
     whom = f"{request.target.model} of {request.target.provider}"
     yield from _title("2. What the next request would carry, before anything is sent")
@@ -177,6 +188,8 @@ def _story(session: Session) -> Story:
     yield Line()
     yield _verdicts(request.verdicts)
 
+
+def _compared(session: Session) -> Story:
     yield from _title("3. What other settings would send")
     yield Table(COLUMNS, [cells(row) for row in session.what_if().rows])
     yield Line()
@@ -190,7 +203,8 @@ def _story(session: Session) -> Story:
         ],
     )
     yield Line()
-    (demanded,) = (one.message for one in request.verdicts if one.rule == "required")
+    verdicts = session.build_request().verdicts
+    (demanded,) = (one.message for one in verdicts if one.rule == "required")
     yield from _text(
         f"Message {demanded} goes in every row: it called a tool in the turn that is still open, "
         "and the provider demands the thought behind that back. This is the floor. It can be "
@@ -198,6 +212,11 @@ def _story(session: Session) -> Story:
     )
     yield from _said("warning", session.build_request(settings=_NO_FLOOR).warnings[0].text)
 
+
+_NO_FLOOR = {"reasoning.floor": "off"}
+
+
+def _changed(session: Session) -> Story:
     yield from _title("4. A setting changes: the next request is another, the store is the same")
     before = _replies(session)
     session.settings.set("reasoning.includeInContext", True)
@@ -215,18 +234,19 @@ def _story(session: Session) -> Story:
     stored = sum(len(item.message.thinking) for item in session.history())
     yield from _said("stored", f"{stored} thoughts, whatever is sent")
 
+
+def _shortened(session: Session) -> Story:
     yield from _title(
         f"5. A model whose context is {SMALL} tokens: must the conversation get shorter?"
     )
     yield from _decision(session.compression(limit=SMALL, reserve=SMALL // 4))
 
+
+def _next() -> Story:
     yield from _title("Next")
     yield Line("In Python (import reasoning_store as rs):\n")
     yield Line(NEXT)
     yield Line("\nOn the command line: reasoning-store --help")
-
-
-_NO_FLOOR = {"reasoning.floor": "off"}
 
 
 def _played(session: Session, turn: Turn) -> Story:
