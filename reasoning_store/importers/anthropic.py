@@ -50,10 +50,7 @@ def conversations(
 
 
 def _read(one: Found, under_way: Reading) -> None:
-    if one.about.get("system"):
-        value = {"role": "system", "content": one.about["system"]}
-        prompt = Placed(place=f"line {one.line}: system", line=one.line, value=value)
-        under_way.told("system", prompt)
+    under_way.prompts(one, "system")
     for placed in one.messages:
         role = placed.value.get("role")
         if role == "assistant":
@@ -63,7 +60,7 @@ def _read(one: Found, under_way: Reading) -> None:
         elif role == "system":
             under_way.told("system", placed, unread=without(placed.value, _READ))
         else:
-            under_way.into.skip(placed.place, "its role is none of the format's")
+            under_way.into.skip(placed.place, reading.UNKNOWN_ROLE)
 
 
 def _replied(placed: Placed, under_way: Reading) -> None:
@@ -82,14 +79,12 @@ def _replied(placed: Placed, under_way: Reading) -> None:
         "usage": value.get("usage"),
     }
     message = under_way.reply(body, _API, placed, value)
-    notes = message.metadata or {}
-    unreadable = notes.get("unknownChunks", 0) > len(notes.get("unknownEvents", ()))
     under_way.add(
         message,
         placed,
         texts=parts.texts(content),
         thoughts=sum(map(_is_thought, content)),
-        unread=value if unreadable else without(value, _READ_OF_REPLY),
+        unread=reading.unread(value, _READ_OF_REPLY, message),
     )
 
 

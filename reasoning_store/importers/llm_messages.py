@@ -21,7 +21,7 @@ from reasoning_store.importers import llm_parts
 from reasoning_store.importers.found import Placed, time_of
 from reasoning_store.importers.llm_file import Row, value_of
 from reasoning_store.importers.llm_parts import Part
-from reasoning_store.importers.reading import Reading, Who
+from reasoning_store.importers.reading import UNKNOWN_ROLE, Reading, Who
 from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.ingress.texts import TAG_SOURCE
 
@@ -57,7 +57,7 @@ def heard(
 ) -> None:
     """Take in what was not said by a model, as it stands."""
     if role not in ("user", "tool", "system"):
-        under_way.into.skip(placed.place, "its role is none of the format's")
+        under_way.into.skip(placed.place, UNKNOWN_ROLE)
         return
     made: list[Block] = []
     texts: list[str] = []
@@ -144,16 +144,7 @@ def _whole(call: Row, message: Message, who: Who, model: str | None) -> Message 
     if not named:
         return None
     try:
-        whole = normalize_response(
-            body,
-            provider=who.provider,
-            model=who.model or model,
-            api=named[0],
-            base_url=who.base_url,
-            tags=who.tags,
-            starts_inside=False,
-            merge=True,
-        )
+        whole = normalize_response(body, api=named[0], **who.asked(model=model))
     except WireError:
         return None
     thinks_more = len(whole.thinking) > len(message.thinking) or any(

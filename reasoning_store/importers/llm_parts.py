@@ -50,28 +50,12 @@ def reply(parts: Sequence[Part], who: Who, model: str | None) -> Message:
     form = _FORMS[name]
     if form is _FORMS["openai"] and model is not None and model.startswith(_ROUTED):
         form = _FORMS["openrouter"]  # its plugin is built upon OpenAI's, names included
-    return normalize_response(
-        form.body(parts),
-        provider=who.provider or form.provider,
-        model=who.model or model,
-        api=form.api,
-        base_url=who.base_url,
-        tags=who.tags,
-        starts_inside=False,
-        merge=True,
-    )
+    asked = who.asked(provider=form.provider, model=model)
+    return normalize_response(form.body(parts), api=form.api, **asked)
 
 
 def _neutral(parts: Sequence[Part], who: Who, model: str | None) -> Message:
-    normalizer = StreamNormalizer(
-        who.provider,
-        who.model or model,
-        "thinking_events",
-        base_url=who.base_url,
-        tags=who.tags,
-        starts_inside=False,
-        merge=True,
-    )
+    normalizer = StreamNormalizer(api="thinking_events", **who.asked(model=model))
     for number, part in enumerate(parts):
         for event in _events(part):
             normalizer.feed({**event, "contentIndex": number})

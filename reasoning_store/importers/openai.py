@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from reasoning_store.blocks import Message
 from reasoning_store.importers import openai_items, parts, reading
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
@@ -69,9 +68,7 @@ def conversations(
 
 
 def _read(one: Found, under_way: Reading) -> None:
-    for field in ("instructions", "system"):
-        if one.about.get(field):
-            under_way.told("system", _prompt(one, field))
+    under_way.prompts(one, "instructions", "system")
     every = [*one.messages, *openai_items.output(one, one.about.get("output"))]
     if openai_items.are_items([placed.value for placed in every]):
         openai_items.read(every, under_way)
@@ -80,14 +77,9 @@ def _read(one: Found, under_way: Reading) -> None:
         role = placed.value.get("role")
         read = _ROLES.get(role) if isinstance(role, str) else None
         if read is None:
-            under_way.into.skip(placed.place, "its role is none of the format's")
+            under_way.into.skip(placed.place, reading.UNKNOWN_ROLE)
         else:
             read(placed, under_way)
-
-
-def _prompt(one: Found, field: str) -> Placed:
-    value = {"role": "system", "content": one.about[field]}
-    return Placed(place=f"line {one.line}: {field}", line=one.line, value=value)
 
 
 def _told(placed: Placed, under_way: Reading) -> None:
@@ -112,7 +104,7 @@ def _replied(placed: Placed, under_way: Reading) -> None:
         placed,
         texts=_texts(value),
         thoughts=_thoughts(value, aliases),
-        unread=_unread(value, aliases, message),
+        unread=reading.unread(value, (*_READ, *aliases), message),
     )
 
 
@@ -122,14 +114,6 @@ def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
         return dict(value)
     kept = [parts.unmarked(item) if isinstance(item, dict) else item for item in content]
     return {**value, "content": kept}
-
-
-def _unread(value: Mapping[str, Any], aliases: tuple[str, ...], message: Message) -> dict[str, Any]:
-    """Return what nobody read: unknown fields, or all where more was unreadable than is kept."""
-    notes = message.metadata or {}
-    if notes.get("unknownChunks", 0) > len(notes.get("unknownEvents", ())):
-        return dict(value)
-    return without(value, (*_READ, *aliases))
 
 
 def _texts(value: Mapping[str, Any]) -> list[str]:
@@ -171,9 +155,7 @@ def _answered(placed: Placed, under_way: Reading) -> None:
     content, name = value.get("content"), value.get("name")
     block = under_way.answer(placed, value.get("tool_call_id"), content, name=name)
     read = (*OF_MESSAGE, "role", "content", "tool_call_id", "name")
-    made = Message(role="tool", blocks=(block,))
-    said = parts.texts(content) if isinstance(block.result, str) else []
-    under_way.add(made, placed, texts=said, unread=without(value, read))
+    under_way.answered(block, content, placed, without(value, read))
 
 
 _OURS: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}

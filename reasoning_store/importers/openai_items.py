@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from reasoning_store.blocks import Message
 from reasoning_store.importers import parts
 from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
 from reasoning_store.importers.reading import Reading
@@ -130,10 +129,7 @@ def _answer(placed: Placed, under_way: Reading) -> None:
     kind = value["type"]
     beside = {} if kind in _CALLS else {"item_type": kind}
     block = under_way.answer(placed, value["call_id"], content, beside=beside)
-    said = parts.texts(content) if isinstance(block.result, str) else []
-    read = (*_READ, "call_id", "output")
-    message = Message(role="tool", blocks=(block,))
-    under_way.add(message, placed, texts=said, unread=without(value, read))
+    under_way.answered(block, content, placed, without(value, (*_READ, "call_id", "output")))
 
 
 _CALLS: Final = frozenset({"function_call_output", "custom_tool_call_output"})

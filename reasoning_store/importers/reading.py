@@ -9,7 +9,7 @@ Knows how the parts of this room fit. It must not know a format's words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, NoReturn
@@ -23,8 +23,10 @@ from reasoning_store.importers.gathering import Gathering, digest
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags, normalize_response
 from reasoning_store.wire import call_ids
+from reasoning_store.wire.base import without
 
 UNSAID: Final = "it says nothing"
+UNKNOWN_ROLE: Final = "its role is none of the format's"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,20 @@ class Who:
     model: str | None = None
     base_url: str | None = None
     tags: Tags = "always"
+
+    def asked(self, *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
+        """Return how ingress is asked to read what a history kept of a reply.
+
+        ``provider`` and ``model`` are what the history says of it.
+        """
+        return {
+            "provider": self.provider or provider,
+            "model": self.model or model,
+            "base_url": self.base_url,
+            "tags": self.tags,
+            "starts_inside": False,  # kept text is an answer, whatever opened it once
+            "merge": True,  # a history keeps each thought that is no copy of another
+        }
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,17 +66,9 @@ class Reading:
     def reply(self, body: Any, api: str, placed: Placed, about: Mapping[str, Any]) -> Message:
         """Return what a model said, through ingress. ``about`` may name the model."""
         model = about.get("model") or self.about.get("model")
+        asked = self.who.asked(model=model if isinstance(model, str) else None)
         try:
-            return normalize_response(
-                body,
-                provider=self.who.provider,
-                model=self.who.model or (model if isinstance(model, str) else None),
-                api=api,
-                base_url=self.who.base_url,
-                tags=self.who.tags,
-                starts_inside=False,  # kept text is an answer, whatever opened it once
-                merge=True,  # a history keeps each thought that is no copy of another
-            )
+            return normalize_response(body, api=api, **asked)
         except WireError as error:
             refuse(placed.line, f"{placed.place}: {error}")
 
@@ -96,6 +104,21 @@ class Reading:
         content = placed.value.get("content")
         made = Message(role=role, blocks=tuple(self.parts(content, placed)))
         self.add(made, placed, texts=parts.texts(content), unread=unread)
+
+    def prompts(self, one: Found, *names: str) -> None:
+        """Take in the system prompts that stand beside the messages, under these names."""
+        for name in names:
+            if said := one.about.get(name):
+                value = {"role": "system", "content": said}
+                place = f"line {one.line}: {name}"
+                self.told("system", Placed(place=place, line=one.line, value=value))
+
+    def answered(
+        self, block: ToolResponseBlock, content: Any, placed: Placed, unread: Mapping[str, Any]
+    ) -> None:
+        """Take in a message that is one tool's answer."""
+        said = parts.texts(content) if isinstance(block.result, str) else []
+        self.add(Message(role="tool", blocks=(block,)), placed, texts=said, unread=unread)
 
     def parts(self, content: Any, placed: Placed) -> list[Any]:
         """Return the blocks of a content, or refuse what is none."""
@@ -170,6 +193,14 @@ def conversations(
         if one.id is not None and not one.about:
             left[id] = into.next, into.key
         yield into.conversation()
+
+
+def unread(value: Mapping[str, Any], read: Iterable[str], message: Message) -> Mapping[str, Any]:
+    """Return what nobody read: other fields, or all where more was unreadable than is kept."""
+    notes = message.metadata or {}
+    if notes.get("unknownChunks", 0) > len(notes.get("unknownEvents", ())):
+        return value
+    return without(value, read)
 
 
 def _begun(one: Found) -> datetime | None:
