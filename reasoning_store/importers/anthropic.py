@@ -78,7 +78,7 @@ def _replied(placed: Placed, under_way: Reading) -> None:
         "stop_reason": _text(value, "stop_reason"),
         "usage": value.get("usage"),
     }
-    message = under_way.reply(body, _API, placed, value)
+    message = under_way.reply(body, _API, value)
     under_way.add(
         message,
         placed,

@@ -96,7 +96,7 @@ def _replied(placed: Placed, under_way: Reading) -> None:
         "choices": [{"message": _unmarked(value), "finish_reason": reason}],
         "usage": usage if isinstance(usage, dict) else None,
     }
-    message = under_way.reply(body, _API, placed, value)
+    message = under_way.reply(body, _API, value)
     contract = contracts.resolve(under_way.who.provider, under_way.who.model, _API)
     aliases = contracts.mirrors(contract)
     under_way.add(

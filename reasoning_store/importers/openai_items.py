@@ -19,7 +19,7 @@ from reasoning_store.importers.reading import Reading
 from reasoning_store.wire.base import without
 
 _API: Final = "openai.responses"
-_PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_PARTS: Final = ("input_text", "output_text", "input_image", "input_file")
 _ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
 _ANSWER: Final = "_output"
 _READ: Final = (*OF_MESSAGE, "type", "role", "content", "status")
@@ -84,7 +84,7 @@ def _reply(run: Sequence[Placed], under_way: Reading) -> None:
     if not run:
         return
     items = [_long(placed.value) for placed in run]
-    message = under_way.reply({"output": items}, _API, run[0], run[0].value)
+    message = under_way.reply({"output": items}, _API, run[0].value)
     under_way.add(
         message,
         run[0],

@@ -23,7 +23,7 @@ Part: TypeAlias = Mapping[str, Any]
 _MARKS: Final = ("cache_control",)
 _BASE64: Final = ";base64"
 _SOUNDS: Final[Mapping[str, str]] = {"mp3": "audio/mpeg"}
-TEXTS: Final = frozenset({"text", "input_text", "output_text"})
+TEXTS: Final = ("text", "input_text", "output_text")
 """The types of parts that are text."""
 
 

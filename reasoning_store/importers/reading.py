@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Any, Final, NoReturn
 
 from reasoning_store.blocks import Message, ToolCallBlock, ToolResponseBlock
-from reasoning_store.errors import WireError
 from reasoning_store.importers import parts
 from reasoning_store.importers.documents import Source, entries, name_of, refuse
 from reasoning_store.importers.found import Found, Placed, found, said_at
@@ -63,14 +62,14 @@ class Reading:
     _names: dict[str, str] = field(default_factory=dict)
     _due: dict[str, str] = field(default_factory=dict)
 
-    def reply(self, body: Any, api: str, placed: Placed, about: Mapping[str, Any]) -> Message:
-        """Return what a model said, through ingress. ``about`` may name the model."""
+    def reply(self, body: Any, api: str, about: Mapping[str, Any]) -> Message:
+        """Return what a model said, through ingress. ``about`` may name the model.
+
+        ``body`` has the form of the protocol, whatever stands in it.
+        """
         model = about.get("model") or self.about.get("model")
         asked = self.who.asked(model=model if isinstance(model, str) else None)
-        try:
-            return normalize_response(body, api=api, **asked)
-        except WireError as error:
-            refuse(placed.line, f"{placed.place}: {error}")
+        return normalize_response(body, api=api, **asked)
 
     def add(
         self,
