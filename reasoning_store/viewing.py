@@ -25,8 +25,9 @@ from reasoning_store.egress.building import Remembered
 from reasoning_store.egress.stretch import Stretch, ThoughtKind
 from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.shapes import Shape
 from reasoning_store.ledger.summaries import CompactionRow, PlainRows, ViewRow
-from reasoning_store.ledger.values import SessionRow, Shape, StoredRow
+from reasoning_store.ledger.values import SessionRow, StoredRow
 from reasoning_store.rope import Rope
 
 KEPT_CHARACTERS = 16_000_000

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from reasoning_store.blocks import Exactness
+from reasoning_store.ledger.shapes import OPAQUE, Mark
 from reasoning_store.ledger.summaries import SummaryRange
 from reasoning_store.ledger.values import OwnThinking, State
 
@@ -44,7 +45,7 @@ def field_of(key: str) -> str | None:
 
 
 def own_state(
-    thinking: Sequence[tuple[int, bool, str | None]],
+    thinking: Sequence[Mark],
     *,
     visible: int,
     clearable: int,
@@ -54,14 +55,11 @@ def own_state(
     origin: int | None,
     sent: bool,
 ) -> State:
-    """Return the same of a message of which only this is known.
-
-    ``thinking`` is of each block its tokens, whether it is opaque, and its source field.
-    """
+    """Return the state of one message, of which only this is known."""
     portable = 0
     opaque: dict[str, int] = {}
-    for tokens, is_opaque, source_field in thinking:
-        if is_opaque:
+    for _, tokens, flags, source_field in thinking:
+        if flags & OPAQUE:
             key = opaque_key(origin, source_field)
             opaque[key] = opaque.get(key, 0) + tokens
         else:

@@ -24,12 +24,14 @@ from reasoning_store.blocks import (
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
+    Usage,
 )
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments, keys
 from reasoning_store.ledger.carried import own_state
 from reasoning_store.ledger.digests import digest, in_order
 from reasoning_store.ledger.keys import origin_number
+from reasoning_store.ledger.shapes import READABLE, Mark, mark
 from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.values import Entry, State, Thought
 from reasoning_store.surrogates import is_encodable
@@ -83,73 +85,65 @@ def prepare(entry: Entry, *, id: str, created_at: int) -> Prepared:
     message, counts = entry.message, entry.counts
     if not holdable(id):
         raise UsageError("a message id holds a character that no text column can")
-    visible: list[Block] = []
-    thoughts: list[tuple[int, ThinkingBlock]] = []
-    has_call = False
-    for place, block in enumerate(message.blocks):
-        if isinstance(block, ThinkingBlock):
-            thoughts.append((place, block))
-        else:
-            visible.append(block)
-            has_call = has_call or isinstance(block, ToolCallBlock)
+    visible, thoughts, has_call = _parted(message.blocks)
     if len(counts.thinking) != len(thoughts):
         raise UsageError("counts: one number for each thinking block")
-    origin = None
-    if message.origin is not None:
-        made = message.origin
-        origin = _origin(made.provider, made.api, made.model, made.base_url)
+    marks = [
+        mark(place, tokens, block)
+        for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
+    ]
+    origin = None if message.origin is None else _origin_of(message.origin)
+    number = None if origin is None else origin[0]
+    input, output, reasoning, cached = _reported(message.usage)
+    body = _body(message, visible, entry.sent)
+    rows = [_thinking_row(one, block) for one, (_, block) in zip(marks, thoughts, strict=True)]
+    columns = {
+        "id": id,
+        "role": message.role,
+        "status": message.status,
+        "created_at": created_at,
+        "origin": number,
+        "visible": counts.visible,
+        "thinking": sum(counts.thinking),
+        "clearable": counts.clearable,
+        "exactness": EXACTNESS.index(counts.exactness),
+        "has_call": int(has_call),
+        "shape": _shape(marks) if marks else None,
+        "digest": digest(_told(message, origin, body, rows)),
+        "idempotency_key": None,
+        "batch": None,
+        "input": input,
+        "output": output,
+        "reasoning": reasoning,
+        "cached": cached,
+        "erased_at": None,
+    }
     own = own_state(
-        [
-            (tokens, block.opaque, block.source_field)
-            for (_, block), tokens in zip(thoughts, counts.thinking, strict=True)
-        ],
+        marks,
         visible=counts.visible,
         clearable=counts.clearable,
         exactness=counts.exactness,
         has_call=has_call,
         starts_turn=message.starts_turn,
-        origin=origin[0] if origin else None,
+        origin=number,
         sent=entry.sent is not None,
     )
-    usage = message.usage
-    input = output = reasoning = cached = None
-    if usage is not None:
-        input, output = _number(usage.input), _number(usage.output)
-        reasoning, cached = _number(usage.reasoning), _number(usage.cached)
-    body = _body(message, visible, entry.sent)
-    rows = [
-        _thinking_row(place, block, tokens)
-        for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
-    ]
-    return Prepared(
-        entry,
-        {
-            "id": id,
-            "role": message.role,
-            "status": message.status,
-            "created_at": created_at,
-            "origin": origin[0] if origin else None,
-            "visible": counts.visible,
-            "thinking": sum(counts.thinking),
-            "clearable": counts.clearable,
-            "exactness": EXACTNESS.index(counts.exactness),
-            "has_call": int(has_call),
-            "shape": _shape(thoughts, counts) if thoughts else None,
-            "digest": digest(_told(message, origin, body, rows)),
-            "idempotency_key": None,
-            "batch": None,
-            "input": input,
-            "output": output,
-            "reasoning": reasoning,
-            "cached": cached,
-            "erased_at": None,
-        },
-        body,
-        rows,
-        own,
-        thought(message.role, reasoning, counts.thinking),
-        origin,
-    )
+    used = thought(message.role, reasoning, counts.thinking)
+    return Prepared(entry, columns, body, rows, own, used, origin)
+
+
+def _parted(blocks: Sequence[Block]) -> tuple[list[Block], list[tuple[int, ThinkingBlock]], bool]:
+    """Return the visible blocks, those that were thought at their places, and if one is a call."""
+    visible: list[Block] = []
+    thoughts: list[tuple[int, ThinkingBlock]] = []
+    has_call = False
+    for place, block in enumerate(blocks):
+        if isinstance(block, ThinkingBlock):
+            thoughts.append((place, block))
+        else:
+            visible.append(block)
+            has_call = has_call or isinstance(block, ToolCallBlock)
+    return visible, thoughts, has_call
 
 
 def _told(
@@ -175,12 +169,14 @@ def _has_given(message: Message, data: str) -> bool:
     return (
         message.metadata is not None
         or (usage is not None and usage.raw is not None)
-        or data.lstrip(" ").startswith(_WITH_BLOCKS)  # the codec's mark may stand before it
+        or data.lstrip(" ").startswith(WITH_BLOCKS)  # the codec's mark may stand before it
     )
 
 
-_WITH_BLOCKS = '{"blocks":'
+WITH_BLOCKS = '{"blocks":'
 """How the JSON begins in which more than a text is visible."""
+SEAL_ALONE = ('{"signature":"', '"}')
+"""What stands around a signature in the JSON of a thought that has nothing else beside it."""
 
 
 def may_free(message: Message, counts: Counts) -> bool:
@@ -209,6 +205,11 @@ def keyed(prepared: Sequence[Prepared], idempotency_key: str | None) -> list[Pre
     return rows
 
 
+def _origin_of(made: Origin) -> tuple[int, str]:
+    """Return the number and the JSON of an origin; a response id is each message's own."""
+    return _origin(made.provider, made.api, made.model, made.base_url)
+
+
 @lru_cache(maxsize=256)
 def _origin(
     provider: str | None, api: str | None, model: str | None, base_url: str | None
@@ -218,10 +219,18 @@ def _origin(
     return origin_number(text), text
 
 
-def _number(value: object) -> int | None:
-    """What a sum can use of a reported number; what came is kept in the JSON all the same."""
+def _reported(usage: Usage | None) -> Sequence[int | None]:
+    """Return what sums can use of the reported numbers; what came is kept in the JSON."""
+    if usage is None:
+        return _NOTHING
+    came = (usage.input, usage.output, usage.reasoning, usage.cached)
     # More would overflow the sums.
-    return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
+    return [
+        value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None for value in came
+    ]
+
+
+_NOTHING = (None,) * 4
 
 
 def _bare(block: Block) -> TypeGuard[TextBlock]:
@@ -264,11 +273,12 @@ def _body(
     }
 
 
-def _thinking_row(place: int, block: ThinkingBlock, tokens: int) -> dict[str, Any]:
+def _thinking_row(known: Mark, block: ThinkingBlock) -> dict[str, Any]:
+    place, tokens, flags, source_field = known
     thought: str | None = block.thought
-    source_field = block.source_field
     data: dict[str, Any] = {}
-    if _flags(block) & ~_READABLE or block.provider_metadata is not None:
+    # That it is readable, its own column says.
+    if flags & ~READABLE or block.provider_metadata is not None:
         data = codec.block_to_json(block)
         for name in ("type", "thought", "sourceField"):
             data.pop(name, None)
@@ -285,11 +295,7 @@ def _thinking_row(place: int, block: ThinkingBlock, tokens: int) -> dict[str, An
     }
 
 
-def _shape(thoughts: Sequence[tuple[int, ThinkingBlock]], counts: Counts) -> str:
-    marks = [
-        (place, tokens, _flags(block), block.source_field)
-        for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
-    ]
+def _shape(marks: Sequence[Mark]) -> str:
     if len(marks) > 1:
         return codec.dumps(marks)
     ((place, tokens, flags, field),) = marks
@@ -303,22 +309,6 @@ def _around(field: str | None) -> tuple[str, str]:
     """Return what stands before and behind the numbers of a mark; ``codec`` may want a head."""
     head, _, tail = codec.dumps([[0, 0, 0, field]]).partition("[[0,0,0,")
     return head, tail
-
-
-def _flags(block: ThinkingBlock) -> int:
-    """Return what a block is in the bits of ``values.Shape``."""
-    return (
-        (block.signature is not None)
-        | (block.encrypted is not None) << 1
-        | block.redacted << 2
-        | block.interrupted << 3
-        | block.is_hidden << 4
-        | bool(block.thought) << 5
-    )
-
-
-_READABLE = 1 << 5
-"""The one flag that says nothing which the row's columns do not say."""
 
 
 def opaque_json(opaque: Mapping[str, tuple[int, int]]) -> str | None:

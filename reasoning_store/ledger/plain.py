@@ -27,12 +27,13 @@ from sqlalchemy import (
 
 from reasoning_store.blocks import EXACTNESS
 from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger import interning, reading
+from reasoning_store.ledger import columns, interning, reading
 from reasoning_store.ledger.rows import UNREADABLE, parsed
+from reasoning_store.ledger.shapes import Shape
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import Key, PlainRows
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
-from reasoning_store.ledger.values import Segment, Shape, StoredRow
+from reasoning_store.ledger.values import Segment, StoredRow
 
 _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
 
@@ -52,14 +53,14 @@ _PLAIN_ROLE = case(
         _m.role,
     )
 )
-_beginning = func.substr(func.ltrim(_b.data), literal_column("1"), literal_column("10"))
+_beginning = func.substr(
+    # The codec's mark, spaces, may stand before it.
+    func.ltrim(_b.data),
+    literal_column("1"),
+    literal_column(str(len(columns.WITH_BLOCKS))),
+)
 _ONLY_TEXT = case(
-    (
-        # Where more is visible ``columns`` writes that first; the codec's mark, spaces,
-        # may stand before it.
-        or_(_b.data.is_(None), _beginning != _word('{"blocks":')),
-        _b.text,
-    )
+    (or_(_b.data.is_(None), _beginning != _word(columns.WITH_BLOCKS)), _b.text),
 )
 
 
@@ -84,8 +85,6 @@ _THOUGHTS = Sql(
 _SIGNED = Sql(
     select(_t.thought, _t.data).where(*reading.in_range(_t)).order_by(_t.position, _t.ordinal)
 )
-_SIGNATURE = '{"signature":"'
-"""How the JSON begins of what stands beside a thought, where that is a signature alone."""
 
 
 def of_segment(
@@ -248,8 +247,9 @@ def _in_plain(signed: bool, thought: str | None, data: str | None) -> tuple[str 
     """Return a thought and its signature; no thought where there is more to it."""
     if data is None:
         return (None if signed else thought), None
-    if signed and data.startswith(_SIGNATURE) and data.endswith('"}'):
-        seal = data[len(_SIGNATURE) : -2]
+    before, behind = columns.SEAL_ALONE
+    if signed and data.startswith(before) and data.endswith(behind):
+        seal = data[len(before) : -len(behind)]
         if seal and '"' not in seal and "\\" not in seal:  # nothing in it is JSON's
             return thought, seal
     return _NO_THOUGHT

@@ -21,7 +21,7 @@ from reasoning_store.ledger.pairs import Place
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.tables import branches as branches_table
-from reasoning_store.ledger.values import OPAQUE, BranchRow, State
+from reasoning_store.ledger.values import BranchRow, State
 
 _PAGE = 2000
 _NEVER = 1 << 63
@@ -121,10 +121,7 @@ def _states(row: Sequence[Any], changed: Own | None) -> tuple[State, State]:
     if changed is not None and changed.sent is not None:
         sent = changed.sent
     own = carried.own_state(
-        [
-            (tokens, bool(flags & OPAQUE), source_field)
-            for _, tokens, flags, source_field in (rows.parsed(shape) if shape else ())
-        ],
+        rows.parsed(shape) if shape else (),
         visible=visible,
         clearable=clearable,
         exactness=rows.EXACTNESS_OF[exactness],

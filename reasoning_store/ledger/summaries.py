@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin, Role
+from reasoning_store.ledger.shapes import Shape
 from reasoning_store.ledger.values import (
     Entry,
     OwnThinking,
     SentRow,
     SessionRow,
-    Shape,
     State,
     StoredRow,
 )

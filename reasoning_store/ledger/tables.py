@@ -165,7 +165,7 @@ messages = Table(
     _need("clearable"),  # what of "visible" goes when its tool results are cleared
     _need("exactness", Integer),
     _need("has_call", Integer),
-    _may("shape", Text),  # [[place, tokens, flags, sourceField], ...]: values.Shape
+    _may("shape", Text),  # [[place, tokens, flags, sourceField], ...]: shapes.Mark
     _need("digest", LargeBinary),  # digests.digest: 16 bytes over the whole message
     *_state(),
     _may("idempotency_key", Text),  # keys.repeat, on the first row of what was appended so

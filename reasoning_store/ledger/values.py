@@ -13,13 +13,12 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reasoning_store.blocks import Counts, Exactness, Message, Origin
+from reasoning_store.ledger.shapes import Mark, Shape
 
 MOST_NUMBER = (1 << 31) - 1
 """The last that a branch or a compaction can have: a column of 4 bytes."""
 MOST = (1 << 62) - 1
 """The most that a position, a sum or a time can be, so that two of them still add up in 8 bytes."""
-OPAQUE = 0b111
-"""The flags of a stored shape that make it opaque: signed, encrypted, redacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +32,6 @@ class Entry:
     message: Message
     counts: Counts = field(default_factory=Counts)
     sent: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """All that is known of a thinking block without reading it."""
-
-    place: int
-    """Its index among the message's blocks."""
-    tokens: int
-    source_field: str | None = None
-    # In the order of the bits in the stored flags:
-    signed: bool = False
-    encrypted: bool = False
-    redacted: bool = False
-    interrupted: bool = False
-    hidden: bool = False
-    readable: bool = False
-    """The thought is not empty."""
-
-    @classmethod
-    def of(cls, place: int, tokens: int, flags: int, source_field: str | None) -> Shape:
-        """Return what a stored mark says."""
-        return cls(place, tokens, source_field, *[bool(flags >> bit & 1) for bit in range(6)])
-
-    @property
-    def opaque(self) -> bool:
-        return self.signed or self.encrypted or self.redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +50,8 @@ class StoredRow:
     created_at: int
     digest: bytes
     is_new: bool = False
-    marks: Sequence[tuple[int, int, int, str | None]] | None = field(default=None, repr=False)
-    """Where thinking was not read: place, tokens, flags and field of each block."""
+    marks: Sequence[Mark] | None = field(default=None, repr=False)
+    """Where thinking was not read: that of each block."""
 
     @property
     def shapes(self) -> tuple[Shape, ...]:

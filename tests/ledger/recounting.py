@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from reasoning_store.blocks import Block, Counts, ThinkingBlock, ToolCallBlock
-from reasoning_store.ledger import branches, carried, reading
+from reasoning_store.ledger import branches, carried, reading, shapes
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.rows import state
 from reasoning_store.ledger.sql import Sql
@@ -48,8 +48,8 @@ def state_of(
     thinking = [block for block in all_blocks if isinstance(block, ThinkingBlock)]
     return carried.own_state(
         [
-            (tokens, block.opaque, block.source_field)
-            for block, tokens in zip(thinking, counts.thinking, strict=True)
+            shapes.mark(place, tokens, block)
+            for place, (block, tokens) in enumerate(zip(thinking, counts.thinking, strict=True))
         ],
         visible=counts.visible,
         clearable=counts.clearable,
