@@ -30,6 +30,7 @@ from reasoning_store.blocks import (
     Usage,
 )
 from reasoning_store.errors import CorruptRow
+from reasoning_store.ledger.shapes import Mark
 from reasoning_store.ledger.values import Entry, State, StoredRow
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -127,17 +128,6 @@ def _text_block(text: str | None) -> TextBlock:
     return made
 
 
-def _usage(told: list[Any]) -> Usage:
-    """Return what was reported, in the form that ``columns`` gives it."""
-    if type(told) is not list:
-        raise TypeError("what was reported stands by place")
-    usage: Any = _Usage()
-    usage.input, usage.output, usage.reasoning, usage.cached, usage.raw = told
-    usage.__class__ = Usage
-    made: Usage = usage
-    return made
-
-
 def _answered(origin: Origin, response_id: str) -> Origin:
     """Return an origin with the response id, which is each message's own."""
     copy: Any = _Origin()
@@ -175,79 +165,114 @@ def stored_rows(
     None says that they were not asked for.
     """
     out: list[StoredRow] = []
-    bare: Mapping[Any, dict[int, Any]] = {number: {} for number in EXACTNESS_OF}
-    following = iter(thoughts or ())
-    due = next(following, _NO_THOUGHT)
-    position = 0
-    try:
-        for page in pages:
-            made_by = {None: None, **page.origins}
-            values = _parsed_each([data for _, _, data in page.bodies if data is not None])
-            marks: Iterator[Any] = iter(())
-            if thoughts is None:
-                shapes = [head[_SHAPE] for head in page.heads]
-                marks = _parsed_each([shape for shape in shapes if shape is not None])
-            for head, (_, text, data) in zip(page.heads, page.bodies, strict=True):
-                position, id_, role, status, at, origin, visible, exactness, shape, digest = head
-                message: Any = _Message()
-                row: Any = _Stored()
-                message.role, message.status = ROLES[role], _STATUSES[status]
-                message.origin = made_by[origin]
-                blocks: tuple[Block, ...] = ()
-                if text is not None:
-                    block: Any = _Text()
-                    block.text, block.provider_metadata, block.type = text, None, "text"
-                    block.__class__ = TextBlock
-                    blocks = (block,)
-                if data is None:
-                    message.usage = message.finish_reason = message.metadata = None
-                else:
-                    look = next(values).get
-                    usage, parts, response = look("usage"), look("blocks"), look("responseId")
-                    message.usage = None if usage is None else _usage(usage)
-                    message.finish_reason, message.metadata = look("finishReason"), look("metadata")
-                    if parts is not None:
-                        blocks = _visible(parts, text)
-                    if response is not None and origin is not None:
-                        message.origin = _answered(message.origin, response)
-                row.marks = None
-                if shape is None:
-                    counts = bare[exactness].get(visible)
-                    if counts is None:
-                        counts = bare[exactness][visible] = _counts(visible, (), exactness)
-                elif thoughts is None:
-                    row.marks = each = next(marks)
-                    own = (each[0][1],) if len(each) == 1 else tuple([mark[1] for mark in each])
-                    counts = _counts(visible, own, exactness)
-                else:
-                    mine = [due]
-                    of, place, tokens, source_field, thought, more = due
-                    due = next(following, _NO_THOUGHT)
-                    if of == position != due[0] and not place:
-                        blocks = (thinking_block(source_field, thought, more), *blocks)
-                        counts = _counts(visible, (tokens,), exactness)
-                    else:
-                        while due[0] == position:
-                            mine.append(due)
-                            due = next(following, _NO_THOUGHT)
-                        blocks = _woven(position, blocks, mine)
-                        counts = _counts(visible, tuple([one[2] for one in mine]), exactness)
-                message.blocks = blocks
-                message.__class__ = Message
-                row.id, row.position, row.branch, row.message = id_, position, branch, message
-                row.counts, row.created_at, row.digest, row.is_new = counts, at, digest, False
-                row.__class__ = StoredRow
-                out.append(row)
-            position = 0
-    except CorruptRow as error:
-        if not position:
-            raise  # the next page could not be read, and says of which message itself
-        raise CorruptRow(f"message {position} cannot be read back: {error}") from None
-    except UNREADABLE:
-        raise CorruptRow(f"message {position} cannot be read back") from None
-    if due is not _NO_THOUGHT:
-        raise CorruptRow(f"the thinking of message {due[0]} is out of place")
+    thinking = None if thoughts is None else _Thoughts(thoughts)
+    for page in pages:
+        before = len(out)
+        try:
+            _add_page(out, page, branch, thinking)
+        except (CorruptRow, *UNREADABLE) as error:
+            position = page.heads[len(out) - before][0]
+            more = f": {error}" if isinstance(error, CorruptRow) else ""
+            raise CorruptRow(f"message {position} cannot be read back{more}") from None
+    if thinking is not None and thinking.due is not _NO_THOUGHT:
+        raise CorruptRow(f"the thinking of message {thinking.due[0]} is out of place")
     return out
+
+
+def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts | None) -> None:
+    """Add the messages of a page; those whose rows are no good are not among them.
+
+    What nearly every message has is done here and not in functions: to call one is a tenth of
+    what a message takes.
+    """
+    made_by = {None: None, **page.origins}
+    values = _parsed_each([data for _, _, data in page.bodies if data is not None])
+    marks = _marks(page) if thinking is None else iter(())
+    for head, (_, text, data) in zip(page.heads, page.bodies, strict=True):
+        position, id_, role, status, at, origin, visible, exactness, shape, digest = head
+        message: Any = _Message()
+        message.role, message.status = ROLES[role], _STATUSES[status]
+        message.origin = made_by[origin]
+        blocks: tuple[Block, ...] = ()
+        if text is not None:
+            block: Any = _Text()
+            block.text, block.provider_metadata, block.type = text, None, "text"
+            block.__class__ = TextBlock
+            blocks = (block,)
+        if data is None:
+            message.usage = message.finish_reason = message.metadata = None
+        else:
+            blocks = _told(message, next(values), text, blocks)
+        row: Any = _Stored()
+        row.marks = None
+        if shape is None:
+            row.counts = _without_thinking(visible, exactness)
+        elif thinking is None:
+            row.marks = own = next(marks)
+            each = (own[0][1],) if len(own) == 1 else tuple([mark[1] for mark in own])
+            row.counts = _counts(visible, each, exactness)
+        else:
+            of, place, tokens, source_field, thought, more = first = thinking.due
+            due = thinking.due = next(thinking.following, _NO_THOUGHT)
+            # Nearly always there is one, before all else.
+            if of == position != due[0] and not place:
+                blocks = (thinking_block(source_field, thought, more), *blocks)
+                row.counts = _counts(visible, (tokens,), exactness)
+            else:
+                mine = [first, *thinking.others(position)]
+                blocks = _woven(position, blocks, mine)
+                row.counts = _counts(visible, tuple([one[2] for one in mine]), exactness)
+        message.blocks = blocks
+        message.__class__ = Message
+        row.id, row.position, row.branch = id_, position, branch
+        row.message, row.created_at, row.digest = message, at, digest
+        row.is_new = False
+        row.__class__ = StoredRow
+        out.append(row)
+
+
+def _marks(page: Page) -> Iterator[list[Mark]]:
+    """Yield what is known of the thinking of each message that has any."""
+    shapes = [head[_SHAPE] for head in page.heads]
+    return _parsed_each([shape for shape in shapes if shape is not None])
+
+
+def _told(
+    message: Any, data: dict[str, Any], text: str | None, blocks: tuple[Block, ...]
+) -> tuple[Block, ...]:
+    """Fill in what the JSON of a message tells, and return its visible blocks."""
+    look = data.get
+    told, parts, response = look("usage"), look("blocks"), look("responseId")
+    if told is None:
+        message.usage = None
+    else:
+        if type(told) is not list:
+            raise TypeError("what was reported stands by place")
+        usage: Any = _Usage()
+        usage.input, usage.output, usage.reasoning, usage.cached, usage.raw = told
+        usage.__class__ = Usage
+        message.usage = usage
+    message.finish_reason, message.metadata = look("finishReason"), look("metadata")
+    if response is not None and message.origin is not None:
+        message.origin = _answered(message.origin, response)
+    return blocks if parts is None else _visible(parts, text)
+
+
+class _Thoughts:
+    """The rows of thinking blocks, which come in the order of their messages."""
+
+    __slots__ = ("due", "following")
+
+    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
+        self.following = iter(rows)
+        self.due = next(self.following, _NO_THOUGHT)
+        """The first that no message has had yet."""
+
+    def others(self, position: int) -> Iterator[Sequence[Any]]:
+        """Yield the next ones, as long as they are of this message."""
+        while self.due[0] == position:
+            yield self.due
+            self.due = next(self.following, _NO_THOUGHT)
 
 
 def new_row(entry: Entry, columns: Mapping[str, Any], branch: int, position: int) -> StoredRow:
@@ -259,6 +284,12 @@ def new_row(entry: Entry, columns: Mapping[str, Any], branch: int, position: int
     row.__class__ = StoredRow
     made: StoredRow = row
     return made
+
+
+@lru_cache(maxsize=4096)
+def _without_thinking(visible: int, exactness: int) -> Counts:
+    """Return one value for all messages that count the same: most are of a few lengths."""
+    return _counts(visible, (), exactness)
 
 
 def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
