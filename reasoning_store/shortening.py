@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache, cached_property, partial
+from functools import partial
 from typing import Any
 
 from reasoning_store.blocks import Message, user
@@ -21,22 +21,13 @@ from reasoning_store.egress import amounts as _amounts
 from reasoning_store.egress import budget as _budget
 from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
-from reasoning_store.egress.compression import CompressionPlan, Counting, Limits
-from reasoning_store.egress.cuts import Layout, SummaryInForce
+from reasoning_store.egress.compression import CompressionPlan, Limits
 from reasoning_store.egress.given import fixed
-from reasoning_store.egress.usage import ContextUsage, closed_tokens, usage
 from reasoning_store.errors import UsageError
 from reasoning_store.ledger import arguments
-from reasoning_store.ledger.summaries import (
-    Basis,
-    ClearingRow,
-    CompactionRow,
-    InForce,
-    UsageRows,
-    Wanted,
-)
-from reasoning_store.ledger.values import OwnThinking, State
-from reasoning_store.sending import Sending, makers, on_its_branch
+from reasoning_store.ledger.summaries import Basis, UsageRows, Wanted
+from reasoning_store.prospects import Prospects
+from reasoning_store.sending import Sending, on_its_branch
 from reasoning_store.settings import Policy, ReasoningSettings, Strip
 from reasoning_store.stored import Compaction, compaction
 
@@ -96,54 +87,21 @@ class Shortening(Sending):
             summary_tokens=summary_tokens,
         )
         carried = ledger.states(key, self._branch)
-        to = self._whom(provider, model, api, base_url)
-        beside = fixed(system, tools, self._workings.counter(carried.encoding))
-        states = _States(self, carried.lineage)
-        results = _Results(states, carried.in_force)
-        made_by = makers(carried)
-
-        @cache
-        def thinking_at(position: int) -> OwnThinking | None:
-            return ledger.states(key, self._branch, position).last_thinking
-
-        def counting(chosen: ReasoningSettings) -> tuple[Counting, ContextUsage]:
-            counted = usage(
-                carried, made_by, chosen, to, fixed=beside, encoding=carried.encoding, limit=limit
-            )
-
-            def closed(position: int, last: OwnThinking | None) -> int:
-                return closed_tokens(states[position], position, last, made_by, chosen, to)
-
-            def upto(position: int) -> int:
-                counted = closed(position, carried.last_thinking)
-                return counted - states[min(position, results.cleared)].clearable
-
-            def regained(first: int, last: int) -> int:
-                thought = carried.last_thinking
-                if first == 1 or thought is None or not first <= thought.position <= last:
-                    return 0
-                return closed(first - 1, thinking_at(first - 1)) - closed(first - 1, None)
-
-            return Counting(chosen.strip_from_context, counted.effective, upto, regained), counted
-
+        prospects = Prospects(
+            ledger,
+            key,
+            self._branch,
+            carried=carried,
+            to=self._whom(provider, model, api, base_url),
+            fixed=fixed(system, tools, self._workings.counter(carried.encoding)),
+        )
         policy = self._policy(settings)
-        first, now = counting(policy.settings)
         plan = _compression.decide(
-            [first, *(counting(chosen)[0] for chosen in _stricter(policy))],
-            Layout(
-                head=carried.lineage.position,
-                turn_start=lambda position: states[position].turn_start,
-                in_force=[
-                    SummaryInForce(one.first, one.last, one.tokens)
-                    for one in carried.in_force.ranges
-                ],
-                results_upto=results.upto if clear else None,
-                cleared=results.cleared,
-                splits=_Splits(self, carried.lineage),
-            ),
+            [prospects.counting(chosen) for chosen in (policy.settings, *_stricter(policy))],
+            prospects.layout(clear=clear),
             limits,
             since=self._since(carried),
-            exactness=now.exactness,
+            exactness=prospects.usage(policy.settings).exactness,
         )
         basis = clearing = None
         if plan.to_summarize is not None:
@@ -268,66 +226,6 @@ class Shortening(Sending):
         rows = self._workings.ledger.compactions(self._row.key, self._branch)
         last = max(rows, key=lambda row: (row.created_at, row.number), default=None)
         return None if last is None else last.effective  # undone since they were counted
-
-
-class _States:
-    """The states along a lineage, each read once."""
-
-    def __init__(self, session: Sending, head: State) -> None:
-        self._read = session._workings.ledger.states_at
-        self._of = (session._row.key, session._branch)
-        self._known = {head.position: head, 0: State()}
-
-    def __getitem__(self, position: int) -> State:
-        if position not in self._known:
-            self._known |= self._read(*self._of, [position])
-        return self._known[position]
-
-
-class _Splits:
-    """Whether a cut parts what belongs together."""
-
-    def __init__(self, session: Sending, head: State) -> None:
-        self._ledger = session._workings.ledger
-        self._of = (session._row.key, session._branch)
-        self._head = head
-
-    def __call__(self, position: int) -> bool:
-        if self._ledger.splits(*self._of, position):
-            return True
-        return any(one.first <= position for one in self._yet_to_hold)
-
-    @cached_property
-    def _yet_to_hold(self) -> list[ClearingRow]:
-        """The summaries that a fork took along and that reach into the turn that is open there."""
-        return [
-            row
-            for row in self._ledger.compactions(*self._of, every=True)
-            if isinstance(row, CompactionRow)
-            if row.undone_at is None and row.superseded_by is None
-            if row.last >= (self._head.turn_start or 1)
-        ]
-
-
-class _Results:
-    """What clearing tool results frees in a view, from the states along its lineage."""
-
-    def __init__(self, states: _States, in_force: InForce) -> None:
-        self._states = states
-        self._ranges = in_force.ranges
-        self.cleared = 0 if in_force.cleared is None else in_force.cleared.last
-
-    def upto(self, position: int) -> int:
-        """Return what is freed up to a position beyond what is cleared, outside of summaries."""
-        freed = self._left(position)
-        for one in self._ranges:
-            if one.first <= position:
-                freed -= self._left(min(one.last, position)) - self._left(one.first - 1)
-        return freed
-
-    def _left(self, position: int) -> int:
-        done = self._states[min(position, self.cleared)]
-        return self._states[position].clearable - done.clearable
 
 
 def _stricter(policy: Policy) -> Iterator[ReasoningSettings]:

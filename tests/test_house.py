@@ -23,7 +23,7 @@ PACKAGE = CHECKOUT / "reasoning_store"
 
 VALUES = {"blocks", "chunks", "errors"}
 FACES = {
-    *("store", "session", "sending", "shortening", "layers", "stored", "viewing"),
+    *("store", "session", "sending", "shortening", "prospects", "layers", "stored", "viewing"),
     "workings",
     *("recorder", "replies", "keeper"),
     *("aio", "aio_session", "aio_recorder", "hops"),
