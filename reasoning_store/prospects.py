@@ -3,7 +3,8 @@
 A decision asks about few positions. What messages carry there is read as it is asked for,
 each once; no text is read, and nothing is decided.
 
-Glue: what counts how much is ``egress``'s, what is carried the ledger's.
+Glue: it must not know what counts how much, which is ``egress``'s, or what is carried, which is
+the ledger's.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ is stored, complete or interrupted, or dropped where nothing arrived. Each step 
 computes or only writes, so that ``recorder`` drives them from a loop and ``aio_recorder``
 from an asynchronous one.
 
-It knows the ledger's drafts, and not who iterates: no loop, no task, no closing of streams.
+It knows the ledger's drafts. It must not know who iterates: no loop, no task, no closing of
+streams.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ UTF-8 and no other encoding, no nesting that Python's own parser gives up on, no
 endless digits; and where JSON is to be JSON to others too, no NaN, no infinity and no key
 twice. The error says where, and never what stands there.
 
-Pure: knows text; knows nothing of lines, files or messages.
+Pure: knows text. It must not know lines, files or messages.
 """
 
 from __future__ import annotations
