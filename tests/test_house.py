@@ -34,6 +34,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "rope": set(),
     "surrogates": set(),
+    "numerals": set(),
     "forks": set(),
     "collected": set(),
     "chunks": {"blocks"},
@@ -45,16 +46,18 @@ ROOMS: dict[str, set[str]] = {
     "settings": VALUES,
     "tokenizers": VALUES | {"forks", "surrogates"},
     "wire": VALUES | {"codec", "rope"},
-    "ledger": VALUES | {"codec", "strict", "clearing", "forks", "surrogates"},
+    "ledger": VALUES | {"codec", "strict", "clearing", "forks", "surrogates", "numerals"},
     "ingress": VALUES | {"codec", "wire"},
     "egress": VALUES
-    | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope", "surrogates"},
+    | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope"}
+    | {"surrogates", "numerals"},
     "importers": VALUES | {"codec", "strict", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
 DOORS = {"__init__", "__main__", "cli"}
 PURE = (
-    *("blocks", "chunks", "codec", "strict", "rope", "surrogates", "clearing", "checking"),
+    *("blocks", "chunks", "codec", "strict", "rope", "surrogates", "numerals"),
+    *("clearing", "checking"),
     *("wire", "ingress", "egress"),
 )
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reasoning_store import numerals
 from reasoning_store.errors import UsageError
 
 THRESHOLD = 0.85
@@ -25,7 +26,7 @@ def tokens(name: str, value: Any, *, least: int = 0, optional: bool = False) -> 
         raise _no_tokens(name, "a whole number", type(value).__name__)
     if not least <= value <= _MOST:
         wanted = f"{least} or more" if value < least else f"{_MOST} or less"
-        raise _no_tokens(name, wanted, _told(value))
+        raise _no_tokens(name, wanted, numerals.told(value))
 
 
 def _no_tokens(name: str, wanted: str, given: Any) -> UsageError:
@@ -39,15 +40,10 @@ def share(name: str, value: Any, *, optional: bool = False, zero: bool = False) 
     if type(value) not in (int, float):
         raise _no_share(name, type(value).__name__)
     if not (value >= 0 if zero else value > 0) or value > 1:
-        raise _no_share(name, _told(value))
+        raise _no_share(name, numerals.told(value))
 
 
 def _no_share(name: str, given: Any) -> UsageError:
     return UsageError(
         f"{name}: a share, not {given}", hint=f"more than 0 and at most 1, as in {name}={THRESHOLD}"
     )
-
-
-def _told(value: float) -> Any:
-    """Return a number as an error tells it: Python writes no integer of thousands of digits."""
-    return value if type(value) is float or -_MOST <= value <= _MOST else "one of many digits"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reasoning_store import codec
+from reasoning_store import codec, numerals
 from reasoning_store.errors import UsageError
 
 
@@ -21,14 +21,8 @@ def number(value: Any, what: str, *, least: int | None = None, hint: str | None 
     if not isinstance(value, int) or isinstance(value, bool):
         raise UsageError(f"{what}: a whole number, not {_kind(value)}", hint=hint)
     if least is not None and value < least:
-        raise UsageError(f"{what}: {least} or more, not {shown(value)}", hint=hint)
+        raise UsageError(f"{what}: {least} or more, not {numerals.told(value)}", hint=hint)
     return value
-
-
-def shown(value: int) -> str:
-    """Return a number as an error tells it: Python writes none of thousands of digits."""
-    bits = value.bit_length()
-    return str(value) if bits <= 128 else f"about {'-' if value < 0 else ''}2**{bits}"
 
 
 def text(value: Any, what: str, *, hint: str | None = None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, literal_column, select, union_all
 
+from reasoning_store import numerals
 from reasoning_store.errors import CorruptRow, NotFound
 from reasoning_store.ledger import arguments, columns, rows, sessions
 from reasoning_store.ledger.carried import NOTHING
@@ -132,7 +133,7 @@ def no_branch() -> NotFound:
 
 def no_position(position: int) -> NotFound:
     return NotFound(
-        f"there is no message at position {arguments.shown(position)}",
+        f"there is no message at position {numerals.told(position)}",
         hint="history() tells which there are",
     )
 

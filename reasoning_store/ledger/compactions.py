@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, or_, select
 
-from reasoning_store import codec
+from reasoning_store import codec, numerals
 from reasoning_store.blocks import Counts
 from reasoning_store.errors import CorruptRow, NotFound
 from reasoning_store.ledger import arguments
@@ -165,7 +165,7 @@ def get(connection: Connection, key: int, branch: int, number: int) -> ClearingR
         row = _GET.row(connection, {"key": key, "of": branch, "this": number})
     if row is None:
         raise NotFound(
-            f"there is no compaction {arguments.shown(number)} on this branch",
+            f"there is no compaction {numerals.told(number)} on this branch",
             hint="compactions() lists those in force",
         )
     return _row(row)
