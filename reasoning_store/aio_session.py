@@ -130,11 +130,19 @@ class AsyncSession:
         base_url: str | None = None,
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
+        merge: bool = False,
     ) -> AsyncRecording:
         """Return a recording of one reply, to iterate with ``async for``. Not awaited."""
         streams.check(stream, awaited=True)
         names = (provider, model, api, base_url)
-        make = partial(self._sync._reply, request, names, idempotency_key, starts_inside)
+        make = partial(
+            self._sync._reply,
+            request,
+            names,
+            idempotency_key,
+            starts_inside=starts_inside,
+            merge=merge,
+        )
         return AsyncRecording(self._hops, make, stream)
 
     async def history(

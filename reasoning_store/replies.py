@@ -53,6 +53,7 @@ class Reply:
         origin: Origin,
         tags: Tags,
         starts_inside: bool | None,
+        merge: bool,
         request: Request | None,
         idempotency_key: str | None,
     ) -> None:
@@ -70,6 +71,7 @@ class Reply:
             base_url=origin.base_url,
             tags=tags,
             starts_inside=starts_inside,
+            merge=merge,
         )
         self._pieces = Draft(self._workings.masker)
         self._draft: DraftRow | None = None

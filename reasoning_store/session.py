@@ -155,23 +155,30 @@ class Session(Shortening):
         base_url: str | None = None,
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
+        merge: bool = False,
     ) -> Recording:
         """Return a recording of one reply: iterate it for clean chunks, and it is stored.
 
         What the stream is follows from the ``request`` it answers, or from ``provider``,
         ``model`` and ``api``. A whole response is recorded as well. ``starts_inside`` is for
-        models whose template opens a thought in the prompt: only its end is in the text.
+        models whose template opens a thought in the prompt: only its end is in the text. Behind
+        native thinking ``merge`` keeps what is thought in tags, too, where it says something else.
         """
         streams.check(stream, awaited=False)
         names = (provider, model, api, base_url)
-        return Recording(self._reply(request, names, idempotency_key, starts_inside), stream)
+        reply = self._reply(
+            request, names, idempotency_key, starts_inside=starts_inside, merge=merge
+        )
+        return Recording(reply, stream)
 
     def _reply(
         self,
         request: Request | None,
         names: tuple[str | None, str | None, str | None, str | None],
         idempotency_key: str | None,
+        *,
         starts_inside: bool | None,
+        merge: bool,
     ) -> Reply:
         """Return a reply to ``request``, or one of whoever is named, ready to be fed."""
         if request is not None:
@@ -185,6 +192,7 @@ class Session(Shortening):
             origin, tags = self._whom(*names).origin, self._policy(None).settings.tags
         if starts_inside is not None:
             arguments.truth(starts_inside, "starts_inside")
+        arguments.truth(merge, "merge")
         return Reply(
             self._workings,
             self._row,
@@ -192,6 +200,7 @@ class Session(Shortening):
             origin=origin,
             tags=tags,
             starts_inside=starts_inside,
+            merge=merge,
             request=request,
             idempotency_key=idempotency_key,
         )

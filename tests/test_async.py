@@ -85,6 +85,22 @@ def test_a_thought_that_the_prompt_opened_is_recorded_as_one_awaited(url: str) -
     run(work, url)
 
 
+def test_what_is_tagged_behind_native_thinking_is_kept_awaited(url: str) -> None:
+    """Where it is asked for, as by the synchronous face."""
+
+    async def work(opened: rs.AsyncStore) -> None:
+        session = await opened.session("s", create=True)
+        thought = {"choices": [{"index": 0, "delta": {"reasoning_content": "One."}}]}
+        said = {"choices": [{"index": 0, "delta": {"content": "<think>Two.</think>No."}}]}
+        async with session.record([thought, said], provider="deepseek", merge=True) as reply:
+            async for _ in reply:
+                pass
+        assert reply.message is not None
+        assert [block.thought for block in reply.message.thinking] == ["One.", "Two."]
+
+    run(work, url)
+
+
 def test_the_true_path_awaited(url: str) -> None:
     """In, stored, and out as the next request."""
 

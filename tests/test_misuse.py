@@ -97,7 +97,7 @@ SLIPS: dict[str, Slip] = {
     ),
     "compression, limit beyond all counts": Slip(
         lambda _, chat: chat.compression(limit=10**400),
-        f"limit: {1 << 62} or less, not one of many digits",
+        f"limit: {1 << 62} or less, not about 2**1329",
         TOKENS + "limit=8_192",
     ),
     "compression, limit as text": Slip(
@@ -160,7 +160,7 @@ SLIPS: dict[str, Slip] = {
     ),
     "budget, limit beyond all counts": Slip(
         lambda _, chat: chat.budget(limit=10**400),
-        f"limit: {1 << 62} or less, not one of many digits",
+        f"limit: {1 << 62} or less, not about 2**1329",
         TOKENS + "limit=8_192",
     ),
     "budget, limit as text": Slip(
@@ -296,6 +296,7 @@ SWITCHES: dict[str, Callable[[rs.Store, rs.Session, Any], Any]] = {
     "overwrite": lambda every, _, switch: every.backup("copy.db", overwrite=switch),
     "clear": lambda _, chat, switch: chat.compression(limit=100, clear=switch),
     "starts_inside": lambda _, chat, switch: chat.record([], model="m", starts_inside=switch),
+    "merge": lambda _, chat, switch: chat.record([], model="m", merge=switch),
 }
 
 

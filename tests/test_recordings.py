@@ -652,6 +652,25 @@ def test_a_thought_that_the_prompt_opened_is_recorded_as_one(
     assert [block.thought for block in stored.message.thinking] == ["So 7 x 13."]
 
 
+def in_two_places() -> Iterator[dict[str, Any]]:
+    """A reply that thinks in its own field, and then in tags."""
+    for delta in ({"reasoning_content": "One."}, {"content": "<think>Two.</think>No."}):
+        yield {"choices": [{"index": 0, "delta": delta}]}
+
+
+@pytest.mark.parametrize(("merge", "kept"), [(False, ["One."]), (True, ["One.", "Two."])])
+def test_a_recording_may_keep_what_is_tagged_behind_native_thinking(
+    store: rs.Store, merge: bool, kept: list[str]
+) -> None:
+    """It is never in the answer; it is stored where it says something else and is asked for."""
+    session = store.session("s", create=True)
+    list(session.record(in_two_places(), provider="deepseek", merge=merge))
+    (stored,) = session.history()
+
+    assert stored.message.text == "No."
+    assert [block.thought for block in stored.message.thinking] == kept
+
+
 def test_whether_a_thought_was_opened_is_true_or_false(store: rs.Store) -> None:
     """A word is refused before anything is written."""
     session = store.session("s", create=True)
