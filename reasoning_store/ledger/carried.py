@@ -160,11 +160,9 @@ def _moved(position: int | None, base: int, otherwise: int | None) -> int | None
     return otherwise if position is None else base + position
 
 
-def running(steps: Iterable[State], start: State = NOTHING) -> Iterator[State]:
-    """Yield the state after each of ``steps``, one behind the other, from ``start`` on."""
-    states = accumulate(steps, then, initial=start)
-    next(states)
-    return states
+def running(steps: Iterable[State]) -> Iterator[State]:
+    """Yield the state after each of ``steps``, one behind the other."""
+    return accumulate(steps, then)
 
 
 def own_thinking(before: State, at: State, *, has_call: bool) -> OwnThinking:

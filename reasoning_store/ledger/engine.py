@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, make_url
@@ -48,7 +47,7 @@ class Database(Protocol):
         """Run ``work``, which may rebuild tables, in one transaction."""
         ...
 
-    def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
+    def scrub(self) -> tuple[str, ...]:
         """Let what was deleted leave the files; return those that may still hold it."""
         ...
 
@@ -96,23 +95,17 @@ def file_of(url: URL) -> Path | None:
     return Path(os.path.realpath(name))
 
 
-def connect(
-    url: str | URL,
-    *,
-    busy_timeout: float = BUSY_TIMEOUT,
-    connections: int = 8,
-    driver: ModuleType | None = None,
-) -> Database:
+def connect(url: str | URL, *, connections: int = 8) -> Database:
     """Open a database and make sure that its schema is this version's."""
     made = parse(url)
     if made.drivername == DRIVER:
-        return _server(made, busy_timeout, connections)
-    return _embedded(file_of(made), busy_timeout, connections, driver)
+        return _server(made, connections)
+    return _embedded(file_of(made), connections)
 
 
-def _reached(url: URL, busy_timeout: float, connections: int) -> PostgresDatabase:
+def _reached(url: URL, connections: int) -> PostgresDatabase:
     """Reach a server that is fit for a store; the schema on it may be of any age."""
-    database = PostgresDatabase(url, busy_timeout=busy_timeout, pool_size=connections)
+    database = PostgresDatabase(url, busy_timeout=BUSY_TIMEOUT, pool_size=connections)
     try:
         database.write(database.check_server)
     except DBAPIError as error:
@@ -129,8 +122,8 @@ def _reached(url: URL, busy_timeout: float, connections: int) -> PostgresDatabas
     return database
 
 
-def _server(url: URL, busy_timeout: float, connections: int) -> Database:
-    database = _reached(url, busy_timeout, connections)
+def _server(url: URL, connections: int) -> Database:
+    database = _reached(url, connections)
     try:
         if database.read(migrate.age) is not migrate.Age.CURRENT:
             is_new = database.read(migrate.current) is None
@@ -176,9 +169,8 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
 def _of_any_age(url: URL, path: Path | None) -> Database:
     """Open a database for one connection that reads and one that writes."""
     if url.drivername == DRIVER:
-        return _reached(url, BUSY_TIMEOUT, 1)
-    name = None if path is None else str(path)
-    return SqliteDatabase(name, busy_timeout=BUSY_TIMEOUT, readers=1, module=None)
+        return _reached(url, 1)
+    return _opened(path, readers=1)
 
 
 def upgrade(url: str | URL) -> None:
@@ -190,26 +182,25 @@ def upgrade(url: str | URL) -> None:
         connect(made).close()
 
 
-def _embedded(
-    path: Path | None, busy_timeout: float, connections: int, driver: ModuleType | None
-) -> Database:
-    def opened(at: Path | None) -> SqliteDatabase:
-        name = None if at is None else str(at)
-        return SqliteDatabase(name, busy_timeout=busy_timeout, readers=connections, module=driver)
+def _opened(path: Path | None, *, readers: int) -> SqliteDatabase:
+    name = None if path is None else str(path)
+    return SqliteDatabase(name, busy_timeout=BUSY_TIMEOUT, readers=readers)
 
+
+def _embedded(path: Path | None, connections: int) -> Database:
     def build(at: Path) -> None:
-        fresh = opened(at)
+        fresh = _opened(at, readers=connections)
         try:
             fresh.change_schema(migrate.upgrade)
         finally:
             fresh.close()
 
     if path is not None:
-        if sqlite_file.look(path, driver or sqlite.library()):
+        if sqlite_file.look(path, sqlite.library()):
             making.clear(path)
         else:
             sqlite_file.create(path, build)
-    database = opened(path)
+    database = _opened(path, readers=connections)
     try:
         if database.read(migrate.age) is migrate.Age.OLDER:
             if path is not None:

@@ -104,14 +104,14 @@ class Misfit(Exception):
 
 
 def session(
-    connection: Connection, owner: str, line: SessionLine, encoding: str, *, now: int
+    connection: Connection, owner: str, line: SessionLine, *, now: int
 ) -> tuple[SessionRow, Begun | None]:
     """Return the session of a line, made where there is none."""
     begun = None
     row = sessions.new(
         owner,
         line.id,
-        encoding=encoding,
+        encoding=line.encoding,
         title=line.title,
         metadata=line.metadata,
         settings=line.settings,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from types import ModuleType
 from typing import Self, TypeVar
 
 from sqlalchemy import URL, Connection
@@ -22,41 +21,21 @@ T = TypeVar("T")
 class Opened:
     """An open database. Safe in threads; it belongs to the process that opened it."""
 
-    def __init__(
-        self,
-        database: engine.Database,
-        *,
-        clock: Callable[[], int] = keys.now,
-        new_id: Callable[[], str] = keys.new_id,
-    ) -> None:
+    def __init__(self, database: engine.Database) -> None:
         self._database = database
-        self._clock = clock
-        self._new_id = new_id
+        self._clock: Callable[[], int] = keys.now
+        self._new_id: Callable[[], str] = keys.new_id
         self._process = os.getpid()
         self._open = True
 
     @classmethod
-    def open(
-        cls,
-        url: str | URL,
-        *,
-        clock: Callable[[], int] = keys.now,
-        new_id: Callable[[], str] = keys.new_id,
-        busy_timeout: float = engine.BUSY_TIMEOUT,
-        connections: int = 8,
-        driver: ModuleType | None = None,
-    ) -> Self:
+    def open(cls, url: str | URL, *, connections: int = 8) -> Self:
         """Open a database; an SQLite file is created and upgraded, a server is checked.
 
         ``connections`` is the size of the pool: of the readers on SQLite, of all on
-        PostgreSQL. ``driver`` is the DB-API module of SQLite.
+        PostgreSQL.
         """
-        database = faults.guarded(
-            lambda: engine.connect(
-                url, busy_timeout=busy_timeout, connections=connections, driver=driver
-            )
-        )
-        return cls(database, clock=clock, new_id=new_id)
+        return cls(faults.guarded(lambda: engine.connect(url, connections=connections)))
 
     @property
     def revision(self) -> str:

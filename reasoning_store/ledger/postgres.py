@@ -180,7 +180,7 @@ class PostgresDatabase:
             pass  # one that had been lost while it was idle
         return answer[0]
 
-    def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
+    def scrub(self) -> tuple[str, ...]:
         """Do nothing: the server clears dead rows itself (docs/howto/backup-and-erase.md)."""
         return ()
 

@@ -91,10 +91,8 @@ def _require(module: Any) -> None:
 class SqliteDatabase:
     """One file, one writing connection and a few reading ones; or one in memory for all."""
 
-    def __init__(
-        self, path: str | None, *, busy_timeout: float, readers: int, module: ModuleType | None
-    ) -> None:
-        self.module: Any = module or library()
+    def __init__(self, path: str | None, *, busy_timeout: float, readers: int) -> None:
+        self.module: Any = library()
         _require(self.module)
         self.path = path
         self._file: os.stat_result | None = None
@@ -324,19 +322,18 @@ class SqliteDatabase:
         finally:
             raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
 
-    def scrub(self, *, rewrite: bool) -> tuple[str, ...]:
+    def scrub(self) -> tuple[str, ...]:
         """Let what was deleted leave the file and its WAL; return the files that it did not."""
         if self.path is None:
             return ()
         path = self.path
 
         def scrubbed(lent: Lent[Connection]) -> list[str]:
-            left = [] if rewrite else [path]
+            left: list[str] = []
             raw = driver(lent.one)
             raw.execute(f"PRAGMA busy_timeout={min(self._busy_ms, _SCRUB_MS)}")
             try:
-                if rewrite:
-                    raw.execute("VACUUM")
+                raw.execute("VACUUM")
             except self.module.OperationalError:  # no room, or another process is writing
                 left = [path]
             try:

@@ -98,9 +98,9 @@ _BATCHES = Sql(
 )
 
 
-def _strays() -> dict[tuple[str, str], tuple[Sql, Sql]]:
+def _strays() -> dict[tuple[str, str], Sql]:
     """For each foreign key: the rows of a table that belong to no row of another."""
-    found: dict[tuple[str, str], tuple[Sql, Sql]] = {}
+    found: dict[tuple[str, str], Sql] = {}
     for table in metadata.sorted_tables:
         for key in table.foreign_key_constraints:
             pairs = [(element.parent, element.column) for element in key.elements]
@@ -112,10 +112,7 @@ def _strays() -> dict[tuple[str, str], tuple[Sql, Sql]]:
                 *(mine.is_not(None) for mine, _ in pairs),
                 ~exists().where(*(mine == other.c[its.name] for mine, its in pairs)),
             )
-            found[table.name, key.referred_table.name] = (
-                Sql(statement.limit(_AT_MOST)),
-                Sql(statement.where(table.c.session_key == bindparam("key")).limit(_AT_MOST)),
-            )
+            found[table.name, key.referred_table.name] = Sql(statement.limit(_AT_MOST))
     return found
 
 
@@ -130,15 +127,13 @@ def integrity(connection: Connection) -> list[Problem]:
     return [Problem("integrity", line) for (line,) in lines if line != "ok"]
 
 
-def strays(connection: Connection, key: int | None) -> list[Problem]:
-    """Return rows that belong to nothing, of all sessions or of one."""
-    problems = []
-    for (table, to), (anywhere, here) in _STRAYS.items():
-        found = (
-            anywhere.rows(connection, {}) if key is None else here.rows(connection, {"key": key})
-        )
-        problems += [Problem("stray", f"a row of {table} without its {to}", *row) for row in found]
-    return problems
+def strays(connection: Connection) -> list[Problem]:
+    """Return rows that belong to nothing."""
+    return [
+        Problem("stray", f"a row of {table} without its {to}", *row)
+        for (table, to), statement in _STRAYS.items()
+        for row in statement.rows(connection, {})
+    ]
 
 
 def session(

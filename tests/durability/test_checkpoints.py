@@ -14,8 +14,8 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.ledger import sqlite
-from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
+from tests.ledger.opening import open_ledger
 
 from . import programs
 from .processes import crowd
@@ -43,7 +43,7 @@ def test_who_writes_waits_for_no_other_process_to_copy_pages(
 ) -> None:
     """What was written is on the disk; the pages are copied another time."""
     monkeypatch.setattr(sqlite, "vulnerable", lambda version: True)
-    with Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=3600) as ledger:
+    with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=3600) as ledger:
         database: Any = ledger._database
         with closing(sqlite.library().connect(sqlite_path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")

@@ -21,6 +21,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 from tests.ledger.compacting import clear, compact
 from tests.ledger.histories import add_part, answered, complete, part, resolved, said
+from tests.ledger.opening import open_ledger
 
 from . import programs
 from .disk import Disk, watched
@@ -119,7 +120,7 @@ def test_every_verb_is_whole_or_nothing_whatever_the_disk_refuses(
 ) -> None:
     """The state is the one before or the one after; then it goes through."""
     path = tmp_path / "chat.db"
-    with Ledger.open(f"sqlite:///{path}", clock=lambda: 10**15) as ledger:
+    with open_ledger(f"sqlite:///{path}", clock=lambda: 10**15) as ledger:
         session = ledger.create_session("u", "s", encoding="o200k_base").key
         ledger.append(session, 1, [said(), answered(), said(), answered()])
         for name, verb in scenario(ledger, session).items():

@@ -17,11 +17,10 @@ def compact(
     *,
     expected: Basis | None = None,
     effective: int | None = None,
-    created_at: int | None = None,
 ) -> CompactionRow:
     """Let a summary stand for the messages ``first..last`` of a branch."""
     wanted = Wanted(first=first, last=last, summary=summary, expected=expected, effective=effective)
-    (made,) = ledger.shorten(key, branch, [wanted], created_at=created_at)
+    (made,) = ledger.shorten(key, branch, [wanted])
     assert isinstance(made, CompactionRow)
     return made
 
@@ -34,8 +33,7 @@ def clear(
     *,
     expected: Basis | None = None,
     effective: int | None = None,
-    created_at: int | None = None,
 ) -> ClearingRow:
     """Clear the tool results up to and with a position."""
     wanted = Wanted(first=1, last=upto, summary=None, expected=expected, effective=effective)
-    return ledger.shorten(key, branch, [wanted], created_at=created_at)[0]
+    return ledger.shorten(key, branch, [wanted])[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+from sqlalchemy import bindparam, update
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
@@ -26,7 +28,9 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.checking import tool
 from reasoning_store.clearing import has_results
+from reasoning_store.ledger import drafts, tables
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.values import DraftRow, Entry, Growth, SessionRow
 
 # Every code point there is: NUL, lone surrogates, pairs that merely stand side by side.
@@ -182,6 +186,13 @@ def add_part(ledger: Ledger, draft: DraftRow, number: int, text: str) -> bool:
     return mine
 
 
+def note(ledger: Ledger, draft: DraftRow, metadata: dict[str, Any]) -> None:
+    """Give a draft metadata, as lines from elsewhere may."""
+    header = drafts.columns_of(replace(draft, metadata=metadata), until=None)["header"]
+    place = {"key": draft.session_key, "of": draft.branch, "it": header}
+    ledger._write(lambda connection: _SET_HEADER.run(connection, place))
+
+
 def renew(ledger: Ledger, draft: DraftRow) -> bool:
     """Say that its recorder lives."""
     (mine,) = ledger.keep_drafts([Growth(draft)])
@@ -207,6 +218,12 @@ def complete(parts: int) -> Entry:
 
 
 _made = iter(range(1_000_000))
+_d = tables.drafts.c
+_SET_HEADER = Sql(
+    update(tables.drafts)
+    .where(_d.session_key == bindparam("key"), _d.branch == bindparam("of"))
+    .values(header=bindparam("it"))
+)
 
 
 def new_session(ledger: Ledger, **given: Any) -> SessionRow:

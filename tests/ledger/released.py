@@ -44,6 +44,7 @@ from reasoning_store.ledger.values import Entry
 
 from .compacting import clear, compact
 from .histories import add_part, part, said
+from .opening import open_ledger
 
 FOLDER = Path(__file__).parent / "schemas"
 _START = int(datetime(2026, 1, 2, tzinfo=UTC).timestamp()) * 1_000_000
@@ -52,7 +53,7 @@ _START = int(datetime(2026, 1, 2, tzinfo=UTC).timestamp()) * 1_000_000
 def opened(url: str | URL) -> Ledger:
     """A ledger whose times and ids are the same at every run."""
     times, ids = count(_START, 1_000_000), count(1)
-    return Ledger.open(url, clock=lambda: next(times), new_id=lambda: f"id-{next(ids):04}")
+    return open_ledger(url, clock=lambda: next(times), new_id=lambda: f"id-{next(ids):04}")
 
 
 def conversation() -> list[Entry]:

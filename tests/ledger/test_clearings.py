@@ -84,7 +84,8 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
     before = ledger.states(session.key, 1).head
 
-    row = clear(ledger, session.key, 1, 8, effective=40, created_at=17)
+    ledger._clock = lambda: 17
+    row = clear(ledger, session.key, 1, 8, effective=40)
 
     assert type(row) is ClearingRow
     assert (row.number, row.first, row.last, row.effective, row.created_at) == (1, 1, 8, 40, 17)

@@ -59,7 +59,7 @@ def shown(view: ViewRows) -> list[str | int]:
 
 
 def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
-    return [row.number for row in ledger.compactions(session.key, 1, at)]
+    return [*ledger.states(session.key, 1, at).in_force.numbers]
 
 
 # What stands in the view
@@ -70,7 +70,8 @@ def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
     session = conversation(ledger, 5)
     history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
 
-    row = compact(ledger, session.key, 1, 3, 6, summary("S", 7), created_at=17)
+    ledger._clock = lambda: 17
+    row = compact(ledger, session.key, 1, 3, 6, summary("S", 7))
 
     assert (row.number, row.first, row.last, row.position) == (1, 3, 6, 3)
     assert (row.message, row.counts) == (user("S"), Counts(visible=7))
@@ -182,7 +183,7 @@ def test_what_is_in_force_can_be_undone(ledger: Ledger) -> None:
     assert [row.number for row in ledger.compactions(session.key, fork)] == [1]
     ledger.undo(session.key, fork, 1)
     assert ledger.compactions(session.key, fork) == []
-    assert ledger.verify(session.key).ok
+    assert ledger.verify().ok
 
 
 def test_the_conflict_names_one_that_can_be_undone(ledger: Ledger) -> None:
@@ -221,7 +222,7 @@ def test_a_fork_of_where_one_in_between_was_undone_is_whole(ledger: Ledger) -> N
         (1, (), 3),
         (3, (1,), None),
     ]
-    assert ledger.verify(session.key).ok
+    assert ledger.verify().ok
 
 
 def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledger) -> None:
@@ -891,7 +892,9 @@ def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
         found.append([*work])
         in_force = ledger.compactions(session.key, 1)
         assert [(one.first, one.last) for one in in_force] == [(1, 2 * times - 2)] * 2
-        in_force = ledger.compactions(session.key, 1, 9)
-        assert [(one.first, one.last) for one in in_force] == [(1, 8)] * 2
+        before = ledger.states(session.key, 1, 9).in_force
+        assert [(one.first, one.last) for one in before.ranges] == [(1, 8)]
+        assert before.cleared is not None
+        assert before.cleared.last == 8
 
     assert found[0] == found[1]

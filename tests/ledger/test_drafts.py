@@ -22,7 +22,8 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import DraftRow, Entry, Growth, SessionRow
 from tests.clock import Clock
 
-from .histories import add_part, answered, complete, new_session, part, renew, resolved, said
+from .histories import add_part, answered, complete, new_session, note, part, renew, resolved, said
+from .opening import open_ledger
 from .recounting import recount
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def clock() -> Clock:
 @pytest.fixture
 def timed(url: str, clock: Clock) -> Iterator[Ledger]:
     """An open ledger on each engine that lives by ``clock``."""
-    with Ledger.open(url, clock=clock) as opened:
+    with open_ledger(url, clock=clock) as opened:
         yield opened
 
 
@@ -105,7 +106,8 @@ def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
     with Ledger.open(url) as ledger, Ledger.open(url) as reader:
         session = new_session(ledger)
         assert reader.draft(session.key, 1) is None
-        draft = recording(ledger, session, origin=ORIGIN, metadata={"x": "\0"}, sent={"y": 1})
+        draft = recording(ledger, session, origin=ORIGIN, sent={"y": 1})
+        note(ledger, draft, {"x": "\0"})
         seen: list[str] = []
         for n in range(1, 6):
             add_part(ledger, draft, n, part(f"{n} "))

@@ -42,10 +42,12 @@ from .histories import (
     any_text,
     calling,
     new_session,
+    note,
     part,
     resolved,
     said,
 )
+from .opening import never_rewritten
 from .whole import whole
 
 LIBRARY: Any = sqlite.library()
@@ -269,6 +271,7 @@ def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
 @given(steps=steps)
 def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step]) -> None:
     """In any history, on every branch: states equal a recount, and no other message changed."""
+    never_rewritten(ledger)
     session = new_session(ledger)
     key = session.key
     branches = [1]
@@ -282,14 +285,14 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
         elif kind == "fork":
             branches.append(ledger.fork(key, branch, min(what, head) + 1))
         elif kind == "all reasoning":
-            ledger.erase_session(key, only="reasoning", rewrite=False)
+            ledger.erase_session(key, only="reasoning")
             expected = {id: without_thinking(message) for id, message in expected.items()}
         elif head:
             position = what % head + 1
             only: Any = None if kind == "erase" else "reasoning"
             goes = together(ledger, key, branches, branch, position) if only is None else None
             target = ledger.get(key, branch, position).id
-            ledger.erase_message(key, branch, position, only=only, rewrite=False)
+            ledger.erase_message(key, branch, position, only=only)
             if goes is None:
                 expected[target] = without_thinking(expected[target])
             for id in goes or ():
@@ -492,7 +495,6 @@ def test_erasing_while_others_write_and_fork(ledger: Ledger) -> None:
                 1,
                 position,
                 only=None if position % 2 else "reasoning",
-                rewrite=False,
             )
         return 0
 
@@ -527,8 +529,8 @@ def fill(ledger: Ledger, names: list[str], chance: random.Random, turns: int) ->
             encoding="o200k_base",
             title=text(),
             metadata={text(): text()},
-            settings={"x": text()},
         ).key
+        ledger.change_settings(keys[name], {"x": text()})
     for turn in range(turns):
         name = chance.choice(names)
         text = marked(name, chance)
@@ -553,7 +555,8 @@ def fill(ledger: Ledger, names: list[str], chance: random.Random, turns: int) ->
             idempotency_key=f"<{name}> {turn}",
         )
     for name in names:
-        draft = ledger.begin_draft(keys[name], 1, sent={"x": name}, metadata={"x": f"<{name}>"})
+        draft = ledger.begin_draft(keys[name], 1, sent={"x": name})
+        note(ledger, draft, {"x": f"<{name}>"})
         add_part(ledger, draft, 1, part(marked(name, chance)()))
     return keys
 
@@ -625,7 +628,8 @@ def test_no_byte_of_an_erased_draft_is_left(sqlite_path: Path) -> None:
     """Nor of its parts, which were written one by one."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        draft = ledger.begin_draft(session.key, 1, metadata={"x": "<gone>"})
+        draft = ledger.begin_draft(session.key, 1)
+        note(ledger, draft, {"x": "<gone>"})
         for n in range(1, 4):
             add_part(ledger, draft, n, part("<gone>" * 2000))
 
@@ -656,7 +660,7 @@ def test_a_row_is_gone_from_the_server(postgres_url: str) -> None:
 
 
 def test_files_that_still_hold_it_are_named(sqlite_path: Path) -> None:
-    """Copies made before upgrades, and the file itself where it was not to be rewritten."""
+    """Copies made before upgrades."""
     copy = sqlite_path.with_name("chat.db.before-0002")
     half = sqlite_path.with_name(".chat.db.before-0002.x.new")
     sqlite_path.with_name("notes.txt").write_text("not ours")
@@ -669,10 +673,8 @@ def test_files_that_still_hold_it_are_named(sqlite_path: Path) -> None:
 
         rewritten = ledger.erase_message(session.key, 1, 2)
         nothing = ledger.erase_message(session.key, 1, 2)
-        not_rewritten = ledger.erase_message(session.key, 1, 3, rewrite=False)
 
     assert rewritten.copies == nothing.copies == (str(half), str(copy))
-    assert not_rewritten.copies == (str(sqlite_path), str(half), str(copy))
 
 
 def test_a_reader_elsewhere_does_not_hold_erasing_up(
@@ -711,11 +713,11 @@ def test_a_writer_elsewhere_does_not_hold_erasing_up(
         ledger._write(lambda connection: None)
         plain = ledger._database.scrub
 
-        def with_a_writer(*, rewrite: bool) -> tuple[str, ...]:
+        def with_a_writer() -> tuple[str, ...]:
             holder = LIBRARY.connect(sqlite_path, isolation_level=None)
             holder.execute("BEGIN IMMEDIATE")
             try:
-                return plain(rewrite=rewrite)
+                return plain()
             finally:
                 holder.close()
 

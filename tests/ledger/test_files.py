@@ -34,6 +34,7 @@ from reasoning_store.ledger.sql import driver
 from tests.durability.disk import Disk, watched
 
 from .histories import answered, new_session, said
+from .opening import open_ledger
 from .recounting import recount
 
 # Never two libraries on one file in one process: they do not see each other's locks.
@@ -41,7 +42,7 @@ LIBRARY: Any = sqlite.library()
 
 
 def opened(path: Path) -> Ledger:
-    return Ledger.open(f"sqlite:///{path}", busy_timeout=0.2)
+    return open_ledger(f"sqlite:///{path}", busy_timeout=0.2)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -363,7 +364,7 @@ def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     """What means something in a URL, and what is no text, too."""
     path = tmp_path / name
     for _ in range(2):
-        database = engine._embedded(path, 5.0, 2, None)
+        database = engine._embedded(path, 2)
         database.close()
 
     assert [*tmp_path.iterdir()] == [path]
@@ -692,7 +693,7 @@ def test_a_vulnerable_library_checkpoints_only_under_the_write_lock(
 
     monkeypatch.setattr(sqlite.SqliteDatabase, "checkpoint", checkpoint)
     wal = Path(f"{sqlite_path}-wal")
-    with Ledger.open(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
+    with open_ledger(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
         session = new_session(ledger)
         for run in (ledger._write, ledger._read):
             assert run(
@@ -712,7 +713,7 @@ def test_a_vulnerable_library_checkpoints_only_under_the_write_lock(
 
 def test_both_libraries_write_one_file(sqlite_path: Path) -> None:
     """The one that Python brings reads what pysqlite3 wrote, and the other way."""
-    with Ledger.open(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
+    with open_ledger(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
         session = new_session(ledger)
         ledger.append(session.key, 1, [said()], idempotency_key="k")
         assert not ledger.append(session.key, 1, [said()], idempotency_key="k")[0].is_new
@@ -728,6 +729,6 @@ def test_an_old_library_is_refused() -> None:
         sqlite_version_info = (3, 34, 1)
 
     with pytest.raises(UsageError) as caught:
-        Ledger.open("sqlite://", driver=Old)  # type: ignore[arg-type]
+        open_ledger("sqlite://", driver=Old)  # type: ignore[arg-type]
 
     assert caught.value.hint

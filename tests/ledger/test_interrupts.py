@@ -14,6 +14,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 
 from .histories import new_session, said
+from .opening import open_ledger
 
 
 def interrupted(connection: Any) -> None:
@@ -68,7 +69,7 @@ def test_a_write_that_was_interrupted_is_in_no_later_ones_way(
 ) -> None:
     """Though its traceback is kept and another store has written since."""
     url = f"sqlite:///{sqlite_path}"
-    with Ledger.open(url, driver=module) as ledger, Ledger.open(url, driver=module) as other:
+    with open_ledger(url, driver=module) as ledger, open_ledger(url, driver=module) as other:
         session = new_session(ledger)
         ledger.append(session.key, 1, [said()] * 3)
         with pytest.raises(KeyboardInterrupt) as kept:

@@ -13,11 +13,11 @@ import pytest
 
 from reasoning_store.errors import StoreBusy
 from reasoning_store.ledger import lending as room
-from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.lending import Lending, Lent
 
 from .histories import new_session, said
 from .interrupts import everywhere
+from .opening import open_ledger
 
 
 def lending(*, most: int, timeout: float = 30.0, dropped: list[int] | None = None) -> Lending[int]:
@@ -342,7 +342,7 @@ def test_an_interrupted_verb_leaves_the_store_as_it_was(
     kind = request.getfixturevalue("postgres_url" if on_server else "sqlite_path")
     file = str(sys.modules[f"reasoning_store.ledger.{module}"].__file__)
     url = kind if on_server else f"sqlite:///{kind}"
-    with Ledger.open(url, connections=1, busy_timeout=20) as ledger:
+    with open_ledger(url, connections=1, busy_timeout=20) as ledger:
         session = new_session(ledger)
         kept: list[int] = []
 

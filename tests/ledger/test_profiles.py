@@ -20,7 +20,8 @@ LOW = {"reasoning.effort": "low"}
 
 def test_a_session_reads_the_profile_that_it_uses(ledger: Ledger) -> None:
     """As it is now, with the session; its own settings stay beside it."""
-    session = new_session(ledger, settings={"reasoning.enabled": False})
+    session = new_session(ledger)
+    ledger.change_settings(session.key, {"reasoning.enabled": False})
     ledger.set_profile("u", "deep", HIGH)
     assert (session.profile, session.profile_settings) == (None, None)
 

@@ -17,6 +17,7 @@ from reasoning_store.ledger.sql import driver
 from reasoning_store.store import upgrade
 
 from .histories import answered, new_session, said
+from .opening import open_ledger
 
 
 def test_a_database_without_our_schema_is_refused(create_database: Callable[..., URL]) -> None:
@@ -209,7 +210,7 @@ def test_a_transaction_that_lost_against_another_runs_again(postgres_url: str) -
 
 def test_an_exhausted_pool_is_a_busy_store(postgres_url: str) -> None:
     """After the busy timeout."""
-    with Ledger.open(postgres_url, connections=1, busy_timeout=0.1) as ledger:
+    with open_ledger(postgres_url, connections=1, busy_timeout=0.1) as ledger:
 
         def inside(_: Any) -> None:
             with pytest.raises(StoreBusy):

@@ -63,8 +63,8 @@ def test_any_names_come_back_exactly(ledger: Ledger, owner: str, id: str, title:
         encoding="o200k_base",
         title=title,
         metadata={title: [id]},
-        settings={"reasoning.effort": owner},
     )
+    made = ledger.change_settings(made.key, {"reasoning.effort": owner})
 
     found = ledger.get_session(owner, fresh)
 

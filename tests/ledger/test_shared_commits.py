@@ -26,6 +26,7 @@ from reasoning_store.ledger.sql import driver
 from .histories import new_session, said
 from .interrupts import everywhere
 from .lanes import aside, commits, lane_of
+from .opening import open_ledger
 
 TRANSACTIONS = "reasoning_store.ledger.sqlite_transactions"
 
@@ -116,7 +117,7 @@ def test_a_statement_that_fails_among_several_writers_loses_nothing_that_was_tol
 ) -> None:
     """Whichever it is, and whatever it takes along: who is told of no error is stored, once."""
     failing = failing_driver()
-    with Ledger.open(f"sqlite:///{sqlite_path}", driver=failing) as ledger:
+    with open_ledger(f"sqlite:///{sqlite_path}", driver=failing) as ledger:
         key = new_session(ledger).key
         works = [partial(ledger.append, key, 1, [said(f"{n}")]) for n in range(5)]
         failing.fails_at, failing.way = at, way
@@ -213,7 +214,7 @@ def test_what_was_given_up_before_it_was_begun_is_not_written_later(sqlite_path:
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with (
-            Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger,
+            open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger,
             closing(sqlite.library().connect(str(sqlite_path), isolation_level=None)) as other,
             ThreadPoolExecutor(3) as pool,
         ):
@@ -259,7 +260,7 @@ def test_an_interrupt_of_who_writes_for_others_writes_each_once(
     """Wherever it comes: before the commit each does its own, after it none does."""
     file = str(sys.modules[module].__file__)
     names = count()
-    with Ledger.open(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger:
+    with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger:
         key = new_session(ledger).key
         lane = lane_of(ledger)
         threads: list[threading.Thread] = []

@@ -35,7 +35,7 @@ from reasoning_store.ledger.summaries import CompactionRow
 from reasoning_store.ledger.values import Entry
 
 from .compacting import compact
-from .histories import any_text, new_session, said
+from .histories import any_text, new_session, note, said
 
 ROOT = Path(__file__).parents[2]
 NAMED = {
@@ -139,7 +139,8 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
     ledger.append(session.key, 1, [said(text)])
     summary = Entry(user(text or "x"), Counts(visible=1))
     compact(ledger, session.key, 1, 1, 1, summary)
-    ledger.begin_draft(session.key, 1, metadata=more, sent=more, idempotency_key=f"draft {text}")
+    begun = ledger.begin_draft(session.key, 1, sent=more, idempotency_key=f"draft {text}")
+    note(ledger, begun, more)
 
     with Ledger.open(url) as elsewhere:
         found = elsewhere.get_session(owner, text)

@@ -20,7 +20,7 @@ from reasoning_store.blocks import (
     assistant,
     user,
 )
-from reasoning_store.errors import CorruptRow, NotFound
+from reasoning_store.errors import CorruptRow
 from reasoning_store.ledger import sqlite
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
@@ -30,6 +30,7 @@ from reasoning_store.store import Store
 from .compacting import compact
 from .erasures import Step, steps
 from .histories import add_part, answered, answering, calling, new_session, part, said
+from .opening import never_rewritten
 
 LIBRARY: Any = sqlite.library()
 ENCODINGS = ("cl100k_base", "o200k_base")
@@ -66,6 +67,7 @@ def history(ledger: Ledger) -> Any:
 @given(steps=steps)
 def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]) -> None:
     """Whatever was appended, forked and erased, in any order."""
+    never_rewritten(ledger)
     session = new_session(ledger)
     branches = [1]
     for kind, which, what in steps:
@@ -76,16 +78,16 @@ def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]
         elif kind == "fork":
             branches.append(ledger.fork(session.key, branch, min(what, head) + 1))
         elif kind == "all reasoning":
-            ledger.erase_session(session.key, only="reasoning", rewrite=False)
+            ledger.erase_session(session.key, only="reasoning")
         elif head:
             only: Any = None if kind == "erase" else "reasoning"
-            ledger.erase_message(session.key, branch, what % head + 1, only=only, rewrite=False)
+            ledger.erase_message(session.key, branch, what % head + 1, only=only)
 
-    verified = ledger.verify(session.key)
+    messages, problems = ledger._verify_session(session.key, None)
 
     own = [ledger.get_branch(session.key, branch) for branch in branches]
-    assert verified.problems == ()
-    assert verified.messages == sum(one.next_position - one.first for one in own)
+    assert problems == []
+    assert messages == sum(one.next_position - one.first for one in own)
 
 
 def test_a_store_is_gone_through_session_by_session(ledger: Ledger) -> None:
@@ -98,8 +100,6 @@ def test_a_store_is_gone_through_session_by_session(ledger: Ledger) -> None:
 
     assert verified.ok, verified
     assert (verified.sessions, verified.messages) == (3, 34)
-    with pytest.raises(NotFound):
-        ledger.verify(5)
 
 
 def damage(url: str, statement: str) -> None:
@@ -189,7 +189,7 @@ def test_damage_is_found_and_placed(
     """By its kind, its session, branch and position; never with the text of a conversation."""
     with Ledger.open(url) as ledger:
         session = history(ledger)
-        other = history(ledger)
+        history(ledger)
     damage(
         url,
         f"{statement}{' AND' if 'WHERE' in statement else ' WHERE'} session_key = {session.key}",
@@ -197,10 +197,6 @@ def test_damage_is_found_and_placed(
 
     with Ledger.open(url) as ledger:
         found = ledger.verify(encodings=ENCODINGS).problems
-        if code != "stray" or "sessions" not in statement:
-            alone = ledger.verify(session.key, encodings=ENCODINGS).problems
-            assert set(alone) == set(found)
-        assert ledger.verify(other.key, encodings=ENCODINGS).ok
 
     assert (code, branch, position) in {(one.code, one.branch, one.position) for one in found}
     assert {session.key} == {one.session_key for one in found}
@@ -327,7 +323,7 @@ def test_a_store_that_is_in_use_has_no_false_alarms(ledger: Ledger) -> None:
                 key = sessions[n % 3].key
                 ledger.append(key, 1, [said(), calling("c"), answering("c"), answered()])
                 if n % 3 == 0:
-                    ledger.erase_message(key, 1, n, rewrite=False)
+                    ledger.erase_message(key, 1, n)
                 if n % 4 == 0:
                     ledger.append(key, ledger.fork(key, 1, n), [said()])
         except BaseException as error:
@@ -422,7 +418,7 @@ def test_what_was_erased_may_have_been_used_and_no_more(ledger: Ledger) -> None:
     """By so many replies as are gone, and by reasoning only where some of it was erased."""
     session = new_session(ledger)
     ledger.append(session.key, 1, [said(), reply(30), reply(None), reply(5), reply(None)])
-    ledger.erase_message(session.key, 1, 2, rewrite=False)
+    ledger.erase_message(session.key, 1, 2)
     most = (1 << 40) - 1
 
     assert ledger.verify().ok
@@ -438,7 +434,7 @@ def test_what_was_erased_may_have_been_used_and_no_more(ledger: Ledger) -> None:
     ]
     assert spent(ledger, "sum_unreported = 2") == []
 
-    ledger.erase_message(session.key, 1, 3, only="reasoning", rewrite=False)
+    ledger.erase_message(session.key, 1, 3, only="reasoning")
 
     assert ledger.verify().ok
     assert spent(ledger, "sum_counted = 9") == ["sum_counted is 9, its messages give 10 or more"]

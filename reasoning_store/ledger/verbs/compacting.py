@@ -25,14 +25,7 @@ from reasoning_store.ledger.values import State, StoredRow
 class CompactionVerbs(Opened):
     """Summaries, and the conversation as they leave it."""
 
-    def shorten(
-        self,
-        session_key: int,
-        branch: int,
-        wanted: Sequence[Wanted],
-        *,
-        created_at: int | None = None,
-    ) -> list[ClearingRow]:
+    def shorten(self, session_key: int, branch: int, wanted: Sequence[Wanted]) -> list[ClearingRow]:
         """Make several compactions of a branch, all or none.
 
         A summary stands for a range; a clearing, which has none, empties the tool results up
@@ -42,7 +35,7 @@ class CompactionVerbs(Opened):
         """
         branches.check(branch)
         made = [(one, compacting.summary_columns(one.summary)) for one in wanted]
-        now = self._time(created_at)
+        now = self._clock()
         return self._write(
             lambda connection: [
                 compacting.compact(connection, session_key, branch, one, columns, now=now)
@@ -69,11 +62,11 @@ class CompactionVerbs(Opened):
         return self._read(work)
 
     def compactions(
-        self, session_key: int, branch: int, at: int | None = None, *, every: bool = False
+        self, session_key: int, branch: int, *, every: bool = False
     ) -> list[ClearingRow]:
-        """Return the compactions in force, at the head or at an earlier position.
+        """Return the compactions in force: summaries in order, then a clearing.
 
-        Summaries in order, then a clearing. ``every`` returns all that the branch ever had,
+        ``every`` returns all that the branch ever had,
         undone and superseded ones too, by number.
         """
 
@@ -81,8 +74,8 @@ class CompactionVerbs(Opened):
             found, _ = branches.get(connection, session_key, branch)
             if every:
                 return compactions.all_of(connection, session_key, branch)
-            state = views.state_at(connection, session_key, found, at)
-            return compactions.in_force(connection, session_key, branch, state.turn_start)
+            turn_start = found.state.turn_start
+            return compactions.in_force(connection, session_key, branch, turn_start)
 
         return self._read(work)
 

@@ -37,7 +37,6 @@ class DraftVerbs(WritingVerbs):
         branch: int,
         *,
         origin: Origin | None = None,
-        metadata: Mapping[str, Any] | None = None,
         sent: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         resolve: Resolve | None = None,
@@ -57,7 +56,7 @@ class DraftVerbs(WritingVerbs):
             id=self._new_id(),
             position=0,
             origin=origin,
-            metadata=None if metadata is None else dict(metadata),
+            metadata=None,
             sent=None if sent is None else dict(sent),
             idempotency_key=None if idempotency_key is None else columns.repeat(idempotency_key),
             created_at=now,
@@ -113,20 +112,19 @@ class DraftVerbs(WritingVerbs):
         entries: Sequence[Entry],
         *,
         beside: Sequence[Entry] = (),
-        created_at: int | None = None,
     ) -> list[StoredRow]:
         """End a draft: its message, and what follows it, take the place of its parts.
 
-        The first message has the draft's id and, unless another is given, its time. Each of
-        ``beside`` is another answer to the same: in the same step it becomes the message of
-        a fork that begins where the draft's does.
+        The first message has the draft's id, all of them its time. Each of ``beside`` is another
+        answer to the same: in the same step it becomes the message of a fork that begins where
+        the draft's does.
         Repeated with the same messages it returns the same rows. Where somebody else has
         ended it this is a Conflict that carries the rows which that made of it, if any; the
         other answers stand beside these all the same.
         """
         if not entries:
             raise UsageError("finish_draft: no message was given; see drop_draft")
-        at = draft.created_at if created_at is None else self._time(created_at)
+        at = draft.created_at
         first, *rest = entries
         batch = [self._prepared(first, at, id=draft.id)]
         batch += [self._prepared(entry, at) for entry in rest]

@@ -40,17 +40,15 @@ class ErasingVerbs(DraftVerbs):
         only: Only = None,
         count: Count | None = None,
         resolve: Resolve | None = None,
-        rewrite: bool = True,
     ) -> Erased:
         """Erase a session, or only the reasoning in it, on all of its branches.
 
         ``count`` counts anew what is left of a message; without it the counts of what is
         left stay what they were. ``resolve`` makes a message of a reply that is being
-        recorded: to lose its reasoning it has to end (``append``). ``rewrite=False`` leaves
-        the file as it is, to erase more before it is rewritten once: the result names it.
+        recorded: to lose its reasoning it has to end (``append``).
         """
         _check(only)
-        return self._scrubbed(self._erase(session_key, only, count, resolve), rewrite=rewrite)
+        return self._scrubbed(self._erase(session_key, only, count, resolve))
 
     def erase_owner(
         self,
@@ -59,7 +57,6 @@ class ErasingVerbs(DraftVerbs):
         only: Only = None,
         count: Count | None = None,
         resolve: Resolve | None = None,
-        rewrite: bool = True,
     ) -> Erased:
         """Erase all sessions of an owner and its settings profiles, or only all reasoning.
 
@@ -78,7 +75,7 @@ class ErasingVerbs(DraftVerbs):
                 lambda connection: erasing.remove_profiles(connection, owner), single=True
             )
             total = replace(total, profiles=profiles)
-        return self._scrubbed(total, rewrite=rewrite)
+        return self._scrubbed(total)
 
     def erase_message(
         self,
@@ -89,7 +86,6 @@ class ErasingVerbs(DraftVerbs):
         only: Only = None,
         count: Count | None = None,
         resolve: Resolve | None = None,
-        rewrite: bool = True,
     ) -> Erased:
         """Erase a message in every branch that shares it, or only its reasoning.
 
@@ -111,7 +107,7 @@ class ErasingVerbs(DraftVerbs):
                 )
             )
             changes = _unthought([row], encoding, count)
-        return self._scrubbed(self._apply(session_key, changes), rewrite=rewrite)
+        return self._scrubbed(self._apply(session_key, changes))
 
     def _erase(self, key: int, only: Only, count: Count | None, resolve: Resolve | None) -> Erased:
         if only is None:
@@ -148,11 +144,11 @@ class ErasingVerbs(DraftVerbs):
         )
         return Erased(messages=messages, thinking_blocks=thoughts)
 
-    def _scrubbed(self, erased: Erased, *, rewrite: bool) -> Erased:
+    def _scrubbed(self, erased: Erased) -> Erased:
         """Let the bytes leave the files, and name those that they did not leave."""
         anything = erased != Erased()
         copies = faults.guarded(
-            lambda: self._database.scrub(rewrite=rewrite) if anything else self._database.copies()
+            lambda: self._database.scrub() if anything else self._database.copies()
         )
         return replace(erased, copies=copies)
 

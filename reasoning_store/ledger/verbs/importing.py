@@ -32,7 +32,6 @@ class ImportingVerbs(TakingInVerbs):
         given: Iterable[str | bytes],
         *,
         owner: str | None = None,
-        encoding: str | None = None,
         count: Count | None = None,
         mask: Mask | None = None,
         mask_parts: MaskParts | None = None,
@@ -41,13 +40,12 @@ class ImportingVerbs(TakingInVerbs):
     ) -> Imported:
         """Take in the lines of an export, or others of their form.
 
-        ``owner`` is who shall own it, whatever the lines say. ``encoding`` is what it shall
-        be counted in: where that is another than a session's own, where there are no counts
-        and where ``mask`` changed a message, ``count`` counts anew; ``mask_parts`` masks the
-        parts of a draft. ``check`` may refuse what a line says of things that are the caller's to
-        know. A malformed line is a UsageError that names it. A line that says
-        something else than what is stored there is a Conflict, or with
-        ``on_conflict="skip"`` the rest of its session is left out.
+        ``owner`` is who shall own it, whatever the lines say. Where a session that is there
+        is counted in another encoding, where there are no counts and where ``mask`` changed
+        a message, ``count`` counts anew; ``mask_parts`` masks the parts of a draft. ``check``
+        may refuse what a line says of things that are the caller's to know. A malformed line
+        is a UsageError that names it. A line that says something else than what is stored
+        there is a Conflict, or with ``on_conflict="skip"`` the rest of its session is left out.
         """
         if on_conflict not in ("refuse", "skip"):
             raise UsageError("on_conflict: one of refuse, skip")
@@ -60,7 +58,6 @@ class ImportingVerbs(TakingInVerbs):
         intake = Intake(
             ledger=self,
             owner=owners,
-            encoding=encoding,
             count=count,
             mask=mask,
             mask_parts=mask_parts,

@@ -48,7 +48,6 @@ class Intake:
 
     ledger: TakingInVerbs
     owner: Callable[[str], str]
-    encoding: str | None
     count: Count | None
     mask: Mask | None
     mask_parts: MaskParts | None
@@ -111,9 +110,7 @@ class Intake:
 
     def session(self, line: SessionLine) -> None:
         self._outside()
-        row, begun = self.ledger.take_session(
-            self.owner(line.owner), line, encoding=self.encoding or line.encoding
-        )
+        row, begun = self.ledger.take_session(self.owner(line.owner), line)
         self.current = Current(
             line=line, number=self.number, key=row.key, encoding=row.encoding, begun=begun
         )

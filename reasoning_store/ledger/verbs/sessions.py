@@ -28,7 +28,6 @@ class SessionVerbs(Opened):
         encoding: str,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
         created_at: int | None = None,
     ) -> SessionRow:
         """Create a session; Conflict where the owner has one of this id."""
@@ -41,7 +40,7 @@ class SessionVerbs(Opened):
             encoding=encoding,
             title=title,
             metadata={} if metadata is None else metadata,
-            settings=settings or {},
+            settings={},
             created_at=at,
         )
         try:

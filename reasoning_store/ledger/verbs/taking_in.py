@@ -51,15 +51,13 @@ class TakingInVerbs(ErasingVerbs):
         row = profiles.columns_of(owner, line.name, line.settings, now=at)
         self._write(lambda connection: importing.profile(connection, row))
 
-    def take_session(
-        self, owner: str, line: SessionLine, *, encoding: str
-    ) -> tuple[SessionRow, Begun | None]:
+    def take_session(self, owner: str, line: SessionLine) -> tuple[SessionRow, Begun | None]:
         """Return the session of a line, made where there is none."""
         now = self._time(None)
 
         def make() -> tuple[SessionRow, Begun | None]:
             return self._write(
-                lambda connection: importing.session(connection, owner, line, encoding, now=now)
+                lambda connection: importing.session(connection, owner, line, now=now)
             )
 
         try:

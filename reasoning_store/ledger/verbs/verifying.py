@@ -23,23 +23,16 @@ _PAGE = 200
 class VerifyingVerbs(Opened):
     """Whether what is stored is what was written."""
 
-    def verify(
-        self, session_key: int | None = None, *, encodings: Collection[str] | None = None
-    ) -> Verified:
-        """Go through one session, or through all and the database itself.
+    def verify(self, *, encodings: Collection[str] | None = None) -> Verified:
+        """Go through every session, and the database itself.
 
         ``encodings`` are those in which the caller can count; without them any name is one.
         """
-        problems: list[Problem] = []
-        if session_key is None:
-            problems += self._tried("integrity", verifying.integrity)
-            problems += self._tried("unreadable", auditing.profiles)
-        problems += self._tried(
-            "stray", lambda connection: verifying.strays(connection, session_key)
-        )
-        if session_key is not None:
-            messages, found = self._verify_session(session_key, encodings)
-            return Verified(1, messages, (*problems, *found))
+        problems = [
+            *self._tried("integrity", verifying.integrity),
+            *self._tried("unreadable", auditing.profiles),
+            *self._tried("stray", verifying.strays),
+        ]
         count = total = 0
         after = -1
         while True:

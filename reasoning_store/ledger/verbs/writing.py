@@ -24,7 +24,6 @@ from reasoning_store.ledger import (
     faults,
     forking,
     interning,
-    keys,
     reading,
     rows,
     sessions,
@@ -45,14 +44,8 @@ _ATTEMPTS = 50
 class WritingVerbs(Opened):
     """Messages, written once."""
 
-    def __init__(
-        self,
-        database: engine.Database,
-        *,
-        clock: Callable[[], int] = keys.now,
-        new_id: Callable[[], str] = keys.new_id,
-    ) -> None:
-        super().__init__(database, clock=clock, new_id=new_id)
+    def __init__(self, database: engine.Database) -> None:
+        super().__init__(database)
         self._interned: dict[tuple[int, int], None] = {}
 
     def append(
