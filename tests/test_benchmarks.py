@@ -40,7 +40,7 @@ from benchmarks.running import Storage, run
 from benchmarks.table import WORKLOADS
 from benchmarks.table.reading import RECOUNTING
 from benchmarks.workload import CLASS, FLOOR, Bound, Contender, Sample, Setting, Workload
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
 TABLES = {name: table(name) for name in ("messages", "bodies", "thinking_blocks")}
@@ -482,7 +482,7 @@ def test_a_smoke_run_works_through_a_workload(capsys: pytest.CaptureFixture[str]
 
 def test_the_floor_has_the_library_that_ours_has() -> None:
     """A difference between two SQLites is in no figure."""
-    assert bare.library() is sqlite.library()
+    assert bare.library() is sqlite_connections.library()
 
 
 @pytest.mark.parametrize(
@@ -586,7 +586,7 @@ def rows_of(connect: Any) -> dict[str, int]:
 
 def test_the_floor_writes_the_rows_that_ours_writes(conversation: Path) -> None:
     """A turn of the driver's adds what a turn of ours adds, and ours reads it back."""
-    engine = create_engine(f"sqlite:///{conversation}", module=sqlite.library())
+    engine = create_engine(f"sqlite:///{conversation}", module=sqlite_connections.library())
     before = rows_of(engine.connect())
     with rs.Store(f"sqlite:///{conversation}") as store:
         store.session(SESSION).append(list(messages()[0]))

@@ -79,11 +79,11 @@ def _installation(call: Call) -> Iterator[Finding]:
 
 
 def _library(call: Call) -> Iterator[Finding]:
-    from reasoning_store.ledger import sqlite
+    from reasoning_store.ledger import sqlite_connections
 
-    module: Any = sqlite.library()
+    module: Any = sqlite_connections.library()
     version = f"{module.sqlite_version} of {module.__name__.partition('.')[0]}"
-    if sqlite.vulnerable(module.sqlite_version_info):
+    if sqlite_connections.vulnerable(module.sqlite_version_info):
         yield Finding(
             "sqlite",
             "note",

@@ -18,7 +18,14 @@ from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from reasoning_store.errors import SchemaError, UsageError
-from reasoning_store.ledger import copies, faults, making, migrate, sqlite, sqlite_file
+from reasoning_store.ledger import (
+    copies,
+    faults,
+    making,
+    migrate,
+    sqlite_connections,
+    sqlite_file,
+)
 from reasoning_store.ledger.postgres import DRIVER, PostgresDatabase
 from reasoning_store.ledger.sqlite import SqliteDatabase
 
@@ -144,7 +151,7 @@ def as_it_is(url: str | URL) -> Database:
     made = parse(url)
     path = file_of(made)
     if path is not None:
-        sqlite_file.look(path, sqlite.library())
+        sqlite_file.look(path, sqlite_connections.library())
     return _of_any_age(made, path)
 
 
@@ -157,8 +164,10 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
 
     made = parse(url)
     path = file_of(made)
-    if path is not None and not sqlite_file.look(path, sqlite.library()):
-        sqlite_file.create(path, lambda fresh: sqlite_file.make_ours(fresh, sqlite.library()))
+    if path is not None and not sqlite_file.look(path, sqlite_connections.library()):
+        sqlite_file.create(
+            path, lambda fresh: sqlite_file.make_ours(fresh, sqlite_connections.library())
+        )
     database = _of_any_age(made, path)
     try:
         database.change_schema(claimed)
@@ -196,7 +205,7 @@ def _embedded(path: Path | None, connections: int) -> Database:
             fresh.close()
 
     if path is not None:
-        if sqlite_file.look(path, sqlite.library()):
+        if sqlite_file.look(path, sqlite_connections.library()):
             making.clear(path)
         else:
             sqlite_file.create(path, build)

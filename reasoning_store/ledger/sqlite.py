@@ -1,39 +1,28 @@
-"""SQLite as the ledger uses it: the recipe and the library. The file is ``sqlite_file``'s.
+"""SQLite as the ledger uses it: who works with which connection, and when the WAL is copied.
 
-The driver never opens a transaction: ``isolation_level`` is None and we say ``BEGIN``,
-``IMMEDIATE`` for writes, so that no reader has to become a writer in the middle. Every
-setting that the promises rest on is made on every connection.
+One connection writes, a few only read, and what is made beside them is made with one of its
+own. With a library that can lose pages where two connections checkpoint nothing does so by
+itself: we do, while holding the write lock, so that nobody can reset the WAL meanwhile.
 
-The library. From 3.7.0 to 3.51.2 a checkpoint that runs while another connection resets
-the WAL can lose pages. ``pysqlite3`` brings a fixed one where its project builds a wheel;
-elsewhere nothing checkpoints by itself, and we checkpoint while holding the write lock, so
-that nobody can reset the WAL meanwhile.
-
-Two libraries in one process do not see each other's locks: a program that opens our file
-with another one while a store is open endangers it.
-
-Knows SQLite; knows no table.
+How a connection is made is ``sqlite_connections``', the file ``sqlite_file``'s, how a
+transaction begins and ends ``sqlite_transactions``'. Knows SQLite; knows no table.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from importlib import import_module
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
-from weakref import WeakMethod
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool, StaticPool
 
-from reasoning_store.errors import ReasoningStoreError, UsageError
-from reasoning_store.ledger import copies, sqlite_file, sqlite_forks
+from reasoning_store.errors import ReasoningStoreError
+from reasoning_store.ledger import copies, sqlite_forks
 from reasoning_store.ledger.lending import Lending, Lent
 from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.sqlite_connections import Connections
 from reasoning_store.ledger.sqlite_transactions import (
     Write,
     snapshot,
@@ -45,17 +34,6 @@ from reasoning_store.ledger.sqlite_transactions import (
 
 T = TypeVar("T")
 
-_PRAGMAS = (
-    "synchronous=FULL",
-    "foreign_keys=ON",
-    "trusted_schema=OFF",
-    "cell_size_check=ON",
-    "secure_delete=ON",
-    "journal_size_limit=67108864",
-    "temp_store=MEMORY",
-    "mmap_size=0",
-)
-_OLDEST = (3, 37, 0)
 _CHECKPOINT_PAGES = 1000
 _PAGES_A_WRITE = 12
 _BESIDE = 8
@@ -63,44 +41,14 @@ _SCRUB_MS = 5000
 """How long an erasure waits for readers in other processes: they hold the lane up."""
 
 
-def library() -> ModuleType:
-    """Return the DB-API module with the newer library: pysqlite3 where it is installed."""
-    try:
-        return import_module("pysqlite3.dbapi2")
-    except ImportError:
-        return import_module("sqlite3.dbapi2")
-
-
-def vulnerable(version: tuple[int, ...]) -> bool:
-    """Whether this library can lose data when two connections checkpoint."""
-    if version[:2] == (3, 44):
-        return version < (3, 44, 6)
-    if version[:2] == (3, 50):
-        return version < (3, 50, 7)
-    return (3, 7, 0) <= version < (3, 51, 3)
-
-
-def _require(module: Any) -> None:
-    if module.sqlite_version_info < _OLDEST:
-        raise UsageError(
-            f"the SQLite library {module.sqlite_version} is older than 3.37",
-            hint="run: pip install pysqlite3",
-        )
-
-
 class SqliteDatabase:
     """One file, one writing connection and a few reading ones; or one in memory for all."""
 
     def __init__(self, path: str | None, *, busy_timeout: float, readers: int) -> None:
-        self.module: Any = library()
-        _require(self.module)
         self.path = path
-        self._file: os.stat_result | None = None
-        """What stood there when it was opened first."""
-        self._busy_ms = int(busy_timeout * 1000)
-        self._guards_checkpoints = path is not None and vulnerable(self.module.sqlite_version_info)
+        self._connections = Connections(path, busy_timeout=busy_timeout)
         self._pages = 0
-        self._writer = self.engine()
+        self._writer = self._connections.engine()
         # SQLite's own busy handler sleeps and retries: under load somebody starves. So the
         # writers of a process queue here, and only the first meets the file's lock.
         self._lane = Lending(
@@ -113,11 +61,15 @@ class SqliteDatabase:
         self._readers: Lending[Connection] | None = None
         in_use = "every connection was in use for longer than the busy timeout"
         self._beside: Lending[Any] = Lending(
-            self._connect, lambda raw: raw.close(), most=_BESIDE, timeout=busy_timeout, busy=in_use
+            self._connections.connect,
+            lambda raw: raw.close(),
+            most=_BESIDE,
+            timeout=busy_timeout,
+            busy=in_use,
         )
         """What copies and checkpoints are made with, once: it is not given back as fit."""
         if path is not None:
-            reading = self.engine(reading=True)
+            reading = self._connections.engine(reading=True)
 
             def reader() -> Connection:
                 connection = reading.connect()
@@ -135,72 +87,6 @@ class SqliteDatabase:
             )
             sqlite_forks.register(self)
 
-    def engine(self, *, reading: bool = False) -> Engine:
-        """Return an engine of our recipe: one that writes, or one that only reads."""
-        # SQLAlchemy keeps alive what is connected, and so the pool: through this it would keep
-        # every connection of a store that nobody has any more.
-        connect = WeakMethod(self._connect)
-
-        def connected() -> Any:
-            method = connect()
-            assert method is not None
-            return method()
-
-        engine = create_engine(
-            "sqlite://",
-            module=self.module,
-            creator=connected,
-            hide_parameters=True,
-            pool_reset_on_return=None,  # every transaction here ends itself
-            poolclass=NullPool if reading else StaticPool,
-        )
-
-        @event.listens_for(engine, "begin")
-        def _begin(connection: Connection) -> None:
-            raw = driver(connection)
-            # What SQLAlchemy begins by itself (see migrate) may be in a snapshot already.
-            if not raw.in_transaction:
-                raw.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-
-        if reading:
-
-            @event.listens_for(engine, "connect")
-            def _only_read(raw: Any, _: object) -> None:
-                raw.execute("PRAGMA query_only=ON")
-
-        return engine
-
-    def _connect(self) -> Any:
-        # Connections pass from thread to thread, one at a time; the library is serialized.
-        # A file that is gone meanwhile is not made anew.
-        if self.path is None:
-            return self._connected(":memory:")
-        with sqlite_forks.opening(self.path):
-            path = Path(self.path)
-            if self._file is not None:
-                sqlite_file.check_same(path, self._file)
-            raw = self._connected(sqlite_file.uri(path, "mode=rw"))
-            if self._file is None:
-                # Behind that: where a file was only read so far, opening it may copy it.
-                with suppress(OSError):
-                    self._file = path.stat()
-            return raw
-
-    def _connected(self, name: str) -> Any:
-        raw = self.module.connect(
-            name,
-            timeout=self._busy_ms / 1000,
-            isolation_level=None,
-            check_same_thread=False,
-            uri=self.path is not None,
-        )
-        try:
-            self._configure(raw)
-        except BaseException:
-            raw.close()
-            raise
-        return raw
-
     @contextmanager
     def let_go(self, until: float) -> Iterator[None]:
         """Have no connection to the file open, as long as this is entered; see sqlite_forks."""
@@ -210,18 +96,6 @@ class SqliteDatabase:
                 if lending is not None:
                     emptied.enter_context(lending.emptied(until))
             yield
-
-    def _configure(self, raw: Any) -> None:
-        (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
-        if mode != "wal" and self.path is not None:
-            raise UsageError(
-                "the file system cannot hold a database that is written in WAL mode",
-                hint="put the file on a local disk, or use PostgreSQL",
-            )
-        for pragma in _PRAGMAS:
-            raw.execute(f"PRAGMA {pragma}").fetchall()
-        if self._guards_checkpoints:
-            raw.execute("PRAGMA wal_autocheckpoint=0").fetchall()
 
     def write(
         self,
@@ -245,7 +119,7 @@ class SqliteDatabase:
                     written_together(connection, [job, *others])
                 if not job.done:
                     job.value = written(connection, work)
-                if self._guards_checkpoints:
+                if self._connections.guards_checkpoints:
                     self._checkpoint_when_due(connection, 1 + len(others))
             except Exception:
                 # What was begun is taken back; where even that failed, it is not lent again.
@@ -301,7 +175,7 @@ class SqliteDatabase:
             self._pages = 0
             try:
                 self.checkpoint(connection)
-            except (DBAPIError, self.module.Error):
+            except (DBAPIError, self._connections.module.Error):
                 # The disk refused, or another process was writing for long. What was to be
                 # written is committed; the WAL is copied another time.
                 return
@@ -320,7 +194,7 @@ class SqliteDatabase:
                 self._beside.lend(copied)
                 transaction.rollback()
         finally:
-            raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
+            raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
 
     def scrub(self) -> tuple[str, ...]:
         """Let what was deleted leave the file and its WAL; return the files that it did not."""
@@ -331,10 +205,12 @@ class SqliteDatabase:
         def scrubbed(lent: Lent[Connection]) -> list[str]:
             left: list[str] = []
             raw = driver(lent.one)
-            raw.execute(f"PRAGMA busy_timeout={min(self._busy_ms, _SCRUB_MS)}")
+            raw.execute(f"PRAGMA busy_timeout={min(self._connections.busy_ms, _SCRUB_MS)}")
             try:
                 raw.execute("VACUUM")
-            except self.module.OperationalError:  # no room, or another process is writing
+            except (
+                self._connections.module.OperationalError
+            ):  # no room, or another process is writing
                 left = [path]
             try:
                 # It holds the write lock while it copies, unless another process held that
@@ -342,9 +218,9 @@ class SqliteDatabase:
                 (blocked, _, _) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if blocked:
                     left.append(f"{path}-wal")
-            except self.module.OperationalError:  # the disk refused
+            except self._connections.module.OperationalError:  # the disk refused
                 left = [path, f"{path}-wal"]
-            raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")
+            raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
             lent.fit = True
             return left
 
@@ -365,7 +241,9 @@ class SqliteDatabase:
         copies.check_target(target, path, replace=replace)
 
         def copied(source: Any) -> Mapping[str, int]:
-            made = copies.write(source, target, self.module, replace=replace, wanted=wanted)
+            made = copies.write(
+                source, target, self._connections.module, replace=replace, wanted=wanted
+            )
             return made.rows
 
         if path is not None:

@@ -22,7 +22,7 @@ from sqlalchemy.pool import Pool
 
 import reasoning_store as rs
 from reasoning_store import replies
-from reasoning_store.ledger import engine, migrate, sqlite
+from reasoning_store.ledger import engine, migrate, sqlite, sqlite_connections
 from reasoning_store.ledger.verbs import drafting
 
 from .disk import Disk, watched
@@ -196,11 +196,11 @@ def append_beside_checkpoints(tell: Pipe, path: str, session_id: str, turns: int
     ``copied`` is how many pages it wrote to the file itself, ``bare`` how many of them while
     it did not hold the write lock; ``longest`` is how long the WAL has been.
     """
-    sqlite.vulnerable = lambda version: True
+    sqlite_connections.vulnerable = lambda version: True
     sqlite._CHECKPOINT_PAGES = 60
     longest = 0
     with (
-        watched(sqlite.library(), Disk(remembers=True)) as disk,
+        watched(sqlite_connections.library(), Disk(remembers=True)) as disk,
         rs.Store(f"sqlite:///{path}") as store,
     ):
         session = store.session(session_id, create=True)
@@ -228,11 +228,11 @@ def append_with_pythons_own_library(
 ) -> None:
     """Append turns, the library being the one that Python brings."""
     sys.modules["pysqlite3.dbapi2"] = None  # type: ignore[assignment]
-    sqlite.vulnerable = lambda version: True
+    sqlite_connections.vulnerable = lambda version: True
     sqlite._CHECKPOINT_PAGES = checkpoint_pages
     # Nothing is cut off here: without waiting for the disk there are more chances to lose.
-    sqlite._PRAGMAS += ("synchronous=OFF",)  # type: ignore[assignment]
-    assert sqlite.library().__name__ == "sqlite3.dbapi2"
+    sqlite_connections._PRAGMAS += ("synchronous=OFF",)  # type: ignore[assignment]
+    assert sqlite_connections.library().__name__ == "sqlite3.dbapi2"
     with rs.Store(url) as store:
         session = store.session(session_id, create=True)
         for number in range(1, turns + 1):
@@ -267,7 +267,7 @@ def upgrade_and_die_at_the_disk(
 ) -> None:
     """The same, before it asks the disk for more than ``last`` things."""
     _migrate_by(scripts, revisions)
-    with watched(sqlite.library(), Disk(kills=True)) as disk:
+    with watched(sqlite_connections.library(), Disk(kills=True)) as disk:
         disk.break_at(last + 1, for_good=True)
         engine.upgrade(url)
     tell.send(("done",))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import sqlite_connections
 from reasoning_store.ledger.sql import driver
 from tests.ledger.opening import open_ledger
 
@@ -42,12 +42,14 @@ def test_who_writes_waits_for_no_other_process_to_copy_pages(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written is on the disk; the pages are copied another time."""
-    monkeypatch.setattr(sqlite, "vulnerable", lambda version: True)
+    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda version: True)
     with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=3600) as ledger:
         database: Any = ledger._database
-        with closing(sqlite.library().connect(sqlite_path, isolation_level=None)) as other:
+        with closing(
+            sqlite_connections.library().connect(sqlite_path, isolation_level=None)
+        ) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(sqlite.library().Error, match="locked"):
+            with pytest.raises(sqlite_connections.library().Error, match="locked"):
                 database._lane.lend(lambda lent: database.checkpoint(lent.one))
         found = ledger._write(
             lambda connection: driver(connection).execute("PRAGMA busy_timeout").fetchone()

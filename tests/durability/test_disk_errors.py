@@ -16,7 +16,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.blocks import Counts, user
-from reasoning_store.ledger import copies, sqlite
+from reasoning_store.ledger import copies, sqlite, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Entry
 from tests.ledger.compacting import clear, compact
@@ -27,7 +27,7 @@ from . import programs
 from .disk import Disk, watched
 from .whole import check_whole
 
-LIBRARY = sqlite.library()
+LIBRARY = sqlite_connections.library()
 
 
 @pytest.fixture(params=["error", "full"])
@@ -63,7 +63,7 @@ def test_an_append_is_whole_or_nothing_whatever_the_disk_refuses(
     Where the library is vulnerable every append is followed by a checkpoint of ours, which
     may fail, and then makes no difference to the append.
     """
-    monkeypatch.setattr(sqlite, "vulnerable", lambda _: library == "vulnerable")
+    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda _: library == "vulnerable")
     monkeypatch.setattr(sqlite, "_CHECKPOINT_PAGES", 1)
     path = tmp_path / "chat.db"
     refused = 0

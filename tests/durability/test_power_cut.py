@@ -17,13 +17,13 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.errors import ReasoningStoreError
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import sqlite, sqlite_connections
 
 from . import programs
 from .disk import Disk, Operation, watched
 from .whole import check_whole
 
-LIBRARY = sqlite.library()
+LIBRARY = sqlite_connections.library()
 SECTOR = 512
 SHORT, FULL = 40, 1200
 
@@ -136,10 +136,12 @@ def test_an_acknowledged_turn_outlives_a_power_cut(
     tmp_path: Path, how_many: int, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At any moment, also in the middle of a checkpoint, the library's own or ours."""
-    monkeypatch.setattr(sqlite, "vulnerable", lambda _: library == "vulnerable")
+    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda _: library == "vulnerable")
     monkeypatch.setattr(sqlite, "_CHECKPOINT_PAGES", 100)
     if library == "fixed":
-        monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "wal_autocheckpoint=60"))
+        monkeypatch.setattr(
+            sqlite_connections, "_PRAGMAS", (*sqlite_connections._PRAGMAS, "wal_autocheckpoint=60")
+        )
 
     assert cuts(tmp_path, how_many, turns=60) == (0, 0)
 
@@ -149,9 +151,13 @@ def test_the_cuts_would_find_a_store_that_does_not_wait_for_the_disk(
     tmp_path: Path, synchronous: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With less than FULL, which is what every connection has, turns are lost."""
-    less = [pragma for pragma in sqlite._PRAGMAS if not pragma.startswith("synchronous")]
+    less = [
+        pragma for pragma in sqlite_connections._PRAGMAS if not pragma.startswith("synchronous")
+    ]
     monkeypatch.setattr(
-        sqlite, "_PRAGMAS", (*less, f"synchronous={synchronous}", "wal_autocheckpoint=60")
+        sqlite_connections,
+        "_PRAGMAS",
+        (*less, f"synchronous={synchronous}", "wal_autocheckpoint=60"),
     )
 
     assert sum(cuts(tmp_path, SHORT, turns=60)) > SHORT // 4

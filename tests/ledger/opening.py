@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import URL
 
-from reasoning_store.ledger import engine, sqlite
+from reasoning_store.ledger import engine, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
 
@@ -26,7 +26,7 @@ def open_ledger(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "BUSY_TIMEOUT", busy_timeout)
         if driver is not None:
-            patch.setattr(sqlite, "library", lambda: driver)
+            patch.setattr(sqlite_connections, "library", lambda: driver)
         ledger = Ledger.open(url, connections=connections)
     if clock is not None:
         ledger._clock = clock

@@ -37,7 +37,7 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.checking import tool
-from reasoning_store.ledger import engine, migrate, sqlite
+from reasoning_store.ledger import engine, migrate, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.values import Entry
@@ -184,7 +184,7 @@ def load(name: str, revision: str, url: str | URL) -> None:
     made = make_url(url)
     if name == "sqlite":
         assert made.database is not None
-        with closing(sqlite.library().connect(made.database)) as raw:
+        with closing(sqlite_connections.library().connect(made.database)) as raw:
             raw.executescript(text)
         return
     server = create_engine(made)

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from reasoning_store.errors import CorruptRow, UsageError
-from reasoning_store.ledger import copies, sqlite
+from reasoning_store.ledger import copies, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
 from .histories import answered, new_session, said
 
-LIBRARY: Any = sqlite.library()
+LIBRARY: Any = sqlite_connections.library()
 
 
 def opened(path: Path) -> Ledger:

@@ -27,7 +27,7 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.checking import tool
 from reasoning_store.errors import Conflict, NotFound
-from reasoning_store.ledger import columns, sqlite
+from reasoning_store.ledger import columns, sqlite, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
@@ -50,7 +50,7 @@ from .histories import (
 from .opening import never_rewritten
 from .whole import whole
 
-LIBRARY: Any = sqlite.library()
+LIBRARY: Any = sqlite_connections.library()
 
 
 def statuses(ledger: Ledger, key: int, branch: int = 1) -> list[str]:

@@ -27,7 +27,7 @@ from reasoning_store.errors import (
     StoreFull,
     UsageError,
 )
-from reasoning_store.ledger import engine, sqlite, sqlite_file
+from reasoning_store.ledger import engine, sqlite, sqlite_connections, sqlite_file
 from reasoning_store.ledger import making as made_beside
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
@@ -38,7 +38,7 @@ from .opening import open_ledger
 from .recounting import recount
 
 # Never two libraries on one file in one process: they do not see each other's locks.
-LIBRARY: Any = sqlite.library()
+LIBRARY: Any = sqlite_connections.library()
 
 
 def opened(path: Path) -> Ledger:
@@ -669,14 +669,14 @@ def test_the_libraries_that_can_lose_data_are_known(
     version: tuple[int, ...], expected: bool
 ) -> None:
     """Fixed in 3.51.3, and before that in 3.44.6 and 3.50.7."""
-    assert expected == sqlite.vulnerable(version)
+    assert expected == sqlite_connections.vulnerable(version)
 
 
 def test_a_vulnerable_library_checkpoints_only_under_the_write_lock(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing checkpoints by itself; we do, and the WAL stays small."""
-    monkeypatch.setattr(sqlite, "vulnerable", lambda version: True)
+    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda version: True)
     seen: list[bool] = []
     plain = sqlite.SqliteDatabase.checkpoint
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.ledger import sqlite, sqlite_transactions
+from reasoning_store.ledger import sqlite_connections, sqlite_transactions
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 
@@ -63,7 +63,7 @@ def test_a_read_may_be_interrupted_as_soon_as_it_has_begun(
         assert len(ledger.history(session.key, 1)) == 1
 
 
-@pytest.mark.parametrize("module", [sqlite3, sqlite.library()], ids=["sqlite3", "ours"])
+@pytest.mark.parametrize("module", [sqlite3, sqlite_connections.library()], ids=["sqlite3", "ours"])
 def test_a_write_that_was_interrupted_is_in_no_later_ones_way(
     sqlite_path: Path, module: ModuleType
 ) -> None:

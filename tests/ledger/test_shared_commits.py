@@ -18,7 +18,7 @@ import pytest
 
 from reasoning_store.errors import Conflict, NotFound, StoreFull
 from reasoning_store.ledger import lending as room
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.lending import Lent
 from reasoning_store.ledger.sql import driver
@@ -135,7 +135,7 @@ def test_a_statement_that_fails_among_several_writers_loses_nothing_that_was_tol
 
 def failing_driver() -> Any:
     """Return the driver, whose ``fails_at``-th statement of a writer fails when it is told to."""
-    real: Any = sqlite.library()
+    real: Any = sqlite_connections.library()
     made: Any = ModuleType("failing")
     vars(made).update({name: value for name, value in vars(real).items() if name[0] != "_"})
     made.fails_at, made.way, made.fails_to_take_back = None, "", False
@@ -215,7 +215,9 @@ def test_what_was_given_up_before_it_was_begun_is_not_written_later(sqlite_path:
     try:
         with (
             open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger,
-            closing(sqlite.library().connect(str(sqlite_path), isolation_level=None)) as other,
+            closing(
+                sqlite_connections.library().connect(str(sqlite_path), isolation_level=None)
+            ) as other,
             ThreadPoolExecutor(3) as pool,
         ):
             key = new_session(ledger).key

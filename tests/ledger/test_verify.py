@@ -21,7 +21,7 @@ from reasoning_store.blocks import (
     user,
 )
 from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger import sqlite
+from reasoning_store.ledger import sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.values import Entry, Problem
@@ -32,7 +32,7 @@ from .erasures import Step, steps
 from .histories import add_part, answered, answering, calling, new_session, part, said
 from .opening import never_rewritten
 
-LIBRARY: Any = sqlite.library()
+LIBRARY: Any = sqlite_connections.library()
 ENCODINGS = ("cl100k_base", "o200k_base")
 SECRET = "the text of a conversation"
 
