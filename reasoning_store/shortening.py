@@ -23,7 +23,7 @@ from reasoning_store.egress import compression as _compression
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compression import CompressionPlan, Limits
 from reasoning_store.egress.given import fixed
-from reasoning_store.errors import UsageError
+from reasoning_store.errors import Conflict, UsageError
 from reasoning_store.ledger import arguments
 from reasoning_store.ledger.summaries import Basis, UsageRows, Wanted
 from reasoning_store.prospects import Prospects
@@ -76,7 +76,6 @@ class Shortening(Sending):
         stay as they are. ``compact`` applies the plan.
         """
         arguments.truth(clear, "clear")
-        ledger, key = self._workings.ledger, self._row.key
         limits = Limits(
             limit=limit,
             reserve=reserve,
@@ -86,23 +85,35 @@ class Shortening(Sending):
             min_freed=min_freed,
             summary_tokens=summary_tokens,
         )
-        carried = ledger.states(key, self._branch)
-        prospects = Prospects(
-            ledger,
-            key,
-            self._branch,
-            carried=carried,
-            to=self._whom(provider, model, api, base_url),
-            fixed=fixed(system, tools, self._workings.counter(carried.encoding)),
-        )
+        to = self._whom(provider, model, api, base_url)
         policy = self._policy(settings)
-        plan = _compression.decide(
-            [prospects.counting(chosen) for chosen in (policy.settings, *_stricter(policy))],
-            prospects.layout(clear=clear),
-            limits,
-            since=self._since(carried),
-            exactness=prospects.usage(policy.settings).exactness,
-        )
+        while True:
+            carried = self._carried(None)
+            prospects = Prospects(
+                self._workings.ledger,
+                self._row.key,
+                self._branch,
+                carried=carried,
+                to=to,
+                fixed=fixed(system, tools, self._workings.counter(carried.encoding)),
+            )
+            plan = _compression.decide(
+                [prospects.counting(chosen) for chosen in (policy.settings, *_stricter(policy))],
+                prospects.layout(clear=clear),
+                limits,
+                since=self._since(carried),
+                exactness=prospects.usage(policy.settings).exactness,
+            )
+            try:
+                return self._founded(plan)
+            except (Conflict, UsageError):
+                # Somebody erased or compacted while it was decided: it is decided anew.
+                if self._carried(None) == carried:
+                    raise
+
+    def _founded(self, plan: CompressionPlan) -> Plan:
+        """Return a plan with what it was made from; refuse one that cannot be applied by now."""
+        ledger, key = self._workings.ledger, self._row.key
         basis = clearing = None
         if plan.to_summarize is not None:
             basis = ledger.basis(key, self._branch, plan.to_summarize.first, plan.to_summarize.last)

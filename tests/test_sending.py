@@ -411,6 +411,49 @@ def test_a_plan_stays_good_while_its_range_is_untouched(session: rs.Session) -> 
     assert session.compactions() == []
 
 
+@pytest.mark.parametrize("which", ["the first message", "the one behind the last"])
+def test_a_plan_is_no_good_where_turns_begin_elsewhere_by_now(
+    session: rs.Session, which: str
+) -> None:
+    """What was a range of whole turns is none any more: whoever planned it is not to blame."""
+    for number in range(6):
+        turn(session, number)
+    plan = session.compression(limit=1_000, **DEEPSEEK)
+    assert plan.to_summarize is not None
+    at = plan.to_summarize
+    session.erase(at.first if which == "the first message" else at.last + 1)
+
+    with pytest.raises(rs.Conflict, match="changed since"):
+        session.compact(plan, summary="They talked.")
+
+    assert session.compactions() == []
+
+
+def test_a_plan_is_made_anew_where_turns_begin_elsewhere_meanwhile(
+    session: rs.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody erased while it was decided; what comes of it can be applied."""
+    for number in range(6):
+        turn(session, number)
+    ledger = session._workings.ledger
+    basis = ledger.basis
+    ranges: list[tuple[int, int]] = []
+
+    def after_erasing(key: int, branch: int, first: int, last: int) -> Any:
+        ranges.append((first, last))
+        if len(ranges) == 1:
+            session.erase(last + 1)
+        return basis(key, branch, first, last)
+
+    monkeypatch.setattr(ledger, "basis", after_erasing)
+
+    plan = session.compression(limit=1_000, **DEEPSEEK)
+
+    assert len(ranges) == 2
+    assert ranges[0] != ranges[1]
+    assert session.compact(plan, summary="They talked.") is not None
+
+
 def test_nothing_more_is_done_until_the_request_has_grown(session: rs.Session) -> None:
     """Hysteresis holds across handles: the summary remembers."""
     for number in range(8):

@@ -149,18 +149,7 @@ def compact(
     if taken is None:
         raise branches.no_branch()
     number: int = taken[0]
-    found, _ = branches.get(connection, key, branch)
-    if wanted.summary is None:
-        basis_now = clearing_basis(connection, key, found, wanted.last)
-    else:
-        basis_now = basis(connection, key, found, wanted.first, wanted.last)
-    if wanted.expected not in (None, basis_now):
-        raise Conflict(
-            f"what stands from {wanted.first} to {wanted.last} was changed since this was planned",
-            hint="ask for a plan again"
-            if wanted.summary is None
-            else "read it again and make a new summary",
-        )
+    basis_now = _basis_of(connection, key, branch, wanted)
     _INSERT.run(
         connection,
         {
@@ -183,6 +172,28 @@ def compact(
         [{"key": key, "of": branch, "this": one, "by": number} for one in basis_now.supersedes],
     )
     return get(connection, key, branch, number)
+
+
+def _basis_of(connection: Connection, key: int, branch: int, wanted: Wanted) -> Basis:
+    """Return what is wanted now; refuse what is not as it was when that was planned."""
+    found, _ = branches.get(connection, key, branch)
+    try:
+        if wanted.summary is None:
+            now = clearing_basis(connection, key, found, wanted.last)
+        else:
+            now = basis(connection, key, found, wanted.first, wanted.last)
+        if wanted.expected in (None, now):
+            return now
+    except UsageError:
+        # It could stand for something once: where turns begin has changed.
+        if wanted.expected is None:
+            raise
+    raise Conflict(
+        f"what stands from {wanted.first} to {wanted.last} was changed since this was planned",
+        hint="ask for a plan again"
+        if wanted.summary is None
+        else "read it again and make a new summary",
+    )
 
 
 def lock(connection: Connection, key: int, branch: int) -> None:
