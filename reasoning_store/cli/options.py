@@ -1,6 +1,7 @@
 """The options that several commands share: which session, and what the request would be.
 
-A decorator adds the options and hands the command one value made of them.
+A decorator adds the options and hands the command one value made of them. Files that are
+named on the command line are read here, so that what is wrong with one is told with its name.
 """
 
 from __future__ import annotations
