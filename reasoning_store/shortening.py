@@ -235,7 +235,7 @@ class Shortening(Sending):
         if not carried.in_force.numbers:
             return None
         rows = self._workings.ledger.compactions(self._row.key, self._branch)
-        last = max(rows, key=lambda row: (row.created_at, row.number), default=None)
+        last = max(rows, key=lambda row: row.number, default=None)
         return None if last is None else last.effective  # undone since they were counted
 
 

@@ -14,6 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from tests.clock import Clock
 from tests.egress.targets import TARGETS, Target
 from tests.happenings import POLICIES, STEPS, cleared_upto, step
 from tests.ledger.compacting import compact
@@ -452,6 +453,61 @@ def test_a_plan_is_made_anew_where_turns_begin_elsewhere_meanwhile(
     assert len(ranges) == 2
     assert ranges[0] != ranges[1]
     assert session.compact(plan, summary="They talked.") is not None
+
+
+@pytest.mark.parametrize("what", ["a summary", "a summary taken back", "an erasure"])
+def test_what_a_provider_has_cached_is_not_told_by_the_clock(
+    session: rs.Session, url: str, what: str
+) -> None:
+    """It goes back before a reply and while that arrives; another handle tells what is the same."""
+    clock = Clock()
+    clock.pass_(10**9)  # the session was made now
+    session._workings.ledger._clock = clock
+    for number in range(6):
+        turn(session, number)
+    made: Any = None
+    if what == "a summary taken back":
+        made = session.compact(session.compression(limit=1_000, **DEEPSEEK), summary="They talked.")
+    clock.pass_(-3600)
+    session.append(rs.user("And now?"))
+    sent = session.build_request(**DEEPSEEK)
+
+    def reply() -> Iterator[dict[str, Any]]:
+        yield {"choices": [{"delta": {"content": "Yes."}}]}
+        clock.pass_(-3600)
+
+    list(session.record(reply(), request=sent))
+    if what == "a summary":
+        session.compact(session.compression(limit=1_000, **DEEPSEEK), summary="They talked.")
+    elif what == "an erasure":
+        session.erase(2)
+    else:
+        session.undo(made.id)
+
+    with rs.Store(url) as elsewhere:
+        request = elsewhere.session(session.id).build_request(**DEEPSEEK)
+
+    same = request.cache_break
+    assert request.body["messages"][:same] == sent.body["messages"][:same]
+
+
+def test_how_far_a_request_has_grown_is_not_told_by_the_clock(session: rs.Session) -> None:
+    """It goes back by an hour between two summaries: what counts is the one made last."""
+    clock = Clock()
+    clock.pass_(10**9)
+    session._workings.ledger._clock = clock
+    limits = {"limit": 1_200, "threshold": 0.3, "min_growth": 400, **DEEPSEEK}
+    for number in range(8):
+        turn(session, number)
+    session.compact(session.compression(**limits), summary="They talked.")
+    clock.pass_(-3600)
+    for number in range(8):
+        turn(session, number)
+    session.compact(session.compression(**limits), summary="yes " * 420)
+
+    plan = session.compression(**limits)
+
+    assert (plan.action, plan.reasons) == ("warn", ("over_threshold", "cooling_down"))
 
 
 def test_nothing_more_is_done_until_the_request_has_grown(session: rs.Session) -> None:

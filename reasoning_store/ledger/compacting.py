@@ -18,7 +18,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from reasoning_store import codec
 from reasoning_store.blocks import EXACTNESS, MOST_TOKENS
 from reasoning_store.errors import Conflict, UsageError
-from reasoning_store.ledger import arguments, branches, carried
+from reasoning_store.ledger import arguments, branches, carried, sessions
 from reasoning_store.ledger.compactions import COLUMNS, OF_BRANCH, THESE, get, standing
 from reasoning_store.ledger.sql import Sql
 from reasoning_store.ledger.summaries import Basis, ClearingRow, CompactionRow, InForce, Wanted
@@ -163,7 +163,7 @@ def compact(
             "supersedes": codec.dumps(list(basis_now.supersedes)),
             "superseded_by": None,
             "copied_from": None,
-            "created_at": now,
+            "created_at": sessions.behind(connection, key, now),
             "undone_at": None,
         },
     )
@@ -219,7 +219,8 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
             "a wider one stands in its place", hint=f"undo that one first: it is number {wider}"
         )
     this = {"key": key, "of": branch}
-    _UNDO.run(connection, {**this, "this": number, "now": now})
+    undone_at = sessions.behind(connection, key, now)
+    _UNDO.run(connection, {**this, "this": number, "now": undone_at})
     _HAND_ON.run(connection, {**this, "by": number, "around": found.superseded_by})
     return get(connection, key, branch, number)
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from reasoning_store import codec
 from reasoning_store.errors import CorruptRow, NotFound, UsageError
@@ -26,10 +26,10 @@ from reasoning_store.ledger import branches as lineages
 from reasoning_store.ledger.columns import holdable
 from reasoning_store.ledger.rows import UNREADABLE, parsed
 from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import branches, draft_parts, drafts, messages
+from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages
 from reasoning_store.ledger.values import BranchRow, DraftRow, Growth
 
-_b, _d, _p = branches.c, drafts.c, draft_parts.c
+_b, _c, _d, _p = branches.c, compactions.c, drafts.c, draft_parts.c
 _BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _THIS = (
     _d.session_key == bindparam("key"),
@@ -42,7 +42,12 @@ _CLAIM = Sql(
     update(branches)
     .where(*_BRANCH, _b.draft.is_(None))
     .values(draft=bindparam("this"))
-    .returning(_b.next_position)
+    .returning(_b.next_position, _b.next_compaction)
+)
+_SHORTENED = Sql(
+    select(func.max(_c.created_at), func.max(_c.undone_at)).where(
+        _c.session_key == bindparam("key"), _c.branch == bindparam("of")
+    )
 )
 _RELEASE = Sql(
     update(branches)
@@ -122,10 +127,12 @@ def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
     }
 
 
-def begin(connection: Connection, row: Mapping[str, Any]) -> int | None:
-    """Write a draft and return the position that it will have.
+def begin(connection: Connection, row: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Write a draft; return the position that it will have, and its time.
 
-    None says that the branch is not there or has one, or that its key was used.
+    That is behind each compaction made or taken back before, whatever the clock says: by it
+    is known which were in force when the reply was asked for. None says that the branch is
+    not there or has a draft, or that its key was used.
     """
     if _key_is_used(connection, row["session_key"], row["idempotency_key"]):
         return None
@@ -134,9 +141,15 @@ def begin(connection: Connection, row: Mapping[str, Any]) -> int | None:
     )
     if claimed is None:
         return None
-    _INSERT.run(connection, row)
-    position: int = claimed[0]
-    return position
+    position, next_compaction = claimed
+    created_at: int = row["created_at"]
+    if next_compaction > 1:
+        ((made, undone),) = _SHORTENED.rows(
+            connection, {"key": row["session_key"], "of": row["branch"]}
+        )
+        created_at = max(created_at, (made or 0) + 1, (undone or 0) + 1)
+    _INSERT.run(connection, {**row, "created_at": created_at})
+    return position, created_at
 
 
 def _key_is_used(connection: Connection, key: int, idempotency_key: str | None) -> bool:

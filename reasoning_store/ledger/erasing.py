@@ -17,7 +17,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy import (
+    Connection,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from reasoning_store import codec
 from reasoning_store.blocks import Counts, Message
@@ -83,7 +94,15 @@ _TELL = Sql(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"))
     .values(
-        erased_at=case((_s.erased_at >= bindparam("now"), _s.erased_at + 1), else_=bindparam("now"))
+        # Behind all that was said, whatever the clock says; and it never repeats.
+        erased_at=case(
+            (
+                and_(_s.erased_at >= bindparam("now"), _s.erased_at >= _s.updated_at),
+                _s.erased_at + 1,
+            ),
+            (_s.updated_at > bindparam("now"), _s.updated_at),
+            else_=bindparam("now"),
+        )
     )
 )
 _LINKS = Sql(

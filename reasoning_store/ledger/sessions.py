@@ -93,6 +93,7 @@ SAID = Sql(
     order=("reasoning", "counted", "unreported", "now", "now", "key"),
 )
 """What an append leaves on the session: that something was said, and what was thought."""
+_UPDATED = Sql(select(_t.updated_at).where(_THIS))
 _LAST = (1 << 63) - 1
 _CURSOR = re.compile(r"(-?[0-9]{1,20})\.([0-9]{1,20})")
 """The time and the key of a page's last session. What was kept elsewhere may be of before 1970."""
@@ -217,6 +218,15 @@ def by_key(connection: Connection, key: int) -> SessionRow:
     if row is None:
         raise no_session()
     return _row(row)
+
+
+def behind(connection: Connection, key: int, now: int) -> int:
+    """Return a time that is behind all that was said in a session, whatever the clock says.
+
+    By it is known whether a request was made before something was changed, or after.
+    """
+    row = _UPDATED.row(connection, {"key": key})
+    return now if row is None else max(now, row[0])
 
 
 def no_session() -> NotFound:

@@ -84,11 +84,17 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
     before = ledger.states(session.key, 1).head
 
-    ledger._clock = lambda: 17
+    ledger._clock = lambda: 1 << 60
     row = clear(ledger, session.key, 1, 8, effective=40)
 
     assert type(row) is ClearingRow
-    assert (row.number, row.first, row.last, row.effective, row.created_at) == (1, 1, 8, 40, 17)
+    assert (row.number, row.first, row.last, row.effective, row.created_at) == (
+        1,
+        1,
+        8,
+        40,
+        1 << 60,
+    )
     assert results(ledger, session) == "--23"
     assert ledger.compactions(session.key, 1) == [row]
     assert history == ledger.history(session.key, 1)

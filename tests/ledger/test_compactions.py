@@ -70,12 +70,15 @@ def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
     session = conversation(ledger, 5)
     history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
 
-    ledger._clock = lambda: 17
+    ledger._clock = lambda: 1 << 60
     row = compact(ledger, session.key, 1, 3, 6, summary("S", 7))
 
     assert (row.number, row.first, row.last, row.position) == (1, 3, 6, 3)
     assert (row.message, row.counts) == (user("S"), Counts(visible=7))
-    assert (row.created_at, row.undone_at, row.superseded_by, row.copied_from) == (17, *[None] * 3)
+    assert (row.created_at, row.undone_at, row.superseded_by, row.copied_from) == (
+        1 << 60,
+        *[None] * 3,
+    )
     assert shown(ledger.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
     assert ledger.compactions(session.key, 1) == [row]
     assert history == ledger.history(session.key, 1)

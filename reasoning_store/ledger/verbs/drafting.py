@@ -64,9 +64,10 @@ class DraftVerbs(WritingVerbs):
         row = drafts.columns_of(draft, until=_leased(now))
 
         while True:
-            position = self._write(lambda connection: drafts.begin(connection, row))
-            if position is not None:
-                return replace(draft, position=position)
+            begun = self._write(lambda connection: drafts.begin(connection, row))
+            if begun is not None:
+                position, created_at = begun
+                return replace(draft, position=position, created_at=created_at)
             other = self._read(lambda connection: self._other_draft(connection, draft))
             if other is not None:
                 self._end(other, resolve, (), now=self._clock())
@@ -136,7 +137,7 @@ class DraftVerbs(WritingVerbs):
             draft.branch,
             prepared,
             ending=draft.id,
-            now=self._clock(),
+            now=max(self._clock(), draft.created_at),
             beside=others,
         )
         if position is not None:

@@ -189,6 +189,7 @@ class WritingVerbs(Opened):
         if taken is None:
             return None
         entry = resolve(taken)
+        now = max(now, taken.created_at)
         ended: list[Prepared] = []
         if entry is not None:
             item = self._prepared(entry, taken.created_at, id=taken.id)
