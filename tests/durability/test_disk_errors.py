@@ -216,3 +216,35 @@ def test_a_reply_on_a_full_disk_is_shown_whole_and_refused_at_its_end(
         assert reply.message is not None
         assert reply.message.text == "one two three"
         assert session.append(rs.user("Again.")).position == 2
+
+
+def test_a_backup_that_the_disk_refuses_leaves_the_one_before(
+    tmp_path: Path, disk: Disk, for_good: bool
+) -> None:
+    """Whole, and with nothing beside it; and the store that it is made of goes on."""
+    source, target = tmp_path / "store" / "chat.db", tmp_path / "backups" / "chat.db"
+    for path in (source, target):
+        path.parent.mkdir()
+    with rs.Store(f"sqlite:///{source}") as store:
+        session = store.session("s", create=True)
+        session.append(programs.turn(1))
+        store.backup(target)
+        before, refused = digest(target), 0
+        session.append(programs.turn(2))
+        for nth in count(1):
+            disk.break_at(nth, for_good=for_good)
+            try:
+                store.backup(target, overwrite=True)
+            except rs.StoreFull:
+                disk.mend()
+                refused += 1
+                assert digest(target) == before
+                assert [*target.parent.iterdir()] == [target]
+            else:
+                disk.mend()
+                break
+
+        assert refused > 3
+        assert digest(target) == digest(source) != before
+        session.append(rs.user("and on with the work"))
+    check_whole(f"sqlite:///{target}")
