@@ -178,10 +178,12 @@ class Reply:
         return Growth(draft) if waits or last else None
 
     def kept(self, written: Growth, *, mine: bool) -> None:
-        """That was written, unless the draft was not its own any more."""
-        self._renewed = time.monotonic()
-        self._taken = self._taken or not mine
-        del self._unwritten[: len(written.parts)]
+        """That was written; or the draft is somebody's who is yet to ask for it."""
+        if mine:
+            self._renewed = time.monotonic()
+            del self._unwritten[: len(written.parts)]
+        else:
+            self._taken = True
 
     @property
     def is_ending(self) -> bool:

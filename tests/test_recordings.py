@@ -18,7 +18,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store import replies
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Growth
+from reasoning_store.ledger.values import DraftRow, Entry, Growth
 from reasoning_store.ledger.verbs import drafting
 from tests.clock import SECOND, Clock
 
@@ -244,8 +244,6 @@ import sys, time
 import reasoning_store as rs
 from reasoning_store import replies
 from reasoning_store.ledger.verbs import drafting
-from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Growth
 replies.PART_SECONDS, drafting.LEASE = 0.02, 0.5
 
 def stream():
@@ -699,6 +697,32 @@ def test_a_second_writer_in_this_process_loses_nothing_that_was_shown(
             "one ",
             "two ",
         ]
+        with pytest.raises(rs.Conflict):
+            list(chunks)
+
+
+def test_what_could_not_be_written_any_more_is_not_lost_to_whoever_ends_the_reply(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The thread that keeps it comes between taking the draft and making a message of it."""
+    monkeypatch.setattr(replies, "PART_SECONDS", 3600.0)
+    with rs.Store(url) as store:
+        session = store.session("s", create=True)
+        recording = session.record([event("one "), event("two "), event("3")], provider="openai")
+        chunks = iter(recording)
+        next(chunks)
+        keep(recording)
+        next(chunks)
+        ledger, workings = store._workings.ledger, store._workings
+
+        def resolve(draft: DraftRow) -> Entry | None:
+            keep(recording)
+            return workings.resolve(draft)
+
+        said = workings.entry(rs.user("Stop."), "o200k_base")
+        ledger.append(session._row.key, 1, [said], resolve=resolve)
+
+        assert [m.message.text for m in session.history()] == ["one two ", "Stop."]
         with pytest.raises(rs.Conflict):
             list(chunks)
 
