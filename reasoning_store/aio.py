@@ -1,7 +1,7 @@
 """The promised asynchronous face: the same names, awaited.
 
 There is one logic. Each verb of ``Store`` and ``Session`` runs whole in one hop to a thread
-of the store's own (``hops``): a few write an SQLite file, each session in one of them, and a
+of the store's own (``threads``): a few write an SQLite file, each session in one of them, and a
 few read it; on PostgreSQL there are as many as connections. This face must not touch the
 database: so the event loop never waits for a disk, and both faces stand in the same lane.
 """
@@ -21,7 +21,6 @@ from typing import Any, Self
 
 from reasoning_store.aio_session import AsyncSession
 from reasoning_store.errors import UsageError
-from reasoning_store.hops import Hops
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.layers import OwnerSettings, Profile, Profiles
 from reasoning_store.ledger.reporting import By
@@ -30,6 +29,7 @@ from reasoning_store.ledger.verbs.erasing import Only
 from reasoning_store.ledger.verbs.importing import OnConflict
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.store import Owner, Store
+from reasoning_store.threads import Threads
 from reasoning_store.tokenizers import DEFAULT_ENCODING
 
 _READERS = 4
@@ -52,7 +52,7 @@ class AsyncOwner(ABC):
 
     @property
     @abstractmethod
-    def _hops(self) -> Hops:
+    def _threads(self) -> Threads:
         """The threads that the verbs run in."""
 
     @property
@@ -63,7 +63,7 @@ class AsyncOwner(ABC):
     @property
     def settings(self) -> AsyncOwnerSettings:
         """The settings profiles of this owner, for its sessions to use."""
-        return AsyncOwnerSettings(self._hops, self._sync.settings)
+        return AsyncOwnerSettings(self._threads, self._sync.settings)
 
     async def session(
         self,
@@ -74,23 +74,23 @@ class AsyncOwner(ABC):
         metadata: Mapping[str, Any] | None = None,
     ) -> AsyncSession:
         """Return a session on its current branch. See ``Store.session``."""
-        found = await self._hops.write(
+        found = await self._threads.write(
             self._sync.session, id, create=create, title=title, metadata=metadata
         )
-        return AsyncSession(self._hops, found)
+        return AsyncSession(self._threads, found)
 
     async def sessions(
         self, *, limit: int = 50, after: str | None = None, archived: bool = False
     ) -> AsyncPage:
         """Return sessions, the latest first, without reading any history."""
-        page = await self._hops.read(
+        page = await self._threads.read(
             self._sync.sessions, limit=limit, after=after, archived=archived
         )
-        return AsyncPage([AsyncSession(self._hops, item) for item in page.items], page.next)
+        return AsyncPage([AsyncSession(self._threads, item) for item in page.items], page.next)
 
     async def erase(self, *, only: Only = None) -> Erased:
         """Erase all of this owner's sessions and profiles for real. See ``Store.erase``."""
-        return await self._hops.aside(self._sync.erase, only=only)
+        return await self._threads.aside(self._sync.erase, only=only)
 
     async def report(
         self,
@@ -100,12 +100,12 @@ class AsyncOwner(ABC):
         until: datetime | None = None,
     ) -> list[ReportRow]:
         """Return what was used, by session, owner, model or day. See ``Store.report``."""
-        return await self._hops.read(self._sync.report, by, since=since, until=until)
+        return await self._threads.read(self._sync.report, by, since=since, until=until)
 
     def export_lines(self, session: str | AsyncSession | None = None) -> AsyncIterator[str]:
         """Yield everything stored as lines of JSON, to iterate with ``async for``. Not awaited."""
         which = session._sync if isinstance(session, AsyncSession) else session
-        return self._hops.each(partial(self._sync.export_lines, which))
+        return self._threads.each(partial(self._sync.export_lines, which))
 
     async def import_lines(
         self,
@@ -118,18 +118,20 @@ class AsyncOwner(ABC):
         Cancelled, it stops where the next of asynchronous lines would come.
         """
         if not isinstance(lines, AsyncIterable):
-            return await self._hops.aside(self._sync.import_lines, lines, on_conflict=on_conflict)
+            return await self._threads.aside(
+                self._sync.import_lines, lines, on_conflict=on_conflict
+            )
         pulled = _Pulled(lines)
         work = partial(self._sync.import_lines, pulled, on_conflict=on_conflict)
-        return await self._hops.fed(work, stop=pulled.stop)
+        return await self._threads.fed(work, stop=pulled.stop)
 
 
 class _OneOwner(AsyncOwner):
-    def __init__(self, hops: Hops, sync: Owner) -> None:
-        self._of = hops, sync
+    def __init__(self, threads: Threads, sync: Owner) -> None:
+        self._of = threads, sync
 
     @property
-    def _hops(self) -> Hops:
+    def _threads(self) -> Threads:
         return self._of[0]
 
     @property
@@ -144,12 +146,12 @@ class AsyncStore(AsyncOwner):
         self, url: str, *, masker: Masker | None = None, encoding: str = DEFAULT_ENCODING
     ) -> None:
         self._open = partial(Store, url, masker=masker, encoding=encoding)
-        self._opened: tuple[Hops, Store] | None = None
+        self._opened: tuple[Threads, Store] | None = None
 
     async def __aenter__(self) -> Self:
         if self._opened is not None:
             raise UsageError("the store is open already", hint="each AsyncStore is entered once")
-        opening = Hops(writers=1, readers=0)
+        opening = Threads(writers=1, readers=0)
         opened: list[Store] = []
         try:
             await opening.write(lambda: opened.append(self._open()))
@@ -162,10 +164,10 @@ class AsyncStore(AsyncOwner):
         (store,) = opened
         writers = store._writers
         if writers == 1:
-            hops = Hops(lanes=_LANES, writers=1, readers=_READERS)
+            threads = Threads(lanes=_LANES, writers=1, readers=_READERS)
         else:
-            hops = Hops(writers=writers, readers=0)
-        self._opened = hops, store
+            threads = Threads(writers=writers, readers=0)
+        self._opened = threads, store
         return self
 
     async def __aexit__(
@@ -178,15 +180,15 @@ class AsyncStore(AsyncOwner):
 
     def for_owner(self, owner: str) -> AsyncOwner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
-        return _OneOwner(self._hops, self._sync.for_owner(owner))
+        return _OneOwner(self._threads, self._sync.for_owner(owner))
 
     async def verify(self) -> Verified:
         """Go through all that is stored, and say what is not as it was written."""
-        return await self._hops.aside(self._sync.verify)
+        return await self._threads.aside(self._sync.verify)
 
     async def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of an embedded database while it is in use. See ``Store.backup``."""
-        return await self._hops.aside(self._sync.backup, path, overwrite=overwrite)
+        return await self._threads.aside(self._sync.backup, path, overwrite=overwrite)
 
     @property
     def revision(self) -> str:
@@ -195,7 +197,7 @@ class AsyncStore(AsyncOwner):
 
     async def close(self) -> None:
         if self._opened is not None:
-            (hops, store), self._opened = self._opened, None
+            (threads, store), self._opened = self._opened, None
             try:
                 # A loop that was left by a bare break is ended by a task that the event loop
                 # begins at its next turn; it has asked for its write by the turn behind.
@@ -203,12 +205,12 @@ class AsyncStore(AsyncOwner):
                     await asyncio.sleep(0)
             finally:
                 try:
-                    await hops.last(store.close)
+                    await threads.last(store.close)
                 finally:
-                    hops.close()
+                    threads.close()
 
     @property
-    def _hops(self) -> Hops:
+    def _threads(self) -> Threads:
         return self._threads_and_store[0]
 
     @property
@@ -216,7 +218,7 @@ class AsyncStore(AsyncOwner):
         return self._threads_and_store[1]
 
     @property
-    def _threads_and_store(self) -> tuple[Hops, Store]:
+    def _threads_and_store(self) -> tuple[Threads, Store]:
         if self._opened is None:
             raise UsageError("the store is not open", hint="async with rs.AsyncStore(url) as store")
         return self._opened
@@ -227,20 +229,20 @@ class AsyncOwnerSettings:
 
     profiles: AsyncProfiles
 
-    def __init__(self, hops: Hops, sync: OwnerSettings) -> None:
-        self.profiles = AsyncProfiles(hops, sync.profiles)
+    def __init__(self, threads: Threads, sync: OwnerSettings) -> None:
+        self.profiles = AsyncProfiles(threads, sync.profiles)
 
 
 class AsyncProfiles:
     """The settings profiles of one owner. Made by ``AsyncOwner.settings``."""
 
-    def __init__(self, hops: Hops, sync: Profiles) -> None:
-        self._hops = hops
+    def __init__(self, threads: Threads, sync: Profiles) -> None:
+        self._threads = threads
         self._sync = sync
 
     async def set(self, name: str, settings: ReasoningSettings | Mapping[str, Any]) -> Profile:
         """Keep settings under a name, in the place of what stood under it."""
-        return await self._hops.write(self._sync.set, name, settings)
+        return await self._threads.write(self._sync.set, name, settings)
 
     async def change(
         self,
@@ -250,19 +252,19 @@ class AsyncProfiles:
         unset: Collection[str] = (),
     ) -> Profile:
         """Change some keys of a profile, and leave the others as they are."""
-        return await self._hops.write(self._sync.change, name, settings, unset=unset)
+        return await self._threads.write(self._sync.change, name, settings, unset=unset)
 
     async def get(self, name: str) -> Profile:
         """Return one profile."""
-        return await self._hops.read(self._sync.get, name)
+        return await self._threads.read(self._sync.get, name)
 
     async def all(self) -> list[Profile]:
         """Return every profile, by name."""
-        return await self._hops.read(self._sync.all)
+        return await self._threads.read(self._sync.all)
 
     async def drop(self, name: str) -> None:
         """Remove a profile. Sessions that use it take nothing from it any more."""
-        await self._hops.write(self._sync.drop, name)
+        await self._threads.write(self._sync.drop, name)
 
 
 class _Pulled:

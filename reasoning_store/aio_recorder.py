@@ -17,9 +17,9 @@ from reasoning_store import streams
 from reasoning_store.blocks import Message, ToolCallBlock
 from reasoning_store.chunks import Chunk
 from reasoning_store.errors import UsageError
-from reasoning_store.hops import Hops
 from reasoning_store.replies import Reply
 from reasoning_store.stored import Stored
+from reasoning_store.threads import Threads
 
 
 class AsyncRecording:
@@ -30,11 +30,11 @@ class AsyncRecording:
 
     def __init__(
         self,
-        hops: Hops,
+        threads: Threads,
         make: Callable[[], Reply],
         stream: AsyncIterable[Any] | Iterable[Any],
     ) -> None:
-        self._hops = hops
+        self._threads = threads
         self._make = make
         self._stream = stream
         self._reply: Reply | None = None
@@ -88,12 +88,12 @@ class AsyncRecording:
     async def _begin(self) -> Reply:
         if self._reply is None:
             try:
-                self._reply = await self._hops.read(self._make)
+                self._reply = await self._threads.read(self._make)
             except BaseException as error:
                 await _close(self._stream, error)
                 raise
             try:
-                await self._hops.write(self._reply.begin)
+                await self._threads.write(self._reply.begin)
             except BaseException as error:
                 await self._leave(self._reply, error)
                 raise
@@ -112,7 +112,7 @@ class AsyncRecording:
                         for chunk in reply.feed(raw):
                             yield chunk
                         reply.expect()
-            rest = await self._hops.must(reply.complete)
+            rest = await self._threads.must(reply.complete)
         except BaseException as error:
             await self._leave(reply, error)
             raise
@@ -124,7 +124,7 @@ class AsyncRecording:
         # frameworks cancel again at every await, so not even the queue may let go of it.
         goes_on = error
         try:
-            await self._hops.must(reply.leave, error)
+            await self._threads.must(reply.leave, error)
         except Exception as failure:
             goes_on = failure if error is None else error
             if not (self._entered and isinstance(error, GeneratorExit)):

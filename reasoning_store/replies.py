@@ -41,7 +41,7 @@ class Reply:
 
     A draft is begun before the first event is read, so that an attempt that was made
     before is refused in time, and nothing that arrives is only in memory for long. The
-    keeper's thread writes it; everything else happens in the caller's.
+    draft keeper's thread writes it; everything else happens in the caller's.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Reply:
             self.over = True
             raise told(conflict) from None
         self._renewed = time.monotonic()
-        self._workings.keeper.add(self)
+        self._workings.draft_keeper.add(self)
 
     def expect(self) -> None:
         """The model is being waited for; the draft is kept alive meanwhile."""
@@ -149,7 +149,7 @@ class Reply:
             self._arrived = True
             self._pieces.add((*chunks, *self._normalizer.unseen))
         if self._pieces.size >= PART_CHARACTERS:
-            self._workings.keeper.hurry()
+            self._workings.draft_keeper.hurry()
         return chunks
 
     def gather(self, *, last: bool) -> None:
@@ -269,7 +269,7 @@ class Reply:
     def _end(self) -> None:
         self.over = True
         self._draft = None
-        self._workings.keeper.discard(self)
+        self._workings.draft_keeper.discard(self)
 
     def _store(self, draft: DraftRow, *, interrupted: bool) -> None:
         with self._adding:

@@ -128,7 +128,7 @@ class Session(Shortening):
         # Masking, counting and JSON are done before the ledger's lane is asked for.
         entries = [self._workings.entry(item, self._row.encoding, at=at) for at, item in batch]
         here = self._branch
-        self._workings.keeper.keep_on(self._row.key, here)
+        self._workings.draft_keeper.keep_on(self._row.key, here)
         try:
             rows = self._workings.ledger.append(
                 self._row.key,

@@ -235,7 +235,7 @@ class Store(Owner):
         """Close every connection; what has arrived of replies still being recorded is kept."""
         if elsewhere(self.close):
             return
-        self._workings.keeper.keep_all()
+        self._workings.draft_keeper.keep_all()
         self._workings.ledger.close()
 
     def __enter__(self) -> Self:

@@ -13,10 +13,10 @@ from typing import Any
 
 from reasoning_store import checking, replies
 from reasoning_store.blocks import Counts, Message
+from reasoning_store.draft_keeper import DraftKeeper
 from reasoning_store.egress.tokens import count_message
 from reasoning_store.errors import UsageError
 from reasoning_store.ingress.masking import Masker, masked
-from reasoning_store.keeper import Keeper
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import DraftRow, Entry
 from reasoning_store.settings import from_environment
@@ -32,7 +32,7 @@ class Workings:
         self.ledger = ledger
         self.masker = masker
         self.encoding = encoding
-        self.keeper = Keeper(ledger, every=replies.PART_SECONDS)
+        self.draft_keeper = DraftKeeper(ledger, every=replies.PART_SECONDS)
         self.views = Views(ledger)
 
     def entry(
@@ -60,7 +60,7 @@ class Workings:
     def resolve(self, draft: DraftRow) -> Entry | None:
         """Return what has arrived of a reply whose recorder is ended, if anything has."""
         # A reply that this process records has got more than what is written of it.
-        rest = self.keeper.rest(draft.id, len(draft.parts))
+        rest = self.draft_keeper.rest(draft.id, len(draft.parts))
         draft = replace(draft, parts=(*draft.parts, *rest))
         message = drafted(draft, interrupted=True)
         if not message.blocks and message.usage is None:

@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import aio, aio_recorder, aio_session, hops, layers, recorder, session, store
+from reasoning_store import (
+    aio,
+    aio_recorder,
+    aio_session,
+    layers,
+    recorder,
+    session,
+    store,
+    threads,
+)
 from reasoning_store.ledger.lending import Lent
 
 from .ledger.lanes import commits, lane_of
@@ -374,14 +383,14 @@ def test_what_was_begun_before_closing_is_written(
             super().close()
             held.goes_on.set()
 
-    monkeypatch.setattr(hops, "wait", waits)
+    monkeypatch.setattr(threads, "wait", waits)
     monkeypatch.setattr(aio, "Store", Closed)
 
     async def main() -> None:
         opened = await rs.AsyncStore(url, masker=held).__aenter__()
         chats = [await opened.session(f"{n}", create=True) for n in range(40)]
         # In a file closing stands in a lane, where it could not get past what is held.
-        beside = [chat for chat in chats if chat._hops._writes is not opened._hops._writes]
+        beside = [chat for chat in chats if chat._threads._writes is not opened._threads._writes]
         written = (beside or chats)[:3]
         asked = [asyncio.create_task(chat.append(rs.user("now"))) for chat in written]
         await asyncio.sleep(0)
@@ -412,7 +421,7 @@ def test_in_a_file_tasks_that_write_at_once_share_commits(sqlite_path: Path) -> 
         await asyncio.to_thread(begun.wait)
         before = commits(sqlite_path)
         asked = [asyncio.create_task(chat.append(rs.user("now"))) for chat in chats]
-        lanes = len({chat._hops._lane % aio._LANES for chat in chats})
+        lanes = len({chat._threads._lane % aio._LANES for chat in chats})
 
         def until_all_wait() -> None:
             while len(lane._waiting) < lanes:
@@ -439,8 +448,8 @@ def test_a_store_that_is_left_by_a_cancelled_task_is_closed(sqlite_path: Path) -
     async def main() -> None:
         opened = rs.AsyncStore(f"sqlite:///{sqlite_path}")
         await opened.__aenter__()
-        hops, goes_on = opened._hops, threading.Event()
-        writing = asyncio.create_task(hops.write(goes_on.wait))
+        threads, goes_on = opened._threads, threading.Event()
+        writing = asyncio.create_task(threads.write(goes_on.wait))
         await asyncio.sleep(0)
         closing = asyncio.create_task(opened.close())
         await asyncio.sleep(0)
@@ -450,7 +459,7 @@ def test_a_store_that_is_left_by_a_cancelled_task_is_closed(sqlite_path: Path) -
         await asyncio.wait([writing, closing])
         assert closing.cancelled()
         with pytest.raises(rs.UsageError, match="closed"):
-            await hops.read(dict)
+            await threads.read(dict)
 
     asyncio.run(main())
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import keeper, recorder, replies
+from reasoning_store import draft_keeper, recorder, replies
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.values import Growth
 from reasoning_store.replies import Reply
@@ -98,7 +98,7 @@ def test_a_reply_is_kept_whose_end_is_interrupted(url: str, under_with: bool) ->
     assert [text for _, text in kept(url)] == ["one two"]
 
 
-@pytest.mark.parametrize("room", [recorder, replies, keeper], ids=lambda room: room.__name__)
+@pytest.mark.parametrize("room", [recorder, replies, draft_keeper], ids=lambda room: room.__name__)
 def test_a_reply_whose_end_is_interrupted_anywhere_is_kept_once_and_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch, room: ModuleType
 ) -> None:
@@ -361,7 +361,7 @@ def test_what_is_due_of_many_replies_waits_for_the_disk_together(
     monkeypatch: pytest.MonkeyPatch, sqlite_path: Path
 ) -> None:
     """All of it is written, in fewer transactions than there are replies."""
-    monkeypatch.setattr(keeper, "_TOGETHER", 4)
+    monkeypatch.setattr(draft_keeper, "_TOGETHER", 4)
     with rs.Store(f"sqlite:///{sqlite_path}") as store:
         sessions = [store.session(str(number), create=True) for number in range(10)]
         open_ones = [iter(recording(session)) for session in sessions]
@@ -369,7 +369,7 @@ def test_what_is_due_of_many_replies_waits_for_the_disk_together(
             while not isinstance(next(chunks), rs.TextChunk):
                 pass
         before = commits(sqlite_path)
-        store._workings.keeper.keep_all()
+        store._workings.draft_keeper.keep_all()
 
         assert commits(sqlite_path) - before == 3
         assert {session.history()[-1].message.text for session in sessions} == {"one "}
@@ -413,7 +413,7 @@ def test_a_forked_child_waits_for_nobody_who_keeps_a_reply(url: str, what: str) 
         chunks = iter(recording(session))
         assert isinstance(chunks, Generator)
         next(chunks)
-        keeping = store._workings.keeper
+        keeping = store._workings.draft_keeper
         (reply,) = keeping._all()
         assert isinstance(reply, Reply)
         with reply._ending, reply._adding, keeping._lock, keeping._writing:
@@ -568,7 +568,9 @@ async def cancelled_at_its_end(url: str) -> list[tuple[str, str]]:
 
         async def stream() -> AsyncIterator[dict[str, Any]]:
             yield event("one two")
-            before.extend(asyncio.create_task(session._hops.write(goes_on.wait)) for _ in range(8))
+            before.extend(
+                asyncio.create_task(session._threads.write(goes_on.wait)) for _ in range(8)
+            )
             await asyncio.sleep(0)
             ended.set()
 

@@ -25,8 +25,8 @@ VALUES = {"blocks", "chunks", "errors"}
 FACES = {
     *("store", "session", "sending", "shortening", "prospects", "layers", "stored", "viewing"),
     "workings",
-    *("recorder", "replies", "keeper"),
-    *("aio", "aio_session", "aio_recorder", "hops"),
+    *("recorder", "replies", "draft_keeper"),
+    *("aio", "aio_session", "aio_recorder", "threads"),
     *("importing", "incoming"),
 }
 ROOMS: dict[str, set[str]] = {

@@ -313,7 +313,7 @@ def test_what_is_imported_is_masked_first(tmp_path: Path, store: rs.Store) -> No
     recording.__enter__()
     chunks = iter(recording)
     next(chunks)
-    store._workings.keeper.keep_on(session._row.key, 1)
+    store._workings.draft_keeper.keep_on(session._row.key, 1)
     lines = list(store.export_lines())
     masker = rs.SecretMasker(["hunter-2-hunter"])
     assert sum("hunter-2-hunter" in line for line in lines) == 2

@@ -72,7 +72,7 @@ def until(true: Callable[[], Any], seconds: float = 30) -> Any:
 def test_no_more_than_a_second_or_64_kb_of_a_reply_is_in_memory_only(store: rs.Store) -> None:
     """As the page on durability says; who is silent for 30 seconds has died."""
     assert AS_SHIPPED == (1.0, 64 * 1024, 30.0)
-    assert store._workings.keeper._every == replies.PART_SECONDS
+    assert store._workings.draft_keeper._every == replies.PART_SECONDS
 
 
 def test_a_reader_elsewhere_follows_a_reply_that_grows_only_at_its_end(
@@ -284,7 +284,7 @@ def keep(recording: rs.Recording) -> None:
     """Do what the store's own thread does about once a second."""
     place = recording._reply.place
     assert place is not None
-    recording._reply._workings.keeper.keep_on(*place)
+    recording._reply._workings.draft_keeper.keep_on(*place)
 
 
 def states(session: rs.Session) -> list[tuple[str, str]]:

@@ -45,7 +45,7 @@ class _Writers(ThreadPoolExecutor):
         return begun
 
 
-class _Threads:
+class _Pools:
     """The threads of one store."""
 
     def __init__(self, *, lanes: int, writers: int, readers: int) -> None:
@@ -79,17 +79,17 @@ class _Threads:
             threads.shutdown(wait=False)
 
 
-class Hops:
+class Threads:
     """The threads of one store, seen from one of the lanes in which it writes.
 
     There are ``lanes`` for writes, of ``writers`` threads each.
     """
 
     def __init__(self, *, lanes: int = 1, writers: int, readers: int) -> None:
-        self._threads = _Threads(lanes=lanes, writers=writers, readers=readers)
+        self._pools = _Pools(lanes=lanes, writers=writers, readers=readers)
         self._lane = 0
 
-    def lane_of(self, what: Hashable) -> Hops:
+    def lane_of(self, what: Hashable) -> Threads:
         """Return the same threads, with the lane in which all of one thing is written."""
         other = copy(self)
         other._lane = hash(what)
@@ -97,7 +97,7 @@ class Hops:
 
     @property
     def _writes(self) -> ThreadPoolExecutor:
-        lanes = self._threads.here().writes
+        lanes = self._pools.here().writes
         return lanes[self._lane % len(lanes)]
 
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -109,7 +109,7 @@ class Hops:
 
     async def last(self, work: Callable[[], T]) -> T:
         """Run ``work`` when every write given so far has ended, cancelled or not."""
-        before = [given for threads in self._threads.here().writes for given in [*threads.given]]
+        before = [given for threads in self._pools.here().writes for given in [*threads.given]]
 
         def behind() -> T:
             wait(before)
@@ -118,15 +118,15 @@ class Hops:
         return await _hop(self._writes, behind, may_be_dropped=False)
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _hop(self._threads.here().reads, partial(work, *args, **kwargs))
+        return await _hop(self._pools.here().reads, partial(work, *args, **kwargs))
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a long verb on threads of its own, outside the order of writes."""
-        return await _hop(self._threads.here().aside, partial(work, *args, **kwargs))
+        return await _hop(self._pools.here().aside, partial(work, *args, **kwargs))
 
     async def fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
         """Run aside what waits for this loop; ``stop`` ends its waiting where it is cancelled."""
-        return await _hop(self._threads.here().aside, work, stop=stop)
+        return await _hop(self._pools.here().aside, work, stop=stop)
 
     async def each(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator gives, which is read in a thread, a batch ahead at most."""
@@ -136,7 +136,7 @@ class Hops:
                 yield item
 
     def close(self) -> None:
-        self._threads.close()
+        self._pools.close()
 
 
 async def _hop(

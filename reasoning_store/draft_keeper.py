@@ -41,7 +41,7 @@ _TOGETHER = 100
 
 
 class Kept(Protocol):
-    """A reply, as the keeper sees it."""
+    """A reply, as it is seen here."""
 
     def gather(self, *, last: bool) -> None:
         """Make ready what there is to write; ``last``: nothing is held back for later."""
@@ -74,10 +74,10 @@ class Kept(Protocol):
         ...
 
 
-_keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
+_keepers: weakref.WeakSet[DraftKeeper] = weakref.WeakSet()
 
 
-class Keeper:
+class DraftKeeper:
     """The thread that keeps the drafts of one store."""
 
     def __init__(self, ledger: Ledger, *, every: float) -> None:
