@@ -48,10 +48,11 @@ def library() -> ModuleType:
 
 
 def connect(path: Path) -> Any:
-    """Open a file as durably as ours is, with the library that ours uses."""
+    """Open a file as durably as ours is, with its library and as large a cache."""
     connection = library().connect(str(path), isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode=WAL").fetchall()
     connection.execute("PRAGMA synchronous=FULL").fetchall()
+    connection.execute("PRAGMA cache_size=-8192").fetchall()
     return connection
 
 
