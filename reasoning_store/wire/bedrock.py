@@ -26,7 +26,7 @@ from reasoning_store.chunks import (
 )
 from reasoning_store.errors import WireError
 from reasoning_store.wire import contracts, thinking_events
-from reasoning_store.wire.base import plain, unknown, whole_number
+from reasoning_store.wire.base import plain, unknown, whole_number, without
 from reasoning_store.wire.bedrock_blocks import (
     OpenBlock,
     Other,
@@ -38,7 +38,7 @@ from reasoning_store.wire.bedrock_blocks import (
     whole,
 )
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.reading import Malformed, index, mapping, string, with_unread
+from reasoning_store.wire.reading import Malformed, index, kept, mapping, string, with_unread
 
 Event = Mapping[str, Any]
 
@@ -169,15 +169,16 @@ class Adapter:
     def _message_stop(self, event: Event) -> list[Chunk]:
         stop = mapping(event, "messageStop")
         reason = string(stop, "stopReason")
-        chunks = _about(stop)
+        wrong: list[Any] = []
+        chunks = _about(stop, wrong)
         for place in sorted({place for place, _ in self._open}):
             chunks += self._stop(place)
-        return [*chunks, FinishChunk(reason=reason)]
+        return with_unread([*chunks, FinishChunk(reason=reason)], wrong)
 
     def _metadata(self, event: Event) -> list[Chunk]:
         wrong: list[Any] = []
         data = mapping(event, "metadata")
-        return with_unread([*_about(data), *_usage(data, wrong)], wrong)
+        return with_unread([*_about(data, wrong), *_usage(data, wrong)], wrong)
 
     def _failed(self, event: Event) -> list[Chunk]:
         _, error = _member(event)
@@ -201,7 +202,7 @@ class Adapter:
             return [*self._announce(place, kind, value), *self._stop(place)]
         if kind == "citationsContent" and isinstance(value, Mapping):
             return self._cited(value)
-        return [whole(kind, value)]
+        return [whole(kind, as_json(value))]
 
     def _cited(self, data: Event) -> list[Chunk]:
         content, citations = data.get("content"), data.get("citations")
@@ -238,9 +239,10 @@ def _member(data: Any) -> tuple[str, Any]:
     return members.popitem()
 
 
-def _about(holder: Mapping[str, Any]) -> list[Chunk]:
+def _about(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
     """Return what is said of the response as a whole and of none of its blocks."""
-    found = {name: as_json(value) for name in _WHOLE if (value := holder.get(name)) is not None}
+    said = {name: kept(holder.get(name), as_json, wrong) for name in _WHOLE}
+    found = without(said, ())
     return [OriginChunk(metadata=found)] if found else []
 
 
@@ -278,7 +280,7 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
             chunks += adapter.read_block(place, block)
         except (Malformed, RecursionError):
             wrong.append(block)
-    chunks += [*_about(response), *_usage(response, wrong)]
+    chunks += [*_about(response, wrong), *_usage(response, wrong)]
     reason = response.get("stopReason")
     if isinstance(reason, str):
         chunks.append(FinishChunk(reason=reason))

@@ -182,6 +182,7 @@ class Other(OpenBlock):
         self._input: list[str] = []
         self._content: list[Any] = []
         self._image: list[bytes] = []
+        whole(kind, self._data)  # what could not be said at the end is refused at once
         return []
 
     def grow(self, delta: Data) -> list[Chunk]:
@@ -210,26 +211,28 @@ class Other(OpenBlock):
         if self._content:
             self._data["content"] = self._content
         if self._image:
-            self._data["source"] = {"bytes": b"".join(self._image)}
+            self._data["source"] = {"bytes": marked(b"".join(self._image))}
         return [whole(self._kind, self._data)]
 
 
 def whole(kind: str, data: Any) -> BlockChunk:
-    """Return a block that is there at once: media where we have a block for it."""
+    """Return the block of JSON that is there at once: media where we have a block for it."""
     if kind in get_args(MediaKind) and isinstance(data, Mapping):
         media = _media(kind, data)
         if media is not None:
             return BlockChunk(block=media)
-    return BlockChunk(block=RawBlock(data={kind: as_json(data)}))
+    return BlockChunk(block=RawBlock(data={kind: data}))
 
 
 def _media(kind: Any, data: Data) -> MediaBlock | None:
     source, form = data.get("source"), data.get("format")
+    held = source.get("bytes") if isinstance(source, Mapping) else None
+    held = None if held is None else _bytes(held)
     if not (isinstance(source, Mapping) and isinstance(form, str)) or data.get("error"):
         return None
     mime = f"{kind}/{form}"
-    if source.get("bytes") is not None:
-        return MediaBlock(kind=kind, mime_type=mime, data=_bytes(source["bytes"]))
+    if held is not None:
+        return MediaBlock(kind=kind, mime_type=mime, data=held)
     place = source.get("s3Location")
     if isinstance(place, Mapping) and isinstance(place.get("uri"), str):
         beside = without(place, ("uri",))

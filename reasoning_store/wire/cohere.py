@@ -30,7 +30,14 @@ from reasoning_store.errors import WireError
 from reasoning_store.wire import contracts, thinking_events
 from reasoning_store.wire.base import plain, unknown, whole_number
 from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.reading import Malformed, mapping, optional_index, optional_string
+from reasoning_store.wire.reading import (
+    Malformed,
+    mapping,
+    object_in,
+    optional_index,
+    optional_string,
+    with_unread,
+)
 from reasoning_store.wire.reading import index as at
 
 Event: TypeAlias = Mapping[str, Any]
@@ -194,13 +201,16 @@ class Adapter:
 
     def _message_end(self, event: Event) -> list[Chunk]:
         named = self._message_start(event)
-        delta = event.get("delta")
-        delta = delta if isinstance(delta, Mapping) else {}
-        out = [*named, *self.flush(), *_usage(delta.get("usage"))]
+        wrong: list[Any] = []
+        delta = object_in(event.get("delta"), "delta", wrong) or {}
+        usage = object_in(delta.get("usage"), "usage", wrong)
+        out = [*named, *self.flush(), *_usage(usage)]
         if delta.get("error") is not None:
-            return [*out, ErrorChunk(raw=event)]
-        reason = delta.get("finish_reason")
-        return [*out, FinishChunk(reason=reason if isinstance(reason, str) else None)]
+            out.append(ErrorChunk(raw=event))
+        else:
+            reason = delta.get("finish_reason")
+            out.append(FinishChunk(reason=reason if isinstance(reason, str) else None))
+        return with_unread(out, wrong)
 
     def _nothing(self, event: Event) -> list[Chunk]:
         return []
@@ -262,8 +272,8 @@ def _items(message: Event, name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _usage(reported: Any) -> list[Chunk]:
-    if not isinstance(reported, Mapping):
+def _usage(reported: Event | None) -> list[Chunk]:
+    if reported is None:
         return []
     tokens = reported.get("tokens")
     if not isinstance(tokens, Mapping):

@@ -26,7 +26,7 @@ from reasoning_store.wire import contracts, gemini_interactions, thinking_events
 from reasoning_store.wire.base import is_index, plain, unknown, whole_number
 from reasoning_store.wire.contracts import Contract
 from reasoning_store.wire.gemini_parts import Candidate, as_json, field, spellings, text_of
-from reasoning_store.wire.reading import Malformed, with_unread
+from reasoning_store.wire.reading import Malformed, kept, object_in, with_unread
 
 _RESPONSE: Final = frozenset(
     {
@@ -100,12 +100,12 @@ class Adapter:
             out += self._candidate(candidate, number, named[0], wrong)
             if reason := _reason(candidate):
                 finishes.append(FinishChunk(reason=reason, choice=number))
-        feedback = field(event, "promptFeedback")
-        if isinstance(feedback, Mapping) and feedback:
-            out.append(OriginChunk(metadata={"promptFeedback": as_json(feedback)}))
-        if isinstance(feedback, Mapping) and (reason := text_of(field(feedback, "blockReason"))):
+        feedback = object_in(field(event, "promptFeedback"), "promptFeedback", wrong) or {}
+        if feedback and (known := kept(feedback, as_json, wrong)):
+            out.append(OriginChunk(metadata={"promptFeedback": known}))
+        if reason := text_of(field(feedback, "blockReason")):
             finishes.append(FinishChunk(reason=reason))
-        out += [*self._usage(event), *finishes]
+        out += [*self._usage(event, wrong), *finishes]
         if named != self._named and (out or not wrong):
             self._named = named
             out.insert(0, OriginChunk(response_id=named[0], model=named[1]))
@@ -137,9 +137,10 @@ class Adapter:
         if _reason(candidate):
             out += state.end_call()
         for name in _SOURCES:
-            if (value := field(candidate, name)) is not None:
-                out += state.about_text({name: as_json(value)})
-        if about := {name: as_json(value) for name in _WHOLE if (value := field(candidate, name))}:
+            if (value := kept(field(candidate, name), as_json, wrong)) is not None:
+                out += state.about_text({name: value})
+        said = {name: kept(field(candidate, name), as_json, wrong) for name in _WHOLE}
+        if about := {name: value for name, value in said.items() if value}:
             out.append(OriginChunk(metadata=about, choice=number))
         if out:
             self._candidates[number] = state
@@ -153,9 +154,9 @@ class Adapter:
             model or text_of(field(event, "modelVersion")),
         )
 
-    def _usage(self, event: Mapping[str, Any]) -> list[Chunk]:
-        reported = field(event, "usageMetadata")
-        if not isinstance(reported, Mapping):
+    def _usage(self, event: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
+        reported = object_in(field(event, "usageMetadata"), "usageMetadata", wrong)
+        if reported is None:
             return []
         output = whole_number(field(reported, "candidatesTokenCount"))
         reasoning = whole_number(field(reported, "thoughtsTokenCount"))
@@ -166,7 +167,7 @@ class Adapter:
             output=output,
             reasoning=reasoning,
             cached=whole_number(field(reported, "cachedContentTokenCount")),
-            raw=as_json(reported),
+            raw=kept(reported, as_json, wrong),
         )
         return [UsageChunk(usage=usage)]
 

@@ -9,7 +9,7 @@ This module knows no protocol.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from reasoning_store.chunks import Chunk, UnknownChunk
@@ -65,6 +65,25 @@ def with_unread(chunks: list[Chunk], wrong: Iterable[Any]) -> list[Chunk]:
     for part in wrong:
         return [*chunks, UnknownChunk(raw=part)]
     return chunks
+
+
+def object_in(value: Any, name: str, wrong: list[Any]) -> Mapping[str, Any] | None:
+    """Return the object in a field, if there is one; anything else is wrong, by its name."""
+    found = plain(value)
+    if isinstance(found, Mapping):
+        return found
+    if value is not None:
+        wrong.append({name: value})
+    return None
+
+
+def kept(value: Any, as_json: Callable[[Any], Any], wrong: list[Any]) -> Any:
+    """Return as JSON what stands beside the rest of an event; too deep a value is wrong alone."""
+    try:
+        return as_json(value)
+    except RecursionError:
+        wrong.append(value)
+        return None
 
 
 class Said:
