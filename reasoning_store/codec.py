@@ -211,12 +211,19 @@ def _from_json(kind: Any, data: Mapping[str, Any]) -> Any:
 
 def block_to_json(block: Block) -> dict[str, Any]:
     """Return the JSON object of one block."""
-    if isinstance(block, RawBlock) and block.kind not in _BLOCKS:
+    if isinstance(block, RawBlock) and _is_newer(block):
         return dict(block.data)
     out = _to_json(block)
     if isinstance(block, MediaBlock) and block.data is not None:
         out["data"] = base64.b64encode(block.data).decode("ascii")
     return out
+
+
+def _is_newer(block: RawBlock) -> bool:
+    """Whether a block is the whole of one whose JSON is newer than this code."""
+    data, kind = block.data, block.kind
+    names_itself = isinstance(data, Mapping) and data.get("type") == kind
+    return names_itself and kind not in _BLOCKS and block.provider_metadata is None
 
 
 def block_from_json(data: Mapping[str, Any]) -> Block:

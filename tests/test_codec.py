@@ -22,6 +22,7 @@ json_values = st.recursive(
 )
 maybe_text = st.none() | any_text
 metadata = st.none() | st.dictionaries(any_text, json_values, max_size=2)
+raw_kinds = st.sampled_from(["raw", "text", "thinking", "holo", ""]) | any_text
 
 blocks: st.SearchStrategy[rs.Block] = st.one_of(
     st.builds(rs.TextBlock, text=any_text, provider_metadata=metadata),
@@ -62,7 +63,13 @@ blocks: st.SearchStrategy[rs.Block] = st.one_of(
         ref=maybe_text,
         provider_metadata=metadata,
     ),
-    st.builds(rs.RawBlock, data=json_values, provider_metadata=metadata),
+    st.builds(
+        rs.RawBlock,
+        data=json_values
+        | st.fixed_dictionaries({"type": raw_kinds}, optional={"data": json_values}),
+        kind=raw_kinds,
+        provider_metadata=metadata,
+    ),
 )
 number = st.none() | st.integers(0, 10**9)
 messages = st.builds(
@@ -163,6 +170,28 @@ def test_a_block_of_an_unknown_type_survives() -> None:
     data = {"type": "hologram", "depth": 3, "nested": {"a": [1]}}
 
     assert codec.block_to_json(codec.block_from_json(data)) == data
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        rs.RawBlock(data={"type": "text", "text": "Yes"}, kind="holo"),
+        rs.RawBlock(data={"type": "holo", "x": 1}, kind="hologram"),
+        rs.RawBlock(data={"x": 1}, kind="holo"),
+        rs.RawBlock(data=[1], kind="holo"),
+        rs.RawBlock(data={"type": "holo"}, kind="holo", provider_metadata={"id": "b1"}),
+        rs.RawBlock(data={"type": "raw", "kind": "holo", "data": 1}, kind="holo"),
+    ],
+    ids=["ours within", "another within", "no type", "no object", "with metadata", "raw within"],
+)
+def test_a_raw_block_is_stored_as_what_it_is(block: rs.RawBlock) -> None:
+    """Whatever its kind says, and whatever the data in it say that they are."""
+    with rs.Store("sqlite://") as store, rs.Store("sqlite://") as other:
+        store.session("s", create=True).append(rs.user(block))
+        other.import_lines(store.export_lines())
+
+        for one in (store, other):
+            assert one.session("s").get(1).message.blocks == (block,)
 
 
 def test_a_raw_block_may_be_named_like_one_of_ours() -> None:
