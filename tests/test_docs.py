@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import get_args
 
@@ -23,6 +24,7 @@ import pytest
 
 from reasoning_store.egress import budget, compression, verdicts
 from reasoning_store.ledger import values
+from reasoning_store.wire import contracts
 from tests.docs.provider import Provider
 
 CHECKOUT = Path(__file__).parent.parent
@@ -178,6 +180,30 @@ def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
     )
 
     assert ran.returncode == 0, f"run python tools/make_reference.py; it rewrites {ran.stdout}"
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-opus-4-6", "claude-haiku-4-5"])
+@pytest.mark.parametrize(
+    ("provider", "api"),
+    [("anthropic", "anthropic.messages"), ("aws", "bedrock.converse")],
+)
+def test_the_first_row_of_the_demands_that_matches_a_model_is_its_contract(
+    provider: str, api: str, model: str
+) -> None:
+    """Names overlap: what thinks adaptively stands before what has a name like it."""
+    rows = re.findall(
+        rf"^\| `{provider}` \| `{api}` \| (.*?) \| .*? \| (.*?) \|",
+        (CHECKOUT / "docs/howto/choose-a-policy.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    said = (
+        missing
+        for models, missing in rows
+        if models == "all others" or any(fnmatchcase(model, p) for p in models.split("`"))
+    )
+
+    refuses = contracts.resolve(provider, model, api).refusal is not None
+    assert next(said) == ("refused" if refuses else "worse answers")
 
 
 def test_a_field_has_the_type_that_a_reader_would_write() -> None:

@@ -157,7 +157,7 @@ def demanding() -> str:
         ("provider", "protocol", "models", "demanded back", "if missing", "thoughts go back as"),
         (
             (f"`{provider}`", f"`{api}`", names, *cells)
-            for (provider, api, *cells), names in _models().items()
+            for (provider, api, *cells, _), names in _models().items()
             if cells[0] != _WHERE["none"]
         ),
     )
@@ -169,32 +169,43 @@ def others() -> str:
         ("provider", "protocol", "models", "thoughts go back as"),
         (
             (f"`{provider}`", f"`{api}`", names, place)
-            for (provider, api, demanded, _, place), names in _models().items()
+            for (provider, api, demanded, _, place, _), names in _models().items()
             if demanded == _WHERE["none"]
         ),
     )
 
 
 def _models() -> Mapping[tuple[str, ...], str]:
-    """Return the models of each provider's protocols, those together that demand the same."""
+    """Return the models of each provider's protocols, those together that demand the same.
+
+    The last part of a key tells those apart that have to stand before others.
+    """
     found: dict[tuple[str, ...], list[str]] = {}
     for contract in contracts.rows():
         if contract.provider is not None:
             for patterns, changed in _refined(contract):
-                key = (contract.provider, contract.api, *_cells(changed))
+                cells = _cells(changed)
+                before = patterns != contract.models and cells == _cells(contract)
+                key = (contract.provider, contract.api, *cells, str(before))
                 found.setdefault(key, []).extend(patterns)
     groups = Counter(key[:2] for key in found)
     return {key: _patterns(names, alone=groups[key[:2]] == 1) for key, names in found.items()}
 
 
 def _refined(contract: Contract) -> Iterator[tuple[tuple[str, ...], Contract]]:
-    """Yield a row as each model sees it, the models that differ first."""
+    """Yield a row as each model sees it, the models that differ first.
+
+    A model that does not differ stands before one that does and whose names would take it in.
+    """
+    seen = []
     for model in contracts.models():
         sample = model.models[0].replace("*", "").partition("[")[0]
         if model.matches(contract, sample) and _row_of(contract, sample) is contract:
-            changed = dataclasses.replace(contract, **model.demands)
-            if _cells(changed) != _cells(contract):
-                yield model.models, changed
+            seen.append((model, sample, dataclasses.replace(contract, **model.demands)))
+    differ = [model for model, _, changed in seen if _cells(changed) != _cells(contract)]
+    for model, sample, changed in seen:
+        if model in differ or any(other.matches(contract, sample) for other in differ):
+            yield model.models, changed
     yield contract.models, contract
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
+import pytest
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from reasoning_store.egress.verdicts import Viewed
 from reasoning_store.egress.what_if import what_if as weigh
 from reasoning_store.rope import Rope
 from reasoning_store.settings import resolve
+from reasoning_store.testing import refusal
 from reasoning_store.tokenizers import DEFAULT_ENCODING, counter
 from tests.egress.alternatives import selected
 from tests.egress.histories import (
@@ -219,6 +221,64 @@ def test_what_has_a_stand_in_is_legal_and_what_has_none_is_not() -> None:
     gpt = what_if(loop, provider="openrouter", model="openai/gpt-5.6").current
 
     assert (deepseek.legal, gpt.legal) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "api"),
+    [
+        ("anthropic", "claude-opus-5-5", None),
+        ("anthropic", "claude-opus-4-7", None),
+        ("aws", "us.anthropic.claude-opus-5-v1:0", "bedrock.converse"),
+        ("aws", "my-profile", "anthropic.messages"),
+        ("azure", "my-deployment", "anthropic.messages"),
+        ("vertex", "claude-sonnet-4-6", None),
+        ("openai", "gpt-5.6", "openai.responses"),
+        ("azure", "my-deployment", "openai.responses"),
+    ],
+)
+@pytest.mark.parametrize("floor", ["provider", "off"])
+def test_who_takes_an_open_loop_over_without_its_thinking_is_not_said_to_refuse(
+    provider: str, model: str, api: str | None, floor: str
+) -> None:
+    """Claude with adaptive thinking and Responses without server ids go on; the row warns."""
+    to: dict[str, Any] = {"provider": provider, "model": model, "api": api}
+    chosen = {"reasoning.floor": floor}
+
+    found = what_if(OPEN_LOOP, settings=chosen, **to)
+    request = rs.build_request(OPEN_LOOP, settings=chosen, **to)
+
+    assert refusal(request.body, **to) is None
+    assert found.current.warnings != ()
+    assert all(row.legal for row in found.rows)
+
+
+WITHIN_A_BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2_048}, "max_tokens": 4_096}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("anthropic", "claude-opus-4-5"),
+        ("anthropic", "claude-3-7-sonnet-20250219"),
+        ("vertex", "claude-haiku-4-5@20251001"),
+    ],
+)
+def test_claude_that_thinks_within_a_budget_is_said_to_refuse_without_the_floor(
+    provider: str, model: str
+) -> None:
+    """As it does, thinking; with the floor none is asked for, and every choice is taken."""
+    to: dict[str, Any] = {"provider": provider, "model": model}
+    off = {"reasoning.floor": "off"}
+
+    said = refusal(
+        rs.build_request(OPEN_LOOP, settings=off, extra=WITHIN_A_BUDGET, **to).body, **to
+    )
+    found = what_if(OPEN_LOOP, settings=off, **to).current
+
+    assert "Expected `thinking`" in (said or "")
+    assert not found.legal
+    assert "Expected `thinking`" in found.warnings[0].text
+    assert all(row.legal for row in what_if(OPEN_LOOP, **to).rows)
 
 
 def test_it_prints_as_a_small_table() -> None:
