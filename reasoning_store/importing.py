@@ -153,10 +153,9 @@ class _Import:
             self._owner.import_lines(_lines(row, one))
             return
         session = self._owner.session(one.id)
-        for place, item in enumerate(one.items[known:], one.first + known):
-            session.append(
-                item.message, idempotency_key=item.key, after=place - 1, created_at=item.created_at
-            )
+        new = zip(one.items[known:], one.times()[known:], strict=True)
+        for place, (item, at) in enumerate(new, one.first + known):
+            session.append(item.message, idempotency_key=item.key, after=place - 1, created_at=at)
 
     def _begun(self, one: Conversation) -> SessionRow:
         """Make the session, as old as the conversation is: a list of sessions goes by its times."""
@@ -165,7 +164,7 @@ class _Import:
             one.id,
             encoding=self._workings.encoding,
             title=one.title,
-            created_at=microseconds(one.created_at, "created_at"),
+            created_at=microseconds(one.began, "created_at"),
         )
 
 
@@ -192,11 +191,11 @@ def _lines(row: SessionRow, one: Conversation) -> Iterator[str]:
     """A whole conversation as the lines of an export: a few hundred messages are one step."""
     yield lines.written(HeaderLine(version=lines.VERSION))
     yield lines.written(SessionLine(owner=row.owner, id=row.id, encoding=row.encoding))
-    for item in one.items:
+    for item, at in zip(one.items, one.times(), strict=True):
         yield lines.written(
             MessageLine(
                 message=codec.message_to_json(item.message),
-                created_at=microseconds(item.created_at, "created_at"),
+                created_at=microseconds(at, "created_at"),
                 repeat=columns.repeat(item.key),
                 batch=1,
             )

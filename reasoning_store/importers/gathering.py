@@ -63,6 +63,8 @@ class Gathering:
         self._title = title
         self._created_at = created_at
         self._first = first
+        self.at = created_at
+        """When the last message with a time was said."""
         self._items: list[Item] = []
         self._report = Report()
 
@@ -92,6 +94,7 @@ class Gathering:
             raise UsageError(f"{place}: {error}", hint=error.hint) from None
         self.key = digest(self.id, self.next, self.key, source)
         self._items.append(Item(message=message, key=self.key, created_at=created_at))
+        self.at = created_at or self.at
         self._report += _report(message, texts, thoughts, beside)
 
     def skip(self, place: str, reason: str) -> None:

@@ -176,9 +176,9 @@ def conversations(
     """Return the conversations of a source, each read with ``read``."""
     name = name_of(source) if name is None else name
     unnamed = 0
-    left: dict[str, tuple[int, str]] = {}
+    left: dict[str, tuple[int, str, datetime | None]] = {}
     for one in found(entries(source)):
-        first, key = 1, ""
+        first, key, at = 1, "", _begun(one)
         if one.id is None:
             unnamed += 1
             begun = one.messages[0].value if one.messages else {}
@@ -186,11 +186,11 @@ def conversations(
         else:
             id = one.id
             if not one.about:
-                first, key = left.get(id, (first, key))
-        into = Gathering(id, title=one.title, created_at=_begun(one), first=first, key=key)
+                first, key, at = left.get(id, (first, key, at))
+        into = Gathering(id, title=one.title, created_at=at, first=first, key=key)
         read(one, Reading(into=into, who=who, about=one.about))
         if one.id is not None and not one.about:
-            left[id] = into.next, into.key
+            left[id] = into.next, into.key, into.at
         yield into.conversation()
 
 

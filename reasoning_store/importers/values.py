@@ -5,6 +5,7 @@ Pure values: no format's words, no store.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
@@ -66,7 +67,7 @@ class Conversation:
     """A conversation as it was kept elsewhere, oldest message first.
 
     ``first`` is the place of the first item, from 1; it is more where a file comes back to a
-    conversation whose beginning it gave before.
+    conversation whose beginning it gave before. ``created_at`` is then when that was said.
     """
 
     id: str
@@ -75,3 +76,14 @@ class Conversation:
     items: list[Item]
     report: Report
     first: int = 1
+
+    @property
+    def began(self) -> datetime | None:
+        """The time of what stands at the beginning, as far as any is known."""
+        stated = next((item.created_at for item in self.items if item.created_at), None)
+        return min((at for at in (self.created_at, stated) if at), default=None)
+
+    def times(self) -> Sequence[datetime | None]:
+        """When each message was said; one without a time, when the one before it was."""
+        at = self.began
+        return [at := item.created_at or at for item in self.items]

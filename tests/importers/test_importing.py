@@ -234,6 +234,59 @@ def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
     assert session.history()[0].created_at == datetime.fromisoformat(at)
 
 
+NOON, ONE = "2026-01-02T12:00:00+00:00", "2026-01-02T13:00:00+00:00"
+TIMES_OF_SOME = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Is 91 prime?", "timestamp": NOON},
+    {"role": "assistant", "content": "No."},
+    {"role": "user", "content": "And 97?", "timestamp": ONE},
+    {"role": "assistant", "content": "Yes."},
+]
+
+
+def times(store: rs.Store, id: str) -> list[str]:
+    return [item.created_at.isoformat() for item in store.session(id).history()]
+
+
+def test_a_message_without_a_time_was_said_when_the_one_before_it_was(store: rs.Store) -> None:
+    """And what stands before the first that has one, with that: not when it was imported."""
+    history = {"id": "a", "messages": TIMES_OF_SOME}
+    import_conversations(store, openai.conversations(dirty.lines([history])))
+    (session,) = store.sessions().items
+
+    assert times(store, "a") == [NOON, NOON, NOON, ONE, ONE]
+    assert session.updated_at.isoformat() == ONE
+
+
+def test_a_message_without_a_time_goes_by_the_one_before_it_when_a_history_has_grown(
+    store: rs.Store,
+) -> None:
+    """Also where the one before it was there already."""
+    for length in (3, 5):
+        history = {"id": "a", "messages": TIMES_OF_SOME[:length]}
+        import_conversations(store, openai.conversations(dirty.lines([history])))
+
+    assert times(store, "a") == [NOON, NOON, NOON, ONE, ONE]
+
+
+def test_a_message_without_a_time_goes_by_the_one_before_it_wherever_that_stands(
+    store: rs.Store,
+) -> None:
+    """Two conversations whose messages take turns in a file."""
+    log = [{**message, "conversation_id": id} for message in TIMES_OF_SOME[1:] for id in ("a", "b")]
+    import_conversations(store, openai.conversations(dirty.lines(log)))
+
+    assert times(store, "a") == times(store, "b") == [NOON, NOON, ONE, ONE]
+
+
+def test_messages_without_a_time_are_as_old_as_their_conversation(store: rs.Store) -> None:
+    """Where that is all that is known; it is then listed where it belongs."""
+    history = {"id": "a", "created_at": NOON, "messages": dirty.CHAT[:3]}
+    import_conversations(store, openai.conversations(dirty.lines([history])))
+
+    assert times(store, "a") == [NOON] * 3
+
+
 def test_a_list_of_sessions_is_in_the_order_of_what_was_said(store: rs.Store) -> None:
     """The latest first, by the times of the source, and not by those of the import."""
     last = ["2025-03-01T00:00:00+00:00", "2025-01-01T00:00:00+00:00", "2025-02-01T00:00:00+00:00"]
