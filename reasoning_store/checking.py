@@ -12,7 +12,7 @@ every append: what is right is seen by its exact type, and only what is not is l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -44,6 +44,9 @@ _NAMES: Mapping[Any, str] = {
 }
 _ALIKE: Mapping[Any, tuple[type, ...]] = {Mapping: (dict,), tuple: (tuple, list)}
 """What is taken for each without a second look, where that is not the type alone."""
+
+_SEVERAL = (Iterator, Collection)
+_ONE = (str, bytes, Mapping)
 
 
 class _Rule(NamedTuple):
@@ -105,6 +108,22 @@ def tool(*content: Block, metadata: Metadata | None = None) -> Message:
         if type(block) not in _BLOCKS:
             raise _wrong(f"blocks.{number}", "a block", block)
     return Message(role="tool", blocks=content, metadata=metadata)
+
+
+def are_several(given: Any) -> bool:
+    """Whether something is several values, and not one that happens to give its fields.
+
+    A text and a mapping can be gone through, and so can a message of other libraries.
+    """
+    return isinstance(given, _SEVERAL) and not isinstance(given, _ONE)
+
+
+def type_name(value: Any) -> str:
+    """Return the name of a value's type, told from ours and Python's where it is another's."""
+    kind = type(value)
+    home = kind.__module__.partition(".")[0]
+    bare = home in ("builtins", Message.__module__.partition(".")[0])
+    return kind.__name__ if bare else f"{kind.__module__}.{kind.__name__}"
 
 
 def check(message: Message, place: str = "") -> None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from reasoning_store import codec
-from reasoning_store.errors import Conflict, NotFound
+from reasoning_store import checking, codec
+from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.importers.values import Conversation, Report
 from reasoning_store.ledger import columns, lines
 from reasoning_store.ledger.lines import (
@@ -95,6 +95,11 @@ class _Import:
 
     def take(self, one: Conversation) -> ImportedConversation:
         """Take in what is new of a conversation, or say why none of it can be."""
+        if not isinstance(one, Conversation):
+            raise UsageError(
+                f"a conversation of an importer, not {checking.type_name(one)}",
+                hint="importers.formats.conversations(path) gives them",
+            )
         row = self._row(one.id)
         known = self._known(row, one)
         refused = self._obstacle(row, one, known) if known < len(one.items) else None

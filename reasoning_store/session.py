@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, overload
 
-from reasoning_store import streams
+from reasoning_store import checking, streams
 from reasoning_store.blocks import Message
 from reasoning_store.egress.request import Request
 from reasoning_store.errors import Conflict, NotFound, UsageError
@@ -34,8 +34,6 @@ from reasoning_store.stored import (
     time_of,
     told,
 )
-
-_ONE = (Message, str, Mapping)
 
 
 class Session(Shortening):
@@ -121,9 +119,7 @@ class Session(Shortening):
         """
         # Anything else goes on as one message, and is refused there as not being one.
         given: Any = message
-        several = type(given) is list or (
-            isinstance(given, Iterable) and not isinstance(given, _ONE)
-        )
+        several = type(given) is list or checking.are_several(given)
         batch = enumerate(given) if several else [(None, given)]
         # Masking, counting and JSON are done before the ledger's lane is asked for.
         entries = [self._workings.entry(item, self._row.encoding, at=at) for at, item in batch]

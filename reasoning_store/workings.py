@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from reasoning_store import checking, replies
 from reasoning_store.blocks import Counts, Message
@@ -23,6 +23,8 @@ from reasoning_store.settings import from_environment
 from reasoning_store.stored import drafted
 from reasoning_store.tokenizers import Counter, counter
 from reasoning_store.viewing import Views
+
+_MADE: Final = 'rs.user("text"), or rs.normalize_response(body) for what a provider answered'
 
 
 class Workings:
@@ -49,9 +51,10 @@ class Workings:
         """
         place = "" if at is None else f"messages.{at}"
         if not isinstance(message, Message):
+            held = isinstance(getattr(message, "message", None), Message)
             raise UsageError(
-                f"{place and place + ': '}a message, not {type(message).__name__}",
-                hint='rs.user("text"), or rs.normalize_response(body) for what a provider answered',
+                f"{place and place + ': '}a message, not {checking.type_name(message)}",
+                hint="its .message is one" if held else _MADE,
             )
         checking.check(message, place and f"{place}.")
         safe = message if self.masker is None else masked(message, self.masker)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
+from pydantic import BaseModel
 
 import reasoning_store as rs
 
@@ -611,6 +612,57 @@ def test_what_is_no_message_is_not_stored(store: rs.Store, message: Any, said: s
 
     assert str(error) == said
     assert "rs.user" in (error.hint or "")
+
+
+class HumanMessage(BaseModel):
+    """A message as other libraries have them: gone through, it gives its fields."""
+
+    content: str = "text"
+
+
+@dataclass(frozen=True)
+class MessageOutputItem:
+    raw_item: str = "text"
+
+
+ANOTHERS = {
+    f"{__name__}.HumanMessage": HumanMessage(),
+    f"{__name__}.MessageOutputItem": MessageOutputItem(),
+    "another.Message": type("Message", (BaseModel,), {"__module__": "another"})(),
+}
+
+
+@pytest.mark.parametrize("name", ANOTHERS)
+def test_a_message_of_another_library_is_refused_by_the_name_of_its_type(
+    store: rs.Store, name: str
+) -> None:
+    """Alone or among others: it is not taken apart, and a Message is told from ours."""
+    message: Any = ANOTHERS[name]
+    said = {
+        str(refused(store, lambda _, chat: chat.append(message))),
+        str(refused(store, lambda _, chat: chat.edit(1, message))),
+        str(refused(store, lambda _, chat: chat.append([rs.user("First."), message]))),
+    }
+
+    assert said == {f"a message, not {name}", f"messages.1: a message, not {name}"}
+
+
+def test_what_a_history_holds_is_told_how_to_become_a_message(store: rs.Store) -> None:
+    """Copying from one session into another is the ``message`` of each."""
+    history: Any = store.session("chat").history()
+    error = refused(store, lambda _, chat: chat.append(history))
+
+    assert str(error) == "messages.0: a message, not Stored"
+    assert error.hint == "its .message is one"
+
+
+def test_messages_come_from_whatever_can_be_gone_through(store: rs.Store) -> None:
+    """A generator, the values of a dict, a deque."""
+    said = [rs.user("Is 91 prime?"), rs.assistant("No.")]
+    chat = store.session("chat")
+    for given in (iter(said), dict(enumerate(said)).values(), deque(said)):
+        stored = chat.append(cast(Any, given))
+        assert [item.message for item in stored] == said
 
 
 @pytest.mark.parametrize("answer", ["97", {"call_id": "c"}, None])

@@ -6,7 +6,7 @@ they are not told is unknown, and an unknown host gets no floor and no parameter
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from reasoning_store import checking
@@ -117,16 +117,16 @@ def _counter() -> Counter:
 
 
 def _view(messages: Messages, count: Counter) -> list[Viewed]:
-    if isinstance(messages, Message | str) or not isinstance(messages, Iterable):
+    if not checking.are_several(messages):
         raise UsageError(
-            f"messages is a list of messages, not {type(messages).__name__}",
+            f"messages is a list of messages, not {checking.type_name(messages)}",
             hint="put a single message into a list",
         )
     plain: list[Message] = []
     for place, item in enumerate(messages):
         if not isinstance(item, Message) and not isinstance(getattr(item, "message", 0), Message):
             raise UsageError(
-                f"messages[{place}] is not a message but {type(item).__name__}",
+                f"messages[{place}] is not a message but {checking.type_name(item)}",
                 hint="make one with user(), assistant(), tool() or system()",
             )
         plain.append(message_of(item))

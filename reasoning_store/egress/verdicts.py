@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from reasoning_store import checking
 from reasoning_store.blocks import Counts, Message, Origin
 from reasoning_store.errors import UsageError
 from reasoning_store.wire.contracts import Contract
@@ -95,7 +96,7 @@ def message_of(item: Message | Holder) -> Message:
     found = item if isinstance(item, Message) else getattr(item, "message", None)
     if not isinstance(found, Message):
         raise UsageError(
-            f"a message, not {type(item).__name__}",
+            f"a message, not {checking.type_name(item)}",
             hint="make one with user(), assistant(), tool() or system()",
         )
     return found

@@ -17,7 +17,7 @@ import codecs
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
@@ -52,6 +52,9 @@ def refuse(line: int, what: str) -> NoReturn:
 
 def entries(source: Source) -> Iterator[Entry]:
     """Return the values of a source, one after the other."""
+    lines = isinstance(source, Iterable) and not isinstance(source, Mapping | bytes)
+    if not (lines or isinstance(source, os.PathLike)):
+        raise UsageError(f"a source is a path or lines, not {type(source).__name__}")
     pieces = _pieces(source)
     begun: list[str] = []
     for piece in pieces:
@@ -84,11 +87,16 @@ def _pieces(source: Source) -> Iterator[str]:
 
 
 def _ended(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         if isinstance(line, str):
             yield line if line.endswith("\n") else line + "\n"
-        else:
+        elif isinstance(line, bytes):
             yield line if line.endswith(b"\n") else line + b"\n"
+        else:
+            raise UsageError(
+                f"line {number}: a line is text or bytes, not {type(line).__name__}",
+                hint="json.dumps() makes one of a message, or of a list of messages",
+            )
 
 
 def _decoded(blocks: Iterable[str | bytes]) -> Iterator[str]:

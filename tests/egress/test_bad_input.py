@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import reasoning_store as rs
 from reasoning_store import codec
@@ -16,6 +17,12 @@ from reasoning_store.errors import CorruptRow, SettingError, UsageError
 HI = [rs.user("Hi")]
 NAN = float("nan")
 APIS = ("openai.chat", "openai.responses", "anthropic.messages", "mistral.chat", "cohere.chat")
+
+
+def another() -> BaseModel:
+    """Return a message of another library, whose type has the name of ours."""
+    made: BaseModel = type("Message", (BaseModel,), {"__module__": "another"})()
+    return made
 
 
 def build(messages: Any = HI, **given: Any) -> rs.Request:
@@ -63,6 +70,10 @@ def test_err_001_a_key_that_is_set_by_both_its_names_is_refused() -> None:
         ({"messages": None}, "messages is a list of messages, not NoneType"),
         ({"messages": HI[0]}, "messages is a list of messages, not Message"),
         ({"messages": [*HI, {"role": "user"}]}, "messages[1] is not a message but dict"),
+        ({"messages": HI[0].text.encode()}, "messages is a list of messages, not bytes"),
+        ({"messages": {"role": "user"}}, "messages is a list of messages, not dict"),
+        ({"messages": another()}, "messages is a list of messages, not another.Message"),
+        ({"messages": [*HI, another()]}, "messages[1] is not a message but another.Message"),
         ({"messages": [rs.Message(role="developer")]}, "messages[0].role: one of user"),  # type: ignore[arg-type]
         ({"messages": [rs.Message(role="user", blocks=("Hi",))]}, "messages[0].blocks.0: a block"),  # type: ignore[arg-type]
         ({"messages": [rs.user(rs.TextBlock(text=5))]}, "messages[0].blocks.0.text: a string"),  # type: ignore[arg-type]

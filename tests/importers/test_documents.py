@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reasoning_store as rs
 from reasoning_store.errors import UsageError
 from reasoning_store.importers import documents
 from reasoning_store.importers.documents import entries
@@ -123,6 +124,24 @@ def test_what_is_not_json_is_told_by_its_place_in_its_line(lines: list[str], say
         list(entries(lines))
 
     assert str(refused.value).startswith(says)
+
+
+@pytest.mark.parametrize("thing", [{"role": "user", "content": "a"}, rs.user("a"), 7, None])
+def test_what_is_no_line_is_refused_by_its_number(thing: Any) -> None:
+    """Messages that are parsed already: the hint says how they come in."""
+    with pytest.raises(UsageError) as refused:
+        list(entries(['{"role": "user", "content": "a"}', thing]))
+
+    assert str(refused.value) == f"line 2: a line is text or bytes, not {type(thing).__name__}"
+    assert refused.value.hint == "json.dumps() makes one of a message, or of a list of messages"
+
+
+@pytest.mark.parametrize("thing", [{"messages": []}, rs.user("a"), 7, None])
+def test_a_source_is_a_path_or_lines(thing: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        list(entries(thing))
+
+    assert str(refused.value) == f"a source is a path or lines, not {type(thing).__name__}"
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:

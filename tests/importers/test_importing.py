@@ -234,6 +234,19 @@ def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
     assert session.history()[0].created_at == datetime.fromisoformat(at)
 
 
+@pytest.mark.parametrize("thing", ["a", rs.user("a"), {"id": "a"}])
+def test_what_is_no_conversation_is_refused(store: rs.Store, thing: Any) -> None:
+    """By its type, with what gives one; what came before it is stored."""
+    made = openai.conversations(chat())
+    with pytest.raises(UsageError) as refused:
+        import_conversations(store, [*made, thing])
+
+    said = f"a conversation of an importer, not {type(thing).__name__}"
+    assert str(refused.value) == said
+    assert "importers" in (refused.value.hint or "")
+    assert len(store.sessions().items) == 1
+
+
 NOON, ONE = "2026-01-02T12:00:00+00:00", "2026-01-02T13:00:00+00:00"
 TIMES_OF_SOME = [
     {"role": "system", "content": "Be brief."},
