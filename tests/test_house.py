@@ -35,6 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "rope": set(),
     "surrogates": set(),
     "numerals": set(),
+    "files": {"errors"},
     "forks": set(),
     "collected": set(),
     "chunks": {"blocks"},
@@ -46,12 +47,12 @@ ROOMS: dict[str, set[str]] = {
     "settings": VALUES,
     "tokenizers": VALUES | {"forks", "surrogates"},
     "wire": VALUES | {"codec", "rope"},
-    "ledger": VALUES | {"codec", "strict", "clearing", "forks", "surrogates", "numerals"},
+    "ledger": VALUES | {"codec", "strict", "clearing", "files", "forks", "surrogates", "numerals"},
     "ingress": VALUES | {"codec", "wire"},
     "egress": VALUES
     | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope"}
     | {"surrogates", "numerals"},
-    "importers": VALUES | {"codec", "strict", "wire", "ingress"},
+    "importers": VALUES | {"codec", "strict", "files", "wire", "ingress"},
     "testing": VALUES | {"codec", "wire"},
 }
 DOORS = {"__init__", "__main__", "cli"}

@@ -68,11 +68,18 @@ def _make_streams_whole() -> None:
 def _run(call: Call, words: list[str]) -> int:
     import click
 
+    from reasoning_store import files
     from reasoning_store.cli import advice, exits
     from reasoning_store.cli.app import app
     from reasoning_store.errors import ReasoningStoreError
 
     call.words = tuple(words)
+    for number, word in enumerate(words, 1):
+        if not files.is_name(word):  # of a program that calls us: no shell can
+            return _failed(
+                f"word {number} holds a character that no command line can hold",
+                code=exits.Exit.USAGE,
+            )
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from reasoning_store import files
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import YES, confirm
@@ -20,7 +21,7 @@ def init(call: Call) -> None:
     One that is there already stays as it is.
     """
     path = opening.file(call)
-    is_new = path is not None and not path.exists()
+    is_new = path is not None and not opening.is_there(path)
     _upgraded(call)
     if path is not None:
         note(f"{path} {'was made' if is_new else 'is there already'}")
@@ -42,7 +43,9 @@ def _upgraded(call: Call) -> None:
 
     address = opening.url(call)
     if call.db is None:
-        opening.default_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = opening.default_path().parent
+        with files.telling(f"{folder} cannot be made"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with Progress("upgrading"):
         revision = upgrade(address)
     _say_revision(call, revision)

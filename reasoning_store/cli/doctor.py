@@ -126,7 +126,7 @@ def _database(call: Call) -> Iterator[Finding]:
         address = engine.parse(opening.url(call))
         server = address.get_backend_name() != "sqlite"
         place = f"PostgreSQL at {address.host or 'a socket'}" if server else _shown(path)
-        if path is not None and not path.exists():
+        if path is not None and not opening.is_there(path):
             how = advice.line(call, "init", hide=True)
             yield Finding("database", "note", f"{place}: not made yet; {how} makes it")
             return
@@ -172,7 +172,7 @@ def _shown(path: Path | None) -> str:
 
 def _redacted(text: str) -> str:
     """Leave the name of whose home it is out."""
-    return text.replace(str(Path.home()), "~")
+    return text.replace(os.path.expanduser("~"), "~")
 
 
 _LOOKS: tuple[Callable[[Call], Iterator[Finding]], ...] = (

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from reasoning_store import files
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.options import OPTIONAL_SESSION, naming, note_owner
@@ -86,10 +87,8 @@ def _whole(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
     """Give a file its name once it is written to its end; until then it is not there."""
     if path.exists() and not overwrite:
         raise UsageError(f"{path} is there already", hint="name another file, or say --overwrite")
-    try:
+    with files.telling(f"{path} cannot be written"):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     try:
         with naming(str(path)), open(handle, "wb") as file:
             yield file

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 
-from reasoning_store import codec
+from reasoning_store import codec, files
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.exits import Exit
@@ -125,6 +125,8 @@ def _file(source: str, format_: str | None) -> Iterator[str]:
 
     Lines that are said to be lines are looked at once.
     """
+    if source != "-":
+        files.check_ends(os.stat(source), f"{source} cannot be read")
     if source != "-" and (format_ == _LINES or os.path.isfile(source)):
         yield source
         return

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reasoning_store import files
 from reasoning_store.cli import advice
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.progress import Progress
@@ -38,13 +39,21 @@ def url(call: Call) -> str:
 
 def default_path() -> Path:
     """Return where a user's own database lies, by the custom of the system."""
+    try:
+        return _data_folder() / "reasoning-store" / "chat.db"
+    except RuntimeError:
+        raise UsageError(
+            "this user has no home folder to keep a database in",
+            hint="--db sqlite:///chat.db names one",
+        ) from None
+
+
+def _data_folder() -> Path:
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return base / "reasoning-store" / "chat.db"
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
 
 
 def file(call: Call) -> Path | None:
@@ -54,10 +63,15 @@ def file(call: Call) -> Path | None:
     return engine.file_of(engine.parse(url(call)))
 
 
+def is_there(path: Path) -> bool:
+    """Whether anything is at a database's path; refuse one that cannot be looked up."""
+    return files.found(path, f"{path.name} cannot be opened") is not None
+
+
 def require(call: Call) -> None:
     """Refuse a file that is not there."""
     path = file(call)
-    if path is not None and not path.exists():
+    if path is not None and not is_there(path):
         raise NotFound(
             f"there is no database at {path}",
             hint=f"{advice.line(call, 'init')} makes one there; --db names another; "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from reasoning_store import strict
+from reasoning_store import files, strict
 from reasoning_store.cli import opening
 from reasoning_store.cli.call import Call
 from reasoning_store.cli.printable import one_line
@@ -220,6 +221,8 @@ def naming(name: str) -> Iterator[None]:
 def content(file: IO[bytes]) -> bytes:
     """Return what is in a file that was named on the command line."""
     with naming(file.name):
+        if file is not getattr(sys.stdin, "buffer", None):
+            files.check_ends(os.fstat(file.fileno()), f"{file.name} cannot be read")
         return file.read()
 
 

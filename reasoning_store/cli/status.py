@@ -16,7 +16,7 @@ def status(call: Call) -> None:
     """Say what there is; where there is nothing yet, say so too."""
     call.command = "status"
     path = opening.file(call)
-    if path is not None and not path.exists():
+    if path is not None and not opening.is_there(path):
         _say_nothing_yet(call, path)
     else:
         _say_what_there_is(call, path)

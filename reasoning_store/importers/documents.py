@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
 
-from reasoning_store import codec, strict
+from reasoning_store import codec, files, strict
 from reasoning_store.errors import UsageError
 
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
@@ -77,11 +77,8 @@ def name_of(source: Source) -> str:
 def _pieces(source: Source) -> Iterator[str]:
     """The text of a source, in pieces that may end anywhere."""
     if isinstance(source, str | os.PathLike):
-        try:
-            with open(source, "rb") as file:
-                yield from _decoded(iter(lambda: file.read(_BLOCK), b""))
-        except OSError as error:
-            raise UsageError(f"the file cannot be read: {error.strerror}") from None
+        with files.opened(source) as file:
+            yield from _decoded(iter(lambda: file.read(_BLOCK), b""))
     else:
         yield from _decoded(_ended(source))
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from reasoning_store import strict
+from reasoning_store import files, strict
 from reasoning_store.errors import UsageError
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.values import Conversation
@@ -118,11 +118,9 @@ def detect(source: str | os.PathLike[str] | bytes) -> Format:
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_HEAD)
-    except OSError as error:
-        raise UsageError(f"the file cannot be read: {error.strerror}") from None
+    files.check_again_readable(path)
+    with files.opened(path) as file:
+        return file.read(_HEAD)
 
 
 def conversations(

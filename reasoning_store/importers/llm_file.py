@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from reasoning_store import files
 from reasoning_store.errors import UsageError
 
 Row: TypeAlias = dict[str, Any]
@@ -179,8 +180,7 @@ class LogFile:
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[LogFile]:
     """Open a file to read it, as it is at this moment; what writes it meanwhile is not seen."""
-    if not os.path.exists(path):
-        raise UsageError("the file cannot be read: there is none")
+    files.check_again_readable(path)
     address = Path(path).absolute().as_uri() + "?mode=ro"
     try:
         connection = sqlite3.connect(address, uri=True, isolation_level=None)

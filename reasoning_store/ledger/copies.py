@@ -11,13 +11,13 @@ Knows SQLite's files; knows no table.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reasoning_store import files
 from reasoning_store.errors import CorruptRow, UsageError
 from reasoning_store.ledger import making
 
@@ -64,11 +64,7 @@ def write(
 
     Where it is not ``wanted`` as it stands by then, there is no copy.
     """
-    with ExitStack() as stack:
-        try:
-            fresh = stack.enter_context(making.beside(target))
-        except OSError as error:
-            raise UsageError(f"{target.name} cannot be written: {error.strerror}") from None
+    with files.telling(f"{target.name} cannot be written"), making.beside(target) as fresh:
         with closing(module.connect(str(fresh), isolation_level=None)) as copied:
             # One snapshot for both, whoever writes meanwhile.
             source.execute("BEGIN")
@@ -120,24 +116,15 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def check_name(path: str) -> None:
-    """Refuse what no file can be named."""
-    try:
-        if b"\0" not in os.fsencode(path):
-            return
-    except UnicodeEncodeError:
-        pass
-    raise UsageError("a path holds a character that no path can hold")
-
-
 def log_of(path: Path) -> Path | None:
     """Return the log that stands beside a name, whether a file of that name does or not.
 
     To give another file that name would destroy it: whoever opened it would be given the
     pages in that log in place of its own.
     """
+    told = f"{path.name} cannot be opened"
     logs = [Path(f"{path}{end}") for end in _LOGS]
-    return next((log for log in logs if os.path.lexists(log)), None)
+    return next((log for log in logs if files.found(log, told, follow_symlinks=False)), None)
 
 
 def logged(path: Path, log: Path) -> UsageError:
@@ -157,24 +144,19 @@ def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
     """Refuse a place where a copy cannot be, before any work is done."""
     if database is not None and target in [Path(f"{database}{end}") for end in _BESIDE]:
         raise UsageError(f"{target.name} is the database itself", hint="name another file")
-    check_name(str(target))
-    try:
-        if not target.parent.is_dir():
-            raise UsageError(
-                f"{target.name}: its folder does not exist",
-                hint=f"run: mkdir -p {shlex.quote(str(target.parent))}",
-            )
-        if target.exists():
-            if database is not None and target.samefile(database):
-                raise UsageError(f"{target.name} is the database itself", hint="name another file")
-            if not target.is_file():
-                raise UsageError(f"{target.name} is not a file")
-            if not replace:
-                raise taken(target)
-        if log := log_of(target):
-            raise logged(target, log)
-    except OSError as error:
-        raise UsageError(f"{target.name} cannot be written: {error.strerror}") from None
+    told = f"{target.name} cannot be written"
+    at = files.found(target, told)
+    if at is None:
+        files.check_folder(target)
+    else:
+        own = None if database is None else files.found(database, told)
+        if own is not None and os.path.samestat(at, own):
+            raise UsageError(f"{target.name} is the database itself", hint="name another file")
+        files.check_file(at, target.name or str(target))
+        if not replace:
+            raise taken(target)
+    if log := log_of(target):
+        raise logged(target, log)
 
 
 def beside(path: Path) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from typing import Protocol, TypeVar
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from reasoning_store import files
 from reasoning_store.errors import SchemaError, UsageError
 from reasoning_store.ledger import (
-    copies,
     faults,
     making,
     migrate,
@@ -78,7 +78,7 @@ def parse(url: str | URL) -> URL:
         raise UsageError("this is not a database URL", hint="sqlite:///chat.db") from None
     if made.drivername in _SQLITE:
         # What is behind a question mark and is no setting is dropped without a word.
-        if made.host or made.query or "?" in str(url):
+        if made.host or made.query or (isinstance(url, str) and "?" in url):
             raise UsageError(
                 "an SQLite URL is sqlite:/// and a path, and nothing else",
                 hint="sqlite:///chat.db, or sqlite:////var/lib/chat.db",
@@ -97,7 +97,7 @@ def file_of(url: URL) -> Path | None:
     name = url.database
     if url.drivername == DRIVER or not name or name == ":memory:":
         return None
-    copies.check_name(name)
+    files.check_name(name)
     # Else SQLite would make what a link leads to, and not we; and a link may be changed.
     return Path(os.path.realpath(name))
 

@@ -81,7 +81,8 @@ _SQLITE: dict[str, Fault] = {
     "SQLITE_CANTOPEN": Fault(
         UsageError,
         "the database file cannot be opened",
-        "let this user read and write the file and its folder",
+        "let this user read and write the file and its folder; give it a shorter name where its"
+        " path has hundreds of characters",
     ),
     "SQLITE_TOOBIG": _TOO_LONG,
     "SQLITE_ERROR": _SCHEMA,

@@ -11,13 +11,13 @@ Knows files and what stands in their header; knows no connection of ours and no 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from reasoning_store import files
 from reasoning_store.errors import SchemaError, StoreFull, UsageError
 from reasoning_store.ledger import copies, faults, making
 
@@ -30,24 +30,16 @@ def look(path: Path, module: Any) -> bool:
 
     Changes nothing, and makes no file beside it.
     """
-    try:
-        # Looked for first: where somebody makes the file just now, it has no log before.
-        log = copies.log_of(path)
-        if not path.exists():
-            if log is not None:
-                raise copies.logged(path, log)
-            if path.parent.is_dir():
-                return False
-            raise UsageError(
-                f"{path.name}: its folder does not exist",
-                hint=f"run: mkdir -p {shlex.quote(str(path.parent))}",
-            )
-        is_file, size = path.is_file(), path.stat().st_size
-    except OSError as error:
-        raise UsageError(f"{path.name} cannot be opened: {error.strerror}") from None
-    if not is_file:
-        raise UsageError(f"{path.name} is not a file")
-    if size == 0:
+    # Looked for first: where somebody makes the file just now, it has no log before.
+    log = copies.log_of(path)
+    at = files.found(path, f"{path.name} cannot be opened")
+    if at is None:
+        if log is not None:
+            raise copies.logged(path, log)
+        files.check_folder(path)
+        return False
+    files.check_file(at, path.name or str(path))
+    if at.st_size == 0:
         raise SchemaError(
             f"{path.name} is empty: that is no database of ours",
             hint="if nothing was ever stored in it, delete it; else restore a copy",
@@ -92,11 +84,7 @@ def uri(path: Path, how: str) -> str:
 
 def create(path: Path, build: Callable[[Path], None]) -> None:
     """Let ``build`` fill a new file beside ``path``, then give it that name, once and whole."""
-    with ExitStack() as stack:
-        try:
-            fresh = stack.enter_context(making.beside(path))
-        except OSError as error:
-            raise UsageError(f"{path.name} cannot be created: {error.strerror}") from None
+    with files.telling(f"{path.name} cannot be created"), making.beside(path) as fresh:
         build(fresh)
         if Path(f"{fresh}-wal").exists():
             # What was built stands in it still: closing could not copy it, and does not say so.

@@ -1,0 +1,120 @@
+"""What is at a path, and what is said where that cannot be looked up or be named as a file.
+
+Python's own answer differs with its version: to a name that is too long, or that goes through
+a file, ``exists`` says no here and raises there; a NUL is a ``ValueError`` before the system is
+ever asked. Here it is one error of ours, which says what the system said and what helps.
+
+Knows names and what the system answers; must not know what is in a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from reasoning_store.errors import ReasoningStoreError, StoreFull, UsageError
+
+_HELPS: Final = {
+    errno.ENOTDIR: "a folder in its path is a file: name another place",
+    errno.ENAMETOOLONG: "give it a shorter name",
+    errno.ELOOP: "a link in its path leads back to itself: remove it, or name another place",
+    errno.EACCES: "let this user enter its folder and use what is there, or name another place",
+    errno.EROFS: "name a place on a file system that can be written",
+}
+"""What to do about what the system says of a path."""
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ANOTHER: Final = "name a file"
+
+
+def is_name(text: str | PathLike[str]) -> bool:
+    """Whether the system has a character for each of a name's, and an end that is not within."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def check_name(path: str | PathLike[str]) -> None:
+    """Refuse what no file can be named."""
+    if not is_name(path):
+        raise UsageError(
+            "a path holds a character that no path can hold",
+            hint="name it without NUL and without halves of characters",
+        )
+
+
+def refused(told: str, error: OSError) -> ReasoningStoreError:
+    """Return what is said where the system refuses a path: ``told`` names it, and for what."""
+    why = f"{told}: {error.strerror}"
+    if error.errno in _NO_ROOM:
+        return StoreFull(why)
+    return UsageError(why, hint=_HELPS.get(error.errno or 0))
+
+
+def found(
+    path: str | PathLike[str], told: str, *, follow_symlinks: bool = True
+) -> os.stat_result | None:
+    """Return what is at a path; None where nothing is."""
+    check_name(path)
+    with telling(told), suppress(FileNotFoundError):
+        return os.stat(path, follow_symlinks=follow_symlinks)
+    return None
+
+
+def check_file(at: os.stat_result, name: str) -> None:
+    """Refuse what is no file: a folder, a device, a pipe."""
+    if not stat.S_ISREG(at.st_mode):
+        raise UsageError(f"{name} is not a file", hint=_ANOTHER)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a place in a folder that is not there."""
+    if found(path.parent, f"{path.name}: its folder cannot be looked up") is None:
+        raise UsageError(
+            f"{path.name}: its folder does not exist",
+            hint=f"run: mkdir -p {shlex.quote(str(path.parent))}",
+        )
+
+
+def check_ends(at: os.stat_result, told: str) -> None:
+    """Refuse a device: reading one may never come to an end."""
+    if stat.S_ISBLK(at.st_mode) or stat.S_ISCHR(at.st_mode):
+        raise UsageError(f"{told}: it is a device", hint=_ANOTHER)
+
+
+@contextmanager
+def telling(told: str) -> Iterator[None]:
+    """Let what the system refuses of a path be said as all of it is."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(told, error) from None
+
+
+_UNREADABLE: Final = "the file cannot be read"
+
+
+def check_again_readable(path: str | PathLike[str]) -> None:
+    """Refuse what cannot be read twice: what is not there, and what is no file."""
+    at = found(path, _UNREADABLE)
+    if at is None:
+        raise UsageError(f"{_UNREADABLE}: there is none", hint=_ANOTHER)
+    if not stat.S_ISREG(at.st_mode):
+        raise UsageError(f"{_UNREADABLE}: it is none", hint=_ANOTHER)
+
+
+@contextmanager
+def opened(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file, or a pipe, to be read from here to its end."""
+    check_name(path)
+    told = _UNREADABLE
+    with telling(told), open(path, "rb") as file:
+        check_ends(os.fstat(file.fileno()), told)
+        yield file
