@@ -47,7 +47,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPLIT_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _NAME = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _NONCHARACTER = "\ufdd0"
-JSON = "use strings, numbers, booleans, None, lists and dicts; no cycles"
+DEEPEST = 300
+"""How far a value may be nested: Python's own parser and those of others give up beyond, the
+sooner the deeper their callers are."""
+TOO_DEEP = f"nested deeper than {DEEPEST}"
+JSON = (
+    f"use strings, numbers, booleans, None, lists and dicts, nested {DEEPEST} deep at most; "
+    "no cycles"
+)
 """What can be written, for whoever gives something else."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -82,20 +89,17 @@ def dumps(value: Any) -> str:
 def not_json(value: Any) -> str | None:
     """Return what in a value JSON cannot say, in words; None where there is nothing of it.
 
-    Of a key that is no string it would have one, and two such keys may become one. What nests
-    too deep to be looked through is too deep to be written, and is refused there.
+    Of a key that is no string it would have one, and two such keys may become one. It could
+    say what is nested deeper than ``DEEPEST``; not everybody who reads it could.
     """
-    try:
-        return None if type(value) in _LEAVES else _not_json(value)
-    except RecursionError:
-        return None
+    return None if type(value) in _LEAVES else _not_json(value, DEEPEST)
 
 
 _LEAVES = frozenset([str, int, float, bool, NoneType])
 
 
-def _not_json(value: Any) -> str | None:
-    inside: Any = ()
+def _not_json(value: Any, deepest: int) -> str | None:
+    inside: Any
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str and not isinstance(key, str):
@@ -105,8 +109,12 @@ def _not_json(value: Any) -> str | None:
         inside = value
     elif not isinstance(value, str | int | float):
         return f"JSON has no {type(value).__name__}"
+    else:
+        return None
+    if not deepest:
+        return TOO_DEEP
     for item in inside:
-        if type(item) not in _LEAVES and (found := _not_json(item)) is not None:
+        if type(item) not in _LEAVES and (found := _not_json(item, deepest - 1)) is not None:
             return found
     return None
 

@@ -138,11 +138,7 @@ def _check_tools(tools: Any) -> None:
 
 def _check_json(name: str, value: Any) -> None:
     """Refuse what JSON has no way to say, by its place and not by what it is."""
-    try:
-        wrong = _not_json(value)
-    except RecursionError:
-        wrong = ("", "too deep to be written as JSON")
-    if wrong is not None:
+    if (wrong := _not_json(value, codec.DEEPEST)) is not None:
         raise UsageError(
             f"{name}{wrong[0]} is {wrong[1]}",
             hint="use strings, finite numbers, booleans, None, lists and dicts with such keys",
@@ -152,7 +148,7 @@ def _check_json(name: str, value: Any) -> None:
 _PLAIN = (str, bool, int, type(None))
 
 
-def _not_json(value: Any) -> tuple[str, str] | None:
+def _not_json(value: Any, deepest: int) -> tuple[str, str] | None:
     """Return where something is not JSON, and what it is instead."""
     if isinstance(value, _PLAIN):
         return None
@@ -168,8 +164,10 @@ def _not_json(value: Any) -> tuple[str, str] | None:
         inside = enumerate(value)
     else:
         return "", f"not JSON but {type(value).__name__}"
+    if not deepest:
+        return "", codec.TOO_DEEP
     for at, item in inside:
-        if (wrong := _not_json(item)) is not None:
+        if (wrong := _not_json(item, deepest - 1)) is not None:
             return f"[{at!r}]{wrong[0]}", wrong[1]
     return None
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any
 
+from reasoning_store import codec
 from reasoning_store.wire.binary import marked
 
-_DEEPEST = 200
-"""JSON that nests deeper cannot be read back by Python's own parser on every machine."""
+_DEEPEST = codec.DEEPEST - 10
+"""What a value of a provider's stands in comes on top."""
 
 _WIDEST = 8_192
 """Bits of a number; Python refuses to write much longer ones in decimal."""
@@ -35,12 +37,13 @@ def jsonable(value: Any, depth: int = 0) -> Any:
     if depth >= _DEEPEST:
         return None
     if isinstance(value, Mapping):
-        return {
-            key if type(key) is str else str(key): jsonable(item, depth + 1)
-            for key, item in value.items()
-        }
+        # No comprehension here and below: it would be a frame more for each level.
+        object_: dict[str, Any] = {}
+        for key, item in value.items():
+            object_[key if type(key) is str else str(key)] = jsonable(item, depth + 1)
+        return object_
     if isinstance(value, list | tuple | set | frozenset):
-        return [jsonable(item, depth + 1) for item in value]
+        return list(map(jsonable, value, repeat(depth + 1)))
     if isinstance(value, bytes | bytearray):
         return marked(value)
     if isinstance(value, str):

@@ -178,8 +178,8 @@ _AS_TEXT = "with_nan"
 _OF_SESSION = (f'"{SessionLine.kind}"'.encode(), f'"{_AS_TEXT}"'.encode(), b"\\u")
 LONGEST = 1 << 29
 """Characters. A text of a gigabyte is more than either engine holds."""
-DEEPEST = 400
-"""Python's own parser gives up not far beyond."""
+DEEPEST = codec.DEEPEST + 100
+"""A line is a few levels around what it holds."""
 _TIME = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Microseconds: the years 1 to 9999, which is what a datetime holds."""
 _ERASED = (_TIME[0], _TIME[1] - 86_400_000_000)
