@@ -22,6 +22,8 @@ _MARKED: Final = (  # that of UTF-32 begins as that of UTF-16 does
     ("UTF-16", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
 )
 """Encodings that a text names by its first bytes."""
+BITS: Final = 8_192
+"""Of a whole number; Python refuses to write much longer ones in decimal."""
 _NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -72,6 +74,13 @@ def _finite(text: str) -> float:
     return value
 
 
+def _writable(text: str) -> int:
+    value = int(text)
+    if value.bit_length() > BITS:
+        raise _Refused("a number has more digits than others read")
+    return value
+
+
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -87,6 +96,8 @@ ONCE: Final[Rules] = {"object_pairs_hook": _once}
 """No key twice."""
 STRICT: Final[Rules] = {**ONCE, "parse_constant": _constant, "parse_float": _finite}
 """JSON, to everybody."""
+PORTABLE: Final[Rules] = {**STRICT, "parse_int": _writable}
+"""And no whole number that Python itself would not write."""
 
 
 def loads(text: str, *, deepest: int, rules: Rules) -> Any:

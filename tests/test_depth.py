@@ -150,6 +150,18 @@ def test_a_reply_that_is_deeper_than_may_be_is_stored_all_the_same(api: str) -> 
         assert store.verify().ok
 
 
+def test_the_arguments_of_a_call_may_be_text_that_is_deeper() -> None:
+    """A text is no nested value: it goes as it stands, or as a text."""
+    text = codec.dumps(nested(codec.DEEPEST + 1))
+    messages = [rs.user("Is it?"), rs.assistant(call(arguments=text)), rs.tool(answer("done"))]
+
+    chat = rs.build_request(messages, api="openai.chat")
+    claude = rs.build_request(messages, api="anthropic.messages", model="m")
+
+    assert chat.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == text
+    assert claude.body["messages"][1]["content"][0]["input"] == {"input": text}
+
+
 def test_nested_holds_as_many_levels_as_it_says() -> None:
     """So that the others test what they say they do."""
     assert (nested(0), nested(2)) == ("leaf", {"a": {"a": "leaf"}})

@@ -46,9 +46,9 @@ ROOMS: dict[str, set[str]] = {
     "streams": VALUES | {"codec"},
     "settings": VALUES,
     "tokenizers": VALUES | {"forks", "surrogates"},
-    "wire": VALUES | {"codec", "rope"},
+    "wire": VALUES | {"codec", "strict", "rope"},
     "ledger": VALUES | {"codec", "strict", "clearing", "files", "forks", "surrogates", "numerals"},
-    "ingress": VALUES | {"codec", "wire"},
+    "ingress": VALUES | {"codec", "strict", "wire"},
     "egress": VALUES
     | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope"}
     | {"surrogates", "numerals"},

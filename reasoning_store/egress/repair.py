@@ -29,7 +29,6 @@ not know a protocol's shapes or any policy.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -283,10 +282,7 @@ def _is_cut_off(call: ToolCallBlock, message: Message) -> bool:
 
 def _is_json(text: str | None) -> bool:
     """Whether a string of arguments can be read; none at all can."""
-    try:
-        return text is None or json.loads(text) is not None
-    except (ValueError, RecursionError):
-        return False
+    return text is None or (bool(text.strip()) and neutral.read(text) is not None)
 
 
 def _says_something(message: Message, blocks: Sequence[Block]) -> bool:

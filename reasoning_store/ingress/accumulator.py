@@ -14,7 +14,6 @@ It knows blocks and chunks. It must not know providers, tags, policy or SQL.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,7 +40,8 @@ from reasoning_store.chunks import (
     UsageChunk,
 )
 from reasoning_store.ingress.copies import Copies
-from reasoning_store.ingress.jsonable import is_json, jsonable
+from reasoning_store.ingress.jsonable import jsonable
+from reasoning_store.wire import neutral
 
 
 @dataclass(slots=True)
@@ -230,18 +230,6 @@ def merged_usage(before: Usage | None, report: Usage) -> Usage:
     )
 
 
-def parsed(arguments: str) -> Any:
-    """Return a call's arguments as a value, or ``None`` where the string is not JSON.
-
-    Python's parser also takes NaN, and more depth than it can always read back.
-    """
-    try:
-        value = json.loads(arguments) if arguments.strip() else {}
-    except (ValueError, RecursionError):
-        return None
-    return value if is_json(value) else None
-
-
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Later values replace earlier ones; ``providerMetadata`` and its objects grow."""
     for name, value in more.items():
@@ -303,8 +291,7 @@ def _tool_call_block(draft: _Draft) -> Block | None:
     arguments = "".join(draft.pieces) if draft.pieces else None
     parameters = jsonable(draft.parameters)
     if arguments is not None:
-        read = parsed(arguments)
-        parameters = parameters if read is None else read
+        parameters = neutral.read(arguments, parameters)
     elif parameters is None and draft.complete:
         parameters = {}  # a call of nothing; one that was cut off before it spoke has None
     return ToolCallBlock(

@@ -15,14 +15,11 @@ from collections.abc import Mapping
 from itertools import repeat
 from typing import Any
 
-from reasoning_store import codec
+from reasoning_store import codec, strict
 from reasoning_store.wire.binary import marked
 
 _DEEPEST = codec.DEEPEST - 10
 """What a value of a provider's stands in comes on top."""
-
-_WIDEST = 8_192
-"""Bits of a number; Python refuses to write much longer ones in decimal."""
 
 
 def jsonable(value: Any, depth: int = 0) -> Any:
@@ -33,7 +30,7 @@ def jsonable(value: Any, depth: int = 0) -> Any:
     if kind is float:
         return value if math.isfinite(value) else str(value)
     if kind is int:
-        return value if value.bit_length() <= _WIDEST else hex(value)
+        return value if value.bit_length() <= strict.BITS else hex(value)
     if depth >= _DEEPEST:
         return None
     if isinstance(value, Mapping):
@@ -49,16 +46,6 @@ def jsonable(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return str(value)
     return _as_text(value)
-
-
-def is_json(value: Any, depth: int = 0) -> bool:
-    """Whether ``jsonable`` would return just this, of what Python's parser reads as JSON."""
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return depth < _DEEPEST and all(is_json(item, depth + 1) for item in inner)
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return not isinstance(value, int) or value.bit_length() <= _WIDEST
 
 
 def _as_text(value: Any) -> str:

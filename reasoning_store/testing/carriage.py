@@ -9,7 +9,6 @@ Knows blocks and what keeps them apart on a wire. It must not know any protocol'
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
+from reasoning_store.wire import neutral
 from reasoning_store.wire.contracts import Contract
 
 TAGS: Final = "think_tags"
@@ -151,10 +151,7 @@ def _metadata_losses(block: Block, keys: frozenset[str]) -> Iterator[str]:
 def _argument_losses(block: ToolCallBlock, *, objects: bool) -> Iterator[str]:
     value = block.parameters
     if block.arguments is not None:
-        try:
-            spelled = json.loads(block.arguments) if block.arguments.strip() else {}
-        except (ValueError, RecursionError):
-            spelled = None
+        spelled = neutral.read(block.arguments)
         if spelled != value:
             yield "parameters that its arguments do not say"
         if objects and not isinstance(spelled, dict):

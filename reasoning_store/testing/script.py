@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from reasoning_store.blocks import Block, Message, ToolCallBlock, Usage
 from reasoning_store.errors import UsageError
 from reasoning_store.testing.carriage import Carriage
+from reasoning_store.wire import neutral
 from reasoning_store.wire.contracts import Contract
 
 Event: TypeAlias = dict[str, Any]
@@ -91,10 +92,7 @@ def arguments_value(block: ToolCallBlock) -> Any:
     """Return a call's arguments as the object that a protocol sends."""
     if block.parameters is not None:
         return block.parameters
-    try:
-        return json.loads(block.arguments or "{}")
-    except ValueError:
-        return {}
+    return neutral.read(block.arguments or "", {})
 
 
 def known(**fields: Any) -> Event:

@@ -12,13 +12,13 @@ This module knows blocks. It must not know how a stream numbers them.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from reasoning_store.blocks import RawBlock
 from reasoning_store.chunks import BlockChunk, Chunk, ReasoningChunk, TextChunk, ToolCallChunk
+from reasoning_store.wire import neutral
 from reasoning_store.wire.base import plain, without
 from reasoning_store.wire.reading import mapping, optional_string, string
 
@@ -204,9 +204,9 @@ class Other(OpenBlock):
     def stop(self) -> list[Chunk]:
         text = "".join(self._input)
         if text:
-            try:
-                self._data["input"] = json.loads(text)
-            except (ValueError, RecursionError):
+            if (value := neutral.read(text)) is not None:
+                self._data["input"] = value
+            else:
                 self._deltas.append({"type": "input_json_delta", "partial_json": text})
         if self._citations:
             self._data["citations"] = self._citations

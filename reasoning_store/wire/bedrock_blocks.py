@@ -11,13 +11,13 @@ This module knows blocks. It must not know how a stream numbers them.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 from reasoning_store.blocks import MediaBlock, MediaKind, RawBlock
 from reasoning_store.chunks import BlockChunk, Chunk, ReasoningChunk, TextChunk, ToolCallChunk
+from reasoning_store.wire import neutral
 from reasoning_store.wire.base import without
 from reasoning_store.wire.binary import as_base64, as_bytes, marked
 from reasoning_store.wire.reading import Malformed, mapping, optional_string, string
@@ -204,10 +204,7 @@ class Other(OpenBlock):
     def stop(self) -> list[Chunk]:
         if self._input:
             text = "".join(self._input)
-            try:
-                self._data["input"] = json.loads(text)
-            except (ValueError, RecursionError):
-                self._data["input"] = text
+            self._data["input"] = neutral.read(text, text)
         if self._content:
             self._data["content"] = self._content
         if self._image:

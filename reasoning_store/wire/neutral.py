@@ -9,10 +9,10 @@ It knows these forms. It must not know what a protocol makes of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from reasoning_store import codec, strict
 from reasoning_store.blocks import MediaBlock, ToolCallBlock
 from reasoning_store.wire import binary
 from reasoning_store.wire.binary import in_base64
@@ -66,13 +66,24 @@ def arguments(block: ToolCallBlock) -> dict[str, Any]:
     """Return a call's arguments as the object that a protocol demands."""
     value = block.parameters
     if value is None and block.arguments:
-        try:
-            value = json.loads(block.arguments, parse_constant=lambda _: None)  # e.g. NaN
-        except (ValueError, RecursionError):
-            value = block.arguments
+        value = read(block.arguments, block.arguments)
     if isinstance(value, Mapping):
         return dict(value)
     return {} if value is None else {"input": value}
+
+
+def read(text: str, otherwise: Any = None) -> Any:
+    """Return what the text of a call's arguments says, or ``otherwise`` where it is not JSON.
+
+    It is JSON that one parser reads as the other does, and as deep as may be. No text at all
+    is a call of nothing.
+    """
+    if not text.strip():
+        return {}
+    try:
+        return strict.loads(text, deepest=codec.DEEPEST, rules=strict.PORTABLE)
+    except strict.Malformed:
+        return otherwise
 
 
 def base64_of(block: MediaBlock) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -280,6 +281,33 @@ def test_a_number_that_json_does_not_have_is_sent_as_null(target: Target) -> Non
     assert "half_character" not in codes(found)
     assert json.loads(json.dumps(found.body, allow_nan=False)) == found.body
     assert found.tokens == rs.effective_tokens(messages, **target.to)
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings_in(item)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"a": NaN}', '{"a": 1e999}', '{"a": 1, "a": 2}', '{"a": 1'],
+    ids=["nan", "infinity", "twice", "half"],
+)
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_arguments_that_are_no_json_are_one_thing_to_every_protocol(
+    target: Target, arguments: str
+) -> None:
+    """The text itself, or that text as the one input: no host gets a reading of its own."""
+    half = replace(call(), parameters=None, arguments=arguments)
+    found = rs.build_request(
+        [QUESTION, rs.assistant(half), answer(), rs.user("Well?")], **target.to
+    )
+
+    wrapped = json.dumps({"input": arguments}, separators=(",", ":"))
+    assert {arguments, wrapped} & set(strings_in(found.body))
 
 
 @pytest.mark.parametrize("api", ["openai.chat", "mistral.chat"])

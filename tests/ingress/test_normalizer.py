@@ -157,11 +157,12 @@ def test_a_block_of_a_kind_unknown_can_be_stored_whatever_is_in_it(odd: Any) -> 
         '{"a": NaN}',
         '{"a": -Infinity}',
         '{"a": 1e999}',
-        '{"a": ' * 300 + "1" + "}" * 300,
+        '{"a": ' * 301 + "1" + "}" * 301,
         '{"a": ' + "9" * 4_000 + "}",
         '{"a": 1}{',
+        '{"a": 1, "a": 2}',
     ],
-    ids=["nan", "infinity", "too large", "too deep", "too long", "too much"],
+    ids=["nan", "infinity", "too large", "too deep", "too long", "too much", "twice"],
 )
 def test_arguments_that_are_no_portable_json_are_kept_raw(arguments: str) -> None:
     """What one parser takes and the next one refuses is no value: the string alone is kept."""
