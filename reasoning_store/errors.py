@@ -34,6 +34,11 @@ class ReasoningStoreError(Exception):
         if hint is not None:
             self.hint = hint
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not made a second time, which might take more than the message: pickled in a worker
+        # process, an error is read again where its answer is waited for.
+        return type(self).__new__, (type(self), *self.args), self.__dict__
+
 
 class SettingError(ReasoningStoreError):
     """A setting has a name or a value that is not allowed; the current value stays."""
