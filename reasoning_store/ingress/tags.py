@@ -39,7 +39,8 @@ from reasoning_store.errors import UsageError
 from reasoning_store.ingress.markers import Scan, grammar
 
 Kind: TypeAlias = Literal["visible", "thinking"]
-Phase: TypeAlias = Literal["delta", "start", "end", "removed"]
+RunPhase: TypeAlias = Literal["delta", "start", "end", "removed"]
+"""What a run tells: text of its channel, or a delimiter that opened, ended or did neither."""
 
 
 class Run(NamedTuple):
@@ -51,7 +52,7 @@ class Run(NamedTuple):
     kind: Kind
     text: str
     block: int
-    phase: Phase = "delta"
+    phase: RunPhase = "delta"
 
 
 _new = tuple.__new__  # where runs are many: Run(...) alone costs as much as the rest of feed
@@ -317,7 +318,7 @@ class TagFilter:
             start = found.end()
         self._seam = text[stop:]
 
-    def _mark(self, kind: Kind, token: str, phase: Phase, runs: list[Run]) -> None:
+    def _mark(self, kind: Kind, token: str, phase: RunPhase, runs: list[Run]) -> None:
         if self._events:
             runs.append(Run(kind, token, self._block, phase))
 
