@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ from reasoning_store.errors import UsageError
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.values import Erased
+    from reasoning_store.ledger.verbs.erasing import Only
 
 
 @click.command("erase", cls=Command, answers="sessions messages thinkingBlocks profiles copies")
@@ -33,7 +34,7 @@ def erase(
     owner: str,
     branch: int | None,
     position: int | None,
-    only: Literal["reasoning"] | None,
+    only: Only,
     everything: bool,
     yes: bool,
 ) -> None:

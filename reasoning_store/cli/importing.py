@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from reasoning_store.importers.values import Report
     from reasoning_store.importing import ImportedHistory
     from reasoning_store.ledger.lines import SessionLine
+    from reasoning_store.ledger.verbs.importing import OnConflict
     from reasoning_store.store import Owner, Store
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ def import_(
     owner: str | None,
     provider: str | None,
     model: str | None,
-    on_conflict: Literal["refuse", "skip"],
+    on_conflict: OnConflict,
     dry_run: bool,
 ) -> None:
     """Take in an export, or a history kept elsewhere.
@@ -147,7 +148,7 @@ def _import_lines(
     call: Call,
     path: str,
     owner: str | None,
-    on_conflict: Literal["refuse", "skip"],
+    on_conflict: OnConflict,
     dry_run: bool,
 ) -> None:
     with (

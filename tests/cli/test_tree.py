@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -20,12 +21,34 @@ from reasoning_store.cli.tree import Command, walked
 from reasoning_store.egress import amounts
 from reasoning_store.errors import ReasoningStoreError
 from reasoning_store.ledger import engine
+from reasoning_store.ledger.reporting import By
+from reasoning_store.ledger.verbs.erasing import Only
+from reasoning_store.ledger.verbs.importing import OnConflict
 from tests.cli.cases import CASES, Case
 from tests.cli.conftest import Here, clean, command
 
 each = pytest.mark.parametrize(
     ("name", "case"), [pytest.param(name, case, id=name or "bare") for name, case in CASES.items()]
 )
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "words"),
+    [
+        ("import", "on_conflict", get_args(OnConflict)),
+        ("erase", "only", get_args(get_args(Only)[0])),
+        ("report", "by", get_args(By)),
+    ],
+)
+def test_an_option_offers_what_its_verb_takes(
+    name: str, option: str, words: tuple[str, ...]
+) -> None:
+    """The words are not read from the verb, which would load the ledger for a page of help."""
+    command = dict(walked(app))[name,]
+    (found,) = (one for one in command.params if one.name == option)
+
+    assert isinstance(found.type, click.Choice)
+    assert tuple(found.type.choices) == words
 
 
 def test_every_command_has_its_row() -> None:
