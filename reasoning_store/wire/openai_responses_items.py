@@ -328,11 +328,12 @@ class Item:
         self.id = data.get("id") or self.id
         free = self.kind == "custom_tool_call"
         whole = data.get("input" if free else "arguments")
-        # Some servers send an object where JSON text belongs.
-        parameters = whole if isinstance(whole, Mapping) else None
-        whole = "" if parameters is not None else _string_or_nothing(whole, wrong)
         begun = bool(self.arguments.pieces)
-        rest = self.arguments.rest(whole)
+        # Some servers send a value where JSON text belongs.
+        parameters = None if isinstance(whole, str | None) else whole
+        if begun and parameters is not None and not isinstance(parameters, Mapping):
+            wrong.append(parameters)
+        rest = self.arguments.rest(whole if isinstance(whole, str) else "")
         if free and parameters is None:
             rest = json.dumps(rest, ensure_ascii=False)[1:-1]
             rest = (rest if begun else _OPEN_INPUT + rest) + _CLOSE_INPUT

@@ -632,9 +632,31 @@ def test_arguments_that_come_only_when_done_are_whole() -> None:
     assert (block.id, block.name, block.parameters) == ("call_1", "f", {"city": "Oslo"})
 
 
-def test_arguments_that_a_server_sends_as_an_object_are_parameters() -> None:
-    """The object stands where JSON text belongs."""
-    assert whole({"output": [call("f", {"x": 1})]}).tool_calls[0].parameters == {"x": 1}
+@pytest.mark.parametrize("arguments", [{"x": 1}, [1], 5, True, {}], ids=repr)
+def test_arguments_that_a_server_sends_as_a_value_are_parameters(arguments: Any) -> None:
+    """The value stands where JSON text belongs: a call of something is none of nothing."""
+    for message in (
+        whole({"output": [call("f", arguments)]}),
+        streamed([item_event("added", call("f", "")), item_event("done", call("f", arguments))]),
+    ):
+        (found,) = message.tool_calls
+
+        assert (found.parameters, found.arguments) == (arguments, None)
+        assert unknown_in(message) == 0
+
+
+def test_a_value_behind_arguments_that_came_in_pieces_is_kept_aside() -> None:
+    """The pieces are the arguments; that something else was said too is not lost."""
+    message = streamed(
+        [
+            item_event("added", call("f", "")),
+            about("function_call_arguments.delta", "fc_1", delta='{"x":1}'),
+            item_event("done", call("f", 5)),
+        ]
+    )
+
+    assert message.tool_calls[0].parameters == {"x": 1}
+    assert (message.metadata or {})["unknownEvents"] == [5]
 
 
 def test_what_stands_beside_a_call_survives() -> None:
@@ -890,7 +912,6 @@ def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
         (item_event("done", {**reasoning(), "summary": [None, {"text": "A"}, {"text": 5}]}), ["A"]),
         (ended(None, said("One"), {"type": "function_call"}, usage=5), ["One"]),
         (item_event("done", {**said(), "content": [{"type": "output_text", "text": 5}]}), []),
-        (item_event("done", call("f", 5)), []),
         ({"type": "response.completed", "response": {"id": "resp_1", "output": "x"}}, []),
         ({"type": "response.created", "response": {"id": 5, "model": {}}}, []),
     ],
