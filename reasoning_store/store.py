@@ -18,9 +18,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from reasoning_store import incoming
+from reasoning_store import checking, incoming
 from reasoning_store.collected import elsewhere
-from reasoning_store.errors import Conflict, NotFound
+from reasoning_store.errors import Conflict, NotFound, UsageError
 from reasoning_store.ingress import masking
 from reasoning_store.ingress.drafting import remasked
 from reasoning_store.ingress.masking import Masker, masked
@@ -252,6 +252,11 @@ class Store(Owner):
 
 def inside(owner: Owner) -> tuple[Workings, str]:
     """Return what another face works with: the workings, and whose sessions they are."""
+    if not isinstance(owner, Owner):
+        raise UsageError(
+            f"a Store or an Owner, not {checking.type_name(owner)}",
+            hint="beside an AsyncStore, open a Store of the same url in asyncio.to_thread",
+        )
     return owner._workings, owner._owner
 
 

@@ -24,6 +24,7 @@ from reasoning_store import codec
 from reasoning_store.errors import UsageError
 
 _FRAMING = ("data:", "event:", "id:", "retry:", ":")
+_OURS = "append(message) stores a message; a recording reads the provider's events"
 
 
 def is_whole(given: Any) -> bool:
@@ -52,12 +53,22 @@ def check(given: Any, *, awaited: bool) -> None:
         raise UsageError("this stream was not awaited", hint="record(await client...create(...))")
     raise UsageError(
         f"a stream is iterated, and {type(given).__name__} cannot be",
-        hint="what is a context manager is entered first: with ... as stream",
+        hint=_OURS
+        if _is_ours(given)
+        else "what is a context manager is entered first: with ... as stream",
     )
 
 
+def _is_ours(given: Any) -> bool:
+    """Whether this is a message or a chunk, which a recording makes and does not read."""
+    return type(given).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def check_first(event: Any) -> None:
-    """Refuse a stream whose first event is a piece of what a socket gives, or of an answer."""
+    """Refuse a stream whose first event is a piece of what a socket gives, or of an answer.
+
+    Or something that was read already.
+    """
     if isinstance(event, bytes | bytearray | memoryview) or (
         isinstance(event, str) and (event.startswith(_FRAMING) or codec.is_object(event))
     ):
@@ -69,6 +80,10 @@ def check_first(event: Any) -> None:
         raise UsageError(
             "this stream gives pieces of text, not events",
             hint="record the provider's events, and take the text from the chunks you get",
+        )
+    if _is_ours(event):
+        raise UsageError(
+            f"this stream gives {type(event).__name__} objects, not events", hint=_OURS
         )
 
 

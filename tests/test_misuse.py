@@ -237,6 +237,26 @@ SLIPS: dict[str, Slip] = {
         "text is no stream of events",
         "rs.normalize_response(text)",
     ),
+    "record, a message": Slip(
+        lambda _, chat: chat.record(rs.assistant("Hi.")),  # type: ignore[arg-type]
+        "a stream is iterated, and Message cannot be",
+        "append(message)",
+    ),
+    "record, messages": Slip(
+        lambda _, chat: list(chat.record([rs.assistant("Hi.")])),
+        "this stream gives Message objects, not events",
+        "append(message)",
+    ),
+    "record, a history": Slip(
+        lambda _, chat: list(chat.record(chat.history())),
+        "this stream gives Stored objects, not events",
+        "append(message)",
+    ),
+    "record, chunks": Slip(
+        lambda _, chat: list(chat.record([rs.TextChunk(text="Hi.")])),
+        "this stream gives TextChunk objects, not events",
+        "the provider's events",
+    ),
     # What a plan is, and what it is of
     "compact, no plan": Slip(
         lambda _, chat: chat.compact({"action": "strip"}),  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -245,6 +246,19 @@ def test_what_is_no_conversation_is_refused(store: rs.Store, thing: Any) -> None
     assert str(refused.value) == said
     assert "importers" in (refused.value.hint or "")
     assert len(store.sessions().items) == 1
+
+
+def test_an_asynchronous_store_is_not_imported_into() -> None:
+    """What would do it is said."""
+
+    async def main() -> None:
+        async with rs.AsyncStore("sqlite://") as store:
+            import_conversations(store, openai.conversations(chat()))  # type: ignore[arg-type]
+
+    with pytest.raises(UsageError, match="a Store or an Owner, not AsyncStore") as refused:
+        asyncio.run(main())
+
+    assert "to_thread" in (refused.value.hint or "")
 
 
 NOON, ONE = "2026-01-02T12:00:00+00:00", "2026-01-02T13:00:00+00:00"
