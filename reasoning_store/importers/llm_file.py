@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from reasoning_store import files
 from reasoning_store.errors import UsageError
@@ -26,6 +26,8 @@ Row: TypeAlias = dict[str, Any]
 _OLD: Final = frozenset({"conversations", "responses"})
 _NEW: Final = frozenset({"threads", "turns", "messages", "parts"})
 
+_NAMES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+_TIP: Final = "SELECT tip_message_hash AS tip FROM threads WHERE id = ?"
 _HEADS: Final[Sequence[Sequence[str]]] = (
     (
         "INSERT INTO temp.heads SELECT id, name, 1 FROM conversations",
@@ -59,11 +61,13 @@ the file (``temp.owned``); without it each conversation would cost a scan of all
 
 _IN_ORDER: Final[Mapping[str, str]] = {
     "prompt_fragments": """
-        SELECT f.content FROM prompt_fragments AS p JOIN fragments AS f ON f.id = p.fragment_id
+        SELECT f.id, f.content AS text
+        FROM prompt_fragments AS p JOIN fragments AS f ON f.id = p.fragment_id
         WHERE p.response_id = ? ORDER BY p."order"
     """,
     "system_fragments": """
-        SELECT f.content FROM system_fragments AS p JOIN fragments AS f ON f.id = p.fragment_id
+        SELECT f.id, f.content AS text
+        FROM system_fragments AS p JOIN fragments AS f ON f.id = p.fragment_id
         WHERE p.response_id = ? ORDER BY p."order"
     """,
     "prompt_attachments": """
@@ -79,30 +83,51 @@ _IN_ORDER: Final[Mapping[str, str]] = {
 """What was put before a prompt, or attached to it, in its order."""
 
 
+_TEXTS: Final = frozenset(
+    {"name", "prompt", "system", "response", "reasoning", "model", "resolved_model"}
+    | {"role", "type", "text", "output", "exception", "tool_call_id", "url", "path"}
+)
+"""Columns that hold a text or nothing, in whichever table they stand."""
+_HINT: Final = "mend the row and import again: what was written before it is not written twice"
+
+
+def refuse(place: str, what: str) -> NoReturn:
+    """Say that a row cannot be read."""
+    raise UsageError(f"{place}: {what}", hint=_HINT)
+
+
+def _checked(row: Row, table: str) -> Row:
+    """Return a row of a table; SQLite lets any value stand in any column."""
+    for name, value in row.items():
+        wanted = str if name in _TEXTS else bytes if name == "content" else None
+        if wanted and value not in (None, "") and not isinstance(value, wanted):
+            place = f"row {row.get('id', row.get('hash'))!r} of {table}"
+            refuse(place, f"{name} is {type(value).__name__}, not {wanted.__name__}")
+    return row
+
+
 class LogFile:
     """The rows of an open file."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._tables = frozenset(
-            row["name"] for row in self._rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        )
+        self._tables = frozenset(row["name"] for row in self._rows("sqlite_schema", _NAMES))
         self._layouts = (self._tables >= _OLD, self._tables >= _NEW)
         if not any(self._layouts):
             raise UsageError(
                 "an SQLite file, but not a logs database of llm", hint="llm logs path names it"
             )
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """Return the rows of a query, each when it is asked for."""
+    def _rows(self, table: str, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """Return the rows of a query, each when it is asked for; ``table`` is whose they are."""
         try:
             for row in self._connection.execute(sql, tuple(values)):
-                yield dict(row)
+                yield _checked(dict(row), table)
         except sqlite3.Error as error:
             raise UsageError(f"the database cannot be read: {error}") from None
 
-    def _one(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        return next(self._rows(sql, values), None)
+    def _one(self, table: str, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        return next(self._rows(table, sql, values), None)
 
     def _sort(self) -> None:
         """Make what llm has no index for, in tables of this connection's own."""
@@ -114,13 +139,17 @@ class LogFile:
         statements += [fill for table, (fill, _) in _OF.items() if table in self._tables]
         statements.append("CREATE INDEX temp.owned_by ON owned (name, owner)")
         for statement in statements:
-            list(self._rows(statement))
+            list(self._rows("temp", statement))
 
     def conversations(self) -> Iterator[Row]:
         """Return each conversation of either layout: its id and its name, the oldest first."""
         self._sort()
         # Of several rows of one id, the bare column is that of the least rank.
-        return self._rows("SELECT id, name, min(rank) FROM temp.heads GROUP BY id ORDER BY id")
+        heads = "SELECT id, name, min(rank) FROM temp.heads GROUP BY id ORDER BY id"
+        for row in self._rows("conversations", heads):
+            if not isinstance(row["id"], str):
+                refuse(f"row {row['id']!r} of conversations", "the id is no text")
+            yield row
 
     # From 0.32
 
@@ -128,7 +157,7 @@ class LogFile:
         """Return the last message of a thread."""
         if not self._layouts[1]:
             return None
-        row = self._one("SELECT tip_message_hash AS tip FROM threads WHERE id = ?", (thread,))
+        row = self._one("threads", _TIP, (thread,))
         return row["tip"] if row is not None else None
 
     def chain(self, tip: str) -> list[Row]:
@@ -137,7 +166,7 @@ class LogFile:
         seen: set[str] = set()
         hash: str | None = tip
         while hash is not None:
-            row = self._one("SELECT * FROM messages WHERE hash = ?", (hash,))
+            row = self._one("messages", "SELECT * FROM messages WHERE hash = ?", (hash,))
             if row is None or hash in seen:
                 raise UsageError("the database has a message whose predecessor is not there")
             seen.add(hash)
@@ -147,34 +176,39 @@ class LogFile:
 
     def parts(self, message: str) -> Iterator[Row]:
         sql = "SELECT * FROM parts WHERE message_hash = ? ORDER BY position"
-        return self._rows(sql, (message,))
+        return self._rows("parts", sql, (message,))
 
     def turns(self, thread: str) -> list[Row]:
-        return list(self._rows("SELECT * FROM turns WHERE thread_id = ? ORDER BY id", (thread,)))
+        sql = "SELECT * FROM turns WHERE thread_id = ? ORDER BY id"
+        return list(self._rows("turns", sql, (thread,)))
 
     def is_turn(self, id: str) -> bool:
         """Whether a response has been taken over into the newer layout."""
         sql = "SELECT 1 AS there FROM turns WHERE id = ?"
-        return self._layouts[1] and self._one(sql, (id,)) is not None
+        return self._layouts[1] and self._one("turns", sql, (id,)) is not None
 
     def fragment(self, number: Any) -> str:
-        row = self._one("SELECT content FROM fragments WHERE id = ?", (number,))
+        sql = "SELECT id, content AS text FROM fragments WHERE id = ?"
+        row = self._one("fragments", sql, (number,))
         if row is None:
             raise UsageError("the database has a text whose fragment is not there")
-        return str(row["content"])
+        return row["text"] or ""
 
     def attachment(self, id: Any) -> Row | None:
-        return self._one("SELECT * FROM attachments WHERE id = ?", (id,))
+        return self._one("attachments", "SELECT * FROM attachments WHERE id = ?", (id,))
 
     # To 0.31
 
     def owned(self, table: str, owner: Any) -> list[Row]:
         """Return the responses of a conversation, or what belongs to a response."""
-        return list(self._rows(_OF[table][1], (owner,))) if table in self._tables else []
+        return list(self._rows(table, _OF[table][1], (owner,))) if table in self._tables else []
 
     def in_order(self, table: str, owner: Any) -> list[Row]:
         """Return the fragments or attachments that a table names for a response or a result."""
-        return list(self._rows(_IN_ORDER[table], (owner,))) if table in self._tables else []
+        if table not in self._tables:
+            return []
+        held = "attachments" if table.endswith("attachments") else "fragments"
+        return list(self._rows(held, _IN_ORDER[table], (owner,)))
 
 
 @contextmanager
@@ -211,4 +245,4 @@ def value_of(text: Any, place: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError):
-        raise UsageError(f"{place}: not JSON") from None
+        refuse(place, "not JSON")

@@ -11,15 +11,17 @@ Knows rows; must not know SQL or what becomes of a part.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
-from reasoning_store.errors import UsageError
 from reasoning_store.importers.found import time_of
 from reasoning_store.importers.gathering import Gathering
-from reasoning_store.importers.llm_file import LogFile, Row, value_of
+from reasoning_store.importers.llm_file import LogFile, Row, refuse, value_of
 from reasoning_store.importers.llm_messages import heard, placed_at, reply
 from reasoning_store.importers.llm_parts import Part
 from reasoning_store.importers.reading import Reading, Who
 from reasoning_store.importers.values import Conversation
+
+_OF_ATTACHMENT: Final = ("id", "type", "url", "path")
 
 # From 0.32
 
@@ -74,21 +76,44 @@ def _part(file: LogFile, row: Row, place: str) -> Part:
     """Return a part as llm's JSON has it, with what is kept elsewhere put in."""
     payload = value_of(row["payload"], place) or {}
     if not isinstance(payload, dict):
-        raise UsageError(f"{place}: a part is not an object")
+        refuse(place, "a part is not an object")
     part: Part = {**payload, "type": row["type"]}
     if row["text"] is not None:
         part["text"] = row["text"]
     if (pieces := part.pop("text_ref", None)) is not None:
-        part["text"] = "".join(
-            piece["literal"] if "literal" in piece else file.fragment(piece["fragment"])
-            for piece in pieces
-        )
-    if isinstance(about := part.get("attachment"), dict):
-        part["attachment"] = file.attachment(about.get("id")) or about
-    listed = part.get("attachments")
-    if isinstance(listed, list):
-        part["attachments"] = [file.attachment(item.get("id")) or item for item in listed]
+        part["text"] = "".join(_piece(file, piece, place) for piece in _listed(pieces, place))
+    if not isinstance(part.get("text") or "", str):
+        refuse(place, "the text of a part is none")
+    if (about := part.get("attachment")) is not None:
+        part["attachment"] = _attachment(file, about, place)
+    if (attached := part.get("attachments")) is not None:
+        part["attachments"] = [_attachment(file, item, place) for item in _listed(attached, place)]
     return part
+
+
+def _listed(value: Any, place: str) -> list[Any]:
+    if not isinstance(value, list):
+        refuse(place, "what a part refers to is not a list")
+    return value
+
+
+def _piece(file: LogFile, piece: Any, place: str) -> str:
+    """Return a piece of a text: itself, or the fragment that it names."""
+    if isinstance(piece, dict):
+        if isinstance(literal := piece.get("literal"), str):
+            return literal
+        if isinstance(number := piece.get("fragment"), int | str):
+            return file.fragment(number)
+    refuse(place, "a piece of a text is neither a literal nor a fragment")
+
+
+def _attachment(file: LogFile, about: Any, place: str) -> Row:
+    """Return the row of an attachment, or what stands in its place."""
+    if not isinstance(about, dict):
+        refuse(place, "an attachment is not an object")
+    if any(not isinstance(about.get(name) or "", str) for name in _OF_ATTACHMENT):
+        refuse(place, "what names an attachment is not a text")
+    return file.attachment(about.get("id")) or {name: about.get(name) for name in _OF_ATTACHMENT}
 
 
 # To 0.31
@@ -132,7 +157,7 @@ def _old(file: LogFile, conversation: str) -> list[Row]:
 
 
 def _texts(file: LogFile, table: str, response: str) -> list[str]:
-    return [str(row["content"]) for row in file.in_order(table, response)]
+    return [row["text"] or "" for row in file.in_order(table, response)]
 
 
 def _answer(file: LogFile, row: Row) -> Part:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -234,6 +235,47 @@ def test_a_broken_row_is_refused_by_its_place(tmp_path: Path) -> None:
     file.close()
     with pytest.raises(UsageError, match="predecessor is not there"):
         list(llm.conversations(path))
+
+
+@pytest.mark.parametrize(
+    ("write", "change", "says"),
+    [
+        (llm_logs.responses, "responses SET prompt = x'ff00'", "row 'r1' of responses: prompt is"),
+        (llm_logs.responses, "responses SET response = x'61'", "row 'r1' of responses: response "),
+        (llm_logs.responses, "responses SET system = 5", None),
+        (llm_logs.responses, "fragments SET content = x'61'", "row 1 of fragments: text is bytes"),
+        (llm_logs.responses, "fragments SET content = NULL", None),
+        (llm_logs.responses, "tool_calls SET name = x'61'", "row 1 of tool_calls: name is bytes"),
+        (llm_logs.responses, "attachments SET content = 5", "row 'a1' of attachments: content is"),
+        (llm_logs.responses, "attachments SET content = 'x'", "row 'a1' of attachments: content"),
+        (llm_logs.responses, "responses SET conversation_id = x'61'", "row b'a' of conversations"),
+        (llm_logs.responses, "responses SET input_tokens = 'many'", None),
+        (llm_logs.thread, "attachments SET type = x'61'", "row 'a1' of attachments: type is bytes"),
+        (llm_logs.thread, "turns SET resolved_model = x'61'", "row 't1' of turns: resolved_model"),
+        (llm_logs.thread, "parts SET text = x'61'", "row 1 of parts: text is bytes, not str"),
+        (llm_logs.thread, "parts SET payload = '[5]'", "message 1 of 02new: a part is not an"),
+        (llm_logs.thread, """parts SET payload = '{"text_ref":5}'""", "message 1 of 02new: what a"),
+        (llm_logs.thread, """parts SET payload = '{"text_ref":[{}]}'""", "message 1 of 02new: a "),
+        (llm_logs.thread, """parts SET payload = '{"attachment":5}'""", "message 1 of 02new: an "),
+        (llm_logs.thread, """parts SET payload = '{"attachments":[{"url":5}]}'""", "message 1 of"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_its_place(
+    tmp_path: Path, write: Callable[[Path], Path], change: str, says: str | None
+) -> None:
+    """SQLite lets anything stand anywhere; what can be read for what it was meant is."""
+    path = write(tmp_path / "logs.db")
+    with sqlite3.connect(path) as file:
+        file.execute(f"UPDATE {change}")
+    file.close()
+
+    if says is None:
+        assert messages(path)
+        return
+    with pytest.raises(UsageError) as refused:
+        list(llm.conversations(path))
+    assert str(refused.value).startswith(says)
+    assert refused.value.hint
 
 
 def test_only_a_logs_database_is_read(tmp_path: Path) -> None:
