@@ -10,6 +10,7 @@ Knows items; must not know files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,10 @@ _API: Final = "openai.responses"
 _PARTS: Final = ("input_text", "output_text", "input_image", "input_file")
 _ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
 _ANSWER: Final = "_output"
+_KINDS: Final = re.compile(
+    r"message|reasoning|compaction|item_reference|mcp_\w+|\w+(_call|_output)"
+)
+"""The types of items that there are: a list with one of them may have others that are newer."""
 _READ: Final = (*OF_MESSAGE, "type", "role", "content", "status")
 
 
@@ -32,7 +37,7 @@ def are_items(values: Sequence[Mapping[str, Any]]) -> bool:
 
 def _is_item(value: Mapping[str, Any]) -> bool:
     if "role" not in value:
-        return isinstance(value.get("type"), str)
+        return isinstance(kind := value.get("type"), str) and bool(_KINDS.fullmatch(kind))
     content = value.get("content")
     return isinstance(content, list) and any(
         isinstance(part, dict) and part.get("type") in _PARTS for part in content

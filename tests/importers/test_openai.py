@@ -20,7 +20,7 @@ from reasoning_store.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.errors import UsageError
-from reasoning_store.importers import openai
+from reasoning_store.importers import openai, reading
 from reasoning_store.importers.values import Conversation
 
 from . import dirty
@@ -297,6 +297,32 @@ def test_a_key_stands_for_all_before_it() -> None:
     assert [item.key for item in longer.items][: len(keys)] == keys
     assert not set(keys) & {item.key for item in other.items}
     assert len(set(keys)) == len(keys)
+
+
+def test_typed_values_that_are_no_items_are_left_out() -> None:
+    """LangChain's dump, for one: what a human said there is not taken for a reply's."""
+    (one,) = read(
+        [
+            {"type": "human", "data": {"content": "Is 91 prime?"}},
+            {"type": "ai", "data": {"content": "No."}},
+        ]
+    )
+
+    assert one.items == []
+    assert [skipped.reason for skipped in one.report.skipped] == [reading.UNKNOWN_ROLE] * 2
+
+
+def test_an_item_of_an_unknown_type_is_kept_among_items() -> None:
+    """A later version of the protocol may bring it."""
+    (one,) = read(
+        [
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "7 x 13"}]},
+            {"type": "hologram", "id": "ho_1"},
+            {"type": "message", "role": "assistant", "content": "No."},
+        ]
+    )
+
+    assert [block.type for block in one.items[0].message.blocks] == ["thinking", "raw", "text"]
 
 
 def test_titles_times_and_models_come_along() -> None:
