@@ -25,7 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     hint = "nothing is half done"
     _make_streams_whole()
+    unwinding: list[int] = []
     try:
+        if arguments is None:
+            _let_signals_unwind(unwinding)
         from reasoning_store.cli.call import Call
 
         call = Call()
@@ -43,15 +46,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
             is_missing = isinstance(error, FileNotFoundError)
             where = error.filename or ("the folder" if is_missing else "the output")
             return _failed(f"{where}: {error.strerror or type(error).__name__}")
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, _Stopped):
             hint = call.if_interrupted
             raise
-    except KeyboardInterrupt:
-        if arguments is None:
-            # Pressed again, it would only stop this from being said.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _failed("interrupted", hint)
-        return 130
+        finally:
+            # What comes from now on ends nothing but the process.
+            for each in unwinding:
+                signal.signal(each, signal.SIG_DFL)
+    except (KeyboardInterrupt, _Stopped) as stop:
+        for each in unwinding:
+            # Come again, they would only stop this from being said.
+            signal.signal(each, signal.SIG_IGN)
+        number = stop.number if isinstance(stop, _Stopped) else signal.SIGINT
+        _failed(_TOLD[number], hint)
+        return 128 + number
+
+
+class _Stopped(BaseException):
+    """A signal asked the command to end. No KeyboardInterrupt: Python counts those itself."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+_NAMED = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
+_TOLD: dict[int, str] = {
+    getattr(signal, name): told for name, told in _NAMED.items() if hasattr(signal, name)
+}
+"""The signals that ask a command to end, and how it says that one did."""
+
+
+def _let_signals_unwind(unwinding: list[int]) -> None:
+    """Let each of them end the command from within, so that it leaves nothing behind; note which.
+
+    Else what is in a folder for what is temporary would stay there: copies of conversations.
+    """
+
+    def stop(number: int, _: object) -> None:
+        # What closes meanwhile would log that as a fault; it may be just being imported.
+        if disable := getattr(sys.modules.get("logging"), "disable", None):
+            disable()
+        raise _Stopped(number)
+
+    for number in _TOLD:
+        # Else it is ignored, as nohup asks, or somebody else's.
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            unwinding.append(number)
+            signal.signal(number, stop)
 
 
 def _make_streams_whole() -> None:

@@ -23,7 +23,9 @@ class Exit(IntEnum):
     CONFLICT = 6
     DAMAGED = 7
     BUSY = 8
+    HUNG_UP = 129
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANING: dict[Exit, str] = {
@@ -37,7 +39,9 @@ MEANING: dict[Exit, str] = {
     Exit.CONFLICT: "Somebody was first: what stands there is not what was expected.",
     Exit.DAMAGED: "Something stored is not as it was written.",
     Exit.BUSY: "Another writer held the store for longer than we wait; try again.",
-    Exit.INTERRUPTED: "Interrupted by Ctrl-C; nothing is half done.",
+    Exit.HUNG_UP: "The terminal was closed (SIGHUP); nothing is half done.",
+    Exit.INTERRUPTED: "Interrupted by Ctrl-C (SIGINT); nothing is half done.",
+    Exit.TERMINATED: "Asked to end (SIGTERM); nothing is half done.",
 }
 """What each code says to whoever runs the program."""
 

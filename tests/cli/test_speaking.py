@@ -105,14 +105,16 @@ def read_up(process: subprocess.Popen[str], pipe: int) -> None:
         select.select([], [], [], 0.01)
 
 
-def stopped(process: subprocess.Popen[str], pipe: int) -> tuple[str, str]:
+def stopped(
+    process: subprocess.Popen[str], pipe: int, how: signal.Signals = signal.SIGINT
+) -> tuple[str, str]:
     """Press Ctrl-C once all that is in a pipe has been read; return what was said.
 
     A signal that arrives just before a read is only seen after it: then it is pressed again.
     """
     read_up(process, pipe)
     for _ in range(PRESSES):
-        process.send_signal(signal.SIGINT)
+        process.send_signal(how)
         with suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=2)
     raise AssertionError("Ctrl-C does not stop it")
@@ -338,6 +340,51 @@ def test_ctrl_c_ends_a_command_with_one_line_and_130(
     assert (process.returncode, out) == (Exit.INTERRUPTED, "")
     assert err == f"error: interrupted ({hint})\n"
     assert (folder / "chat.db").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "says"),
+    [
+        (signal.SIGTERM, Exit.TERMINATED, "terminated"),
+        (signal.SIGHUP, Exit.HUNG_UP, "hung up"),
+    ],
+    ids=lambda value: value.name if isinstance(value, signal.Signals) else "",
+)
+def test_whoever_ends_a_command_gets_one_line_and_leaves_nothing_behind(
+    folder: Path, tmp_path: Path, how: signal.Signals, code: Exit, says: str
+) -> None:
+    """What was put down of a pipe to be looked at twice is somebody's conversation."""
+    (tmp_path / "temporary").mkdir()
+    temporary = {"TMPDIR": str(tmp_path / "temporary")}
+    environment = {**clean(os.environ, folder), **URL, **temporary}
+    with at_a_keyboard(("import", "-"), cwd=folder, env=environment, stdin=subprocess.PIPE) as one:
+        assert one.stdin is not None
+        one.stdin.write("x" * 300_000)
+        one.stdin.flush()
+        out, err = stopped(one, one.stdin.fileno(), how)
+
+    assert (one.returncode, out) == (code, "")
+    assert err == f"error: {says} (nothing is half done)\n"
+    assert [*(tmp_path / "temporary").iterdir()] == []
+
+
+def test_what_a_terminal_leaves_behind_goes_on(folder: Path) -> None:
+    """As nohup asks: closing the terminal ends nothing."""
+    words = ("nohup", *command("import", "-"))
+    history = (folder / "history.json").read_text("utf-8")
+    environment = {**clean(os.environ, folder), **URL}
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(history + " " * 300_000)
+        process.stdin.flush()
+        read_up(process, process.stdin.fileno())
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate()
+
+    assert process.returncode == Exit.DONE
+    assert out.startswith("openai: 1 conversation, 2 messages came in\n")
 
 
 def test_an_interrupted_import_is_run_again(folder: Path) -> None:
