@@ -13,8 +13,9 @@ every append: what is right is seen by its exact type, and only what is not is l
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from reasoning_store import codec
 from reasoning_store.blocks import (
@@ -32,6 +33,7 @@ from reasoning_store.blocks import (
 )
 from reasoning_store.errors import UsageError
 
+_V = TypeVar("_V", bound=Any)
 _NAMES: Mapping[Any, str] = {
     str: "a string",
     bool: "True or False",
@@ -126,24 +128,30 @@ def type_name(value: Any) -> str:
     return kind.__name__ if bare else f"{kind.__module__}.{kind.__name__}"
 
 
-def check(message: Message, place: str = "") -> None:
-    """Refuse a message in which something is not of its type, by its place.
+def checked(message: Message, place: str = "") -> Message:
+    """Return a message, of dicts where it had other mappings.
 
-    ``place`` is where the message itself stands, with what parts it from what is in it.
+    Refuses one in which something is not of its type, by its place. ``place`` is where the
+    message itself stands, with what parts it from what is in it.
     """
-    _check(message, _MESSAGE, place)
+    message = _checked(message, _MESSAGE, place)
     for number, block in enumerate(message.blocks):
         rules = _BLOCKS.get(type(block))
         if rules is None:
             raise _wrong(f"{place}blocks.{number}", "a block", block)
-        _check(block, rules, f"{place}blocks.{number}.")
+        plain = _checked(block, rules, f"{place}blocks.{number}.")
+        if plain is not block:
+            others = message.blocks
+            message = replace(message, blocks=(*others[:number], plain, *others[number + 1 :]))
     if message.origin is not None:
-        _check(message.origin, _ORIGIN, f"{place}origin.")
+        _checked(message.origin, _ORIGIN, f"{place}origin.")
     if message.usage is not None:
-        _check(message.usage, _USAGE, f"{place}usage.")
+        usage = _checked(message.usage, _USAGE, f"{place}usage.")
+        message = message if usage is message.usage else replace(message, usage=usage)
+    return message
 
 
-def _check(value: Any, rules: _Rules, place: str) -> None:
+def _checked(value: _V, rules: _Rules, place: str) -> _V:
     for field, exact, also, values in rules.typed:
         item = getattr(value, field)
         if type(item) in exact:
@@ -154,8 +162,12 @@ def _check(value: Any, rules: _Rules, place: str) -> None:
             raise _wrong(f"{place}{field}", names[0], item)
     for field in rules.json:
         item = getattr(value, field)
-        if item is not None and (wrong := codec.not_json(item)) is not None:
-            raise UsageError(f"not a message: {place}{field}: {wrong}", hint=codec.JSON)
+        if item is not None and codec.not_json(item) is not None:
+            item = codec.with_dicts(item)
+            if (wrong := codec.not_json(item)) is not None:
+                raise UsageError(f"not a message: {place}{field}: {wrong}", hint=codec.JSON)
+            value = replace(value, **{field: item})
+    return value
 
 
 def _wrong(place: str, wanted: str, item: Any) -> UsageError:

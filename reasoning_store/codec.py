@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
+from itertools import repeat
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,17 @@ def _not_json(value: Any, deepest: int) -> str | None:
         if type(item) not in _LEAVES and (found := _not_json(item, deepest - 1)) is not None:
             return found
     return None
+
+
+def with_dicts(value: Any, deepest: int = DEEPEST + 1) -> Any:
+    """Return a value in which every mapping is a dict, as deep as one may be and a level more."""
+    # No comprehensions: they would be a frame more for each level.
+    if deepest and isinstance(value, Mapping):
+        items = map(with_dicts, value.values(), repeat(deepest - 1))
+        return dict(zip(value, items, strict=True))
+    if deepest and isinstance(value, list | tuple):
+        return list(map(with_dicts, value, repeat(deepest - 1)))
+    return value
 
 
 def loads(text: str) -> Any:

@@ -74,6 +74,6 @@ def _check_resolved(text: str) -> None:
 
 def _check_parts(parts: list[str]) -> None:
     try:
-        checking.check(drafting.message(parts, origin=Origin()))
+        checking.checked(drafting.message(parts, origin=Origin()))
     except (CorruptRow, UsageError, ValueError, TypeError, KeyError, AttributeError):
         raise UsageError("parts: are not as drafts are") from None

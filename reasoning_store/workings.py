@@ -56,7 +56,7 @@ class Workings:
                 f"{place and place + ': '}a message, not {checking.type_name(message)}",
                 hint="its .message is one" if held else _MADE,
             )
-        checking.check(message, place and f"{place}.")
+        message = checking.checked(message, place and f"{place}.")
         safe = message if self.masker is None else masked(message, self.masker)
         return Entry(safe, self.counts(safe, encoding), sent)
 

@@ -129,7 +129,6 @@ def _view(messages: Messages, count: Counter) -> list[Viewed]:
                 f"messages[{place}] is not a message but {checking.type_name(item)}",
                 hint="make one with user(), assistant(), tool() or system()",
             )
-        plain.append(message_of(item))
         # What is none would go out as something else, or fail far from here.
-        checking.check(plain[-1], f"messages[{place}].")
+        plain.append(checking.checked(message_of(item), f"messages[{place}]."))
     return _select.viewed(plain, (count_message(message, count) for message in plain))

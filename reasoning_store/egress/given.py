@@ -56,8 +56,8 @@ class Given:
                 f"extra cannot set {', '.join(owned)}: the request is built from the conversation",
                 hint="pass model=, system= or tools=, or change the history",
             )
-        _check_json("extra", laid_over)
-        _check(system, tools)
+        laid_over = _as_json("extra", laid_over)
+        system, tools = _checked(system, tools)
         parts = (system, tools, laid_over)
         whole = encodable.mended(parts)
         return cls(
@@ -75,14 +75,12 @@ def fixed(
     system: Any, tools: Sequence[Mapping[str, Any]] | None, counter: Counter
 ) -> tuple[int, Exactness]:
     """Return what system and tools count that can be sent."""
-    _check(system, tools)
-    return fixed_tokens(system, tools, counter)
+    return fixed_tokens(*_checked(system, tools), counter)
 
 
 def digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
     """Return what tells one request's system and tools from another's."""
-    _check(system, tools)
-    return _digest(system, tools)
+    return _digest(*_checked(system, tools))
 
 
 def _digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
@@ -90,9 +88,11 @@ def _digest(system: Any, tools: Sequence[Mapping[str, Any]] | None) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _check(system: Any, tools: Any) -> None:
+def _checked(system: Any, tools: Any) -> tuple[Any, Any]:
+    """Return both as JSON has them; refuse what is nothing of the kind."""
     _check_system(system)
     _check_tools(tools)
+    return _as_json("system", system), _as_json("tools", tools)
 
 
 def _check_system(system: Any) -> None:
@@ -114,7 +114,6 @@ def _check_system(system: Any) -> None:
                 "system is a list of texts or of the protocol's own parts, not of both",
                 hint="write each text as such a part",
             )
-    _check_json("system", system)
 
 
 def _check_tools(tools: Any) -> None:
@@ -133,16 +132,22 @@ def _check_tools(tools: Any) -> None:
                 f"tools[{place}]{wrong}",
                 hint='e.g. {"name": "look_up", "description": "...", "parameters": {...}}',
             )
-    _check_json("tools", tools)
 
 
-def _check_json(name: str, value: Any) -> None:
-    """Refuse what JSON has no way to say, by its place and not by what it is."""
+def _as_json(name: str, value: Any) -> Any:
+    """Return a value, of dicts where it had other mappings.
+
+    Refuses what JSON has no way to say, by its place and not by what it is.
+    """
+    if _not_json(value, codec.DEEPEST) is None:
+        return value
+    value = codec.with_dicts(value)
     if (wrong := _not_json(value, codec.DEEPEST)) is not None:
         raise UsageError(
             f"{name}{wrong[0]} is {wrong[1]}",
             hint="use strings, finite numbers, booleans, None, lists and dicts with such keys",
         )
+    return value
 
 
 _PLAIN = (str, bool, int, type(None))

@@ -41,7 +41,10 @@ def truth(value: Any, what: str) -> bool:
 def mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{what}: a mapping, not {_kind(value)}")
-    held = dict(value)
+    held: dict[str, Any] = dict(value)
+    if codec.not_json(held) is None:
+        return held
+    held = codec.with_dicts(held)
     if (wrong := codec.not_json(held)) is not None:
         raise UsageError(f"{what}: {wrong}", hint=codec.JSON)
     return held
