@@ -31,6 +31,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from reasoning_store.errors import SettingError
+from reasoning_store.quoting import shown
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Strip: TypeAlias = Literal["all", "allButLast", "none", "priorTurns"]
@@ -231,18 +232,18 @@ def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
             return SettingError(both, key=KEY_OF[name], hint="leave one of them out")
         meant = _meant(place)
         did_you_mean = f"did you mean {meant}?" if meant else f"the keys are: {', '.join(KEYS)}"
-        return SettingError(f"unknown setting {_shown(place)}; {did_you_mean}", key=place)
+        return SettingError(f"unknown setting {shown(place)}; {did_you_mean}", key=place)
     key = KEY_OF.get(name, place)
     if name == "budget_tokens":
         allowed = "a whole number, 0 or more"
     else:
         allowed = "one of: " + ", ".join(_word(item) for item in _ALLOWED.get(name, ()))
     value = wrong.get("input")
-    text = value if isinstance(value, str) else _shown(value)
+    text = value if isinstance(value, str) else shown(value)
     near = difflib.get_close_matches(text, [_word(v) for v in _ALLOWED.get(name, ())], n=1)
     quoted = ", without quotes" if near and near[0] == text.lower() in ("true", "false") else ""
     return SettingError(
-        f"{key} cannot be {_shown(value)}; {allowed}"
+        f"{key} cannot be {shown(value)}; {allowed}"
         + (f"; did you mean {near[0]}{quoted}?" if near else ""),
         key=key,
         hint="the current value stays",
@@ -264,11 +265,3 @@ def _meant(key: str) -> str | None:
 
 def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except Exception:  # nested too deep, or an integer of thousands of digits
-        text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= 40 else text[:37] + "..."

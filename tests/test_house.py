@@ -36,6 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "surrogates": set(),
     "numerals": set(),
     "files": {"errors"},
+    "quoting": set(),
     "forks": set(),
     "collected": set(),
     "chunks": {"blocks"},
@@ -44,20 +45,20 @@ ROOMS: dict[str, set[str]] = {
     "clearing": VALUES | {"codec"},
     "checking": VALUES | {"codec"},
     "streams": VALUES | {"codec"},
-    "settings": VALUES,
+    "settings": VALUES | {"quoting"},
     "tokenizers": VALUES | {"forks", "surrogates"},
-    "wire": VALUES | {"codec", "strict", "rope"},
+    "wire": VALUES | {"codec", "strict", "rope", "quoting"},
     "ledger": VALUES | {"codec", "strict", "clearing", "files", "forks", "surrogates", "numerals"},
-    "ingress": VALUES | {"codec", "strict", "wire"},
+    "ingress": VALUES | {"codec", "strict", "wire", "quoting"},
     "egress": VALUES
     | {"codec", "clearing", "checking", "wire", "settings", "tokenizers", "rope"}
-    | {"surrogates", "numerals"},
-    "importers": VALUES | {"codec", "strict", "files", "wire", "ingress"},
+    | {"surrogates", "numerals", "quoting"},
+    "importers": VALUES | {"codec", "strict", "files", "wire", "ingress", "quoting"},
     "testing": VALUES | {"codec", "wire"},
 }
 DOORS = {"__init__", "__main__", "cli"}
 PURE = (
-    *("blocks", "chunks", "codec", "strict", "rope", "surrogates", "numerals"),
+    *("blocks", "chunks", "codec", "strict", "rope", "surrogates", "numerals", "quoting"),
     *("clearing", "checking"),
     *("wire", "ingress", "egress"),
 )

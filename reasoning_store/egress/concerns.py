@@ -21,6 +21,7 @@ from reasoning_store.clearing import is_cleared
 from reasoning_store.egress.admission import is_foreign, is_made_at
 from reasoning_store.egress.policy import Place, demanded
 from reasoning_store.egress.verdicts import REASONS, Rule, Target, Viewed, Warning
+from reasoning_store.quoting import shown
 from reasoning_store.settings import ReasoningSettings
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contracts import Contract, Floor
@@ -218,6 +219,6 @@ def _unknown(name: str | None) -> str | None:
     near = difflib.get_close_matches(name, known, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
     return (
-        f"no provider is known as {name!r}: it is treated as an unknown host, to which nothing is "
-        f"owed and no reasoning parameter is said{meant}"
+        f"no provider is known as {shown(name)}: it is treated as an unknown host, to which "
+        f"nothing is owed and no reasoning parameter is said{meant}"
     )

@@ -20,6 +20,7 @@ from reasoning_store import files, strict
 from reasoning_store.errors import UsageError
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.values import Conversation
+from reasoning_store.quoting import shown
 
 Format: TypeAlias = Literal["openai", "anthropic", "llm", "lines"]
 
@@ -137,7 +138,7 @@ def conversations(
     home = READERS.get(format)
     if home is None:
         raise UsageError(
-            f"there is no importer for {format!r}"
+            f"there is no importer for {shown(format)}"
             if format != "lines"
             else "lines of this package's own export are imported as they are",
             hint="one of: " + ", ".join(READERS)

@@ -23,9 +23,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reasoning_store.errors import SettingError
+from reasoning_store.quoting import shown
 
 DEFAULT_TAGS: tuple[str, ...] = ("think", "thinking", "thought", "reasoning", "reflection")
 """The names that models put around their thoughts."""
@@ -158,15 +159,8 @@ class Grammar(NamedTuple):
 
 def grammar(tags: Iterable[str] | None, markers: Iterable[str]) -> Grammar:
     """The patterns for these tag names and marker families; a bad one is a SettingError."""
-    names = DEFAULT_TAGS if tags is None else _sequence("tags", tags)
+    names = DEFAULT_TAGS if tags is None else tag_names(tags)
     families = _sequence("markers", markers)
-    for name in names:
-        if not isinstance(name, str) or not name or _NOT_IN_NAMES.search(name):
-            raise SettingError(
-                "a tag name is a text without '<', '>', '/' and whitespace", key="tags"
-            )
-        if len(name) > LONGEST_NAME:
-            raise SettingError(f"a tag name has at most {LONGEST_NAME} characters", key="tags")
     for family in families:
         if not isinstance(family, str) or family not in FAMILIES:
             raise SettingError(
@@ -175,11 +169,31 @@ def grammar(tags: Iterable[str] | None, markers: Iterable[str]) -> Grammar:
     return _compiled(names, families)
 
 
+def tag_names(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return names that tags can have; a bad one is a SettingError."""
+    names = _sequence("tags", tags)
+    for name in names:
+        if not isinstance(name, str) or not name or _NOT_IN_NAMES.search(name):
+            raise SettingError(
+                "a tag name is a text without '<', '>', '/' and whitespace", key="tags"
+            )
+        if len(name) > LONGEST_NAME:
+            raise SettingError(f"a tag name has at most {LONGEST_NAME} characters", key="tags")
+    return names
+
+
 def _sequence(key: str, value: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         kind = "one text" if isinstance(value, str) else type(value).__name__
         raise SettingError(f"{key} is a sequence of names, not {kind}", key=key)
     return tuple(value)
+
+
+def truth(key: str, value: Any) -> bool:
+    """Return True or False; neither 1 nor "no" is one."""
+    if not isinstance(value, bool):
+        raise SettingError(f"{key} is True or False, not {shown(value)}", key=key)
+    return value
 
 
 @lru_cache(maxsize=64)

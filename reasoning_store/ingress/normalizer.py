@@ -13,7 +13,7 @@ It knows how the parts of this room fit. It must not know a provider's words, SQ
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from reasoning_store import codec
 from reasoning_store.blocks import Message, Origin
@@ -22,18 +22,22 @@ from reasoning_store.chunks import (
     TextChunk,
     UnknownChunk,
 )
-from reasoning_store.errors import UsageError, WireError
+from reasoning_store.errors import SettingError, UsageError, WireError
 from reasoning_store.ingress.accumulator import Accumulator
 from reasoning_store.ingress.channels import Channels
 from reasoning_store.ingress.jsonable import jsonable
-from reasoning_store.ingress.markers import DEFAULT_TAGS
+from reasoning_store.ingress.markers import DEFAULT_TAGS, tag_names, truth
 from reasoning_store.ingress.padding import PaddedTagFilter
 from reasoning_store.ingress.places import PlacedTagFilter
 from reasoning_store.ingress.texts import TAG_SOURCE
+from reasoning_store.quoting import shown
 from reasoning_store.wire import contracts, registry
 from reasoning_store.wire.base import Flushing, plain
 
-Tags: TypeAlias = Literal["auto", "always", "never"] | Iterable[str]
+Where: TypeAlias = Literal["auto", "always", "never"]
+Tags: TypeAlias = Where | Iterable[str]
+
+_WHERE: Final = get_args(Where)
 
 _KEPT_UNKNOWN = 16
 _KEPT_UNKNOWN_CHARACTERS = 16_384
@@ -68,9 +72,11 @@ class StreamNormalizer:
             model=model,
             base_url=base_url,
         )
-        self._tags = tags
+        self._tags = _told(tags)
+        if starts_inside is not None:
+            truth("starts_inside", starts_inside)
         self._starts_inside = starts_inside
-        self._merge = merge
+        self._merge = truth("merge", merge)
         self._mirrors = frozenset(contracts.mirrors(self._contract))
         self._begin()
 
@@ -230,6 +236,17 @@ class StreamNormalizer:
             },
             metadata={"unknownEvents": list(self._kept)} if first and self._kept else {},
         )
+
+
+def _told(tags: Tags) -> Tags:
+    """Return where tags are looked for, or their names; refuse what is neither."""
+    if isinstance(tags, str):
+        if tags not in _WHERE:
+            raise SettingError(
+                f"tags is {', '.join(_WHERE)} or a sequence of names, not {shown(tags)}", key="tags"
+            )
+        return tags
+    return tag_names(tags)
 
 
 def normalize_response(

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from reasoning_store.errors import UsageError
-from reasoning_store.ingress.markers import Scan, grammar
+from reasoning_store.ingress.markers import Scan, grammar, truth
 
 Kind: TypeAlias = Literal["visible", "thinking"]
 RunPhase: TypeAlias = Literal["delta", "start", "end", "removed"]
@@ -100,7 +100,7 @@ class TagFilter:
     ) -> None:
         self._grammar = grammar(tags, markers)
         self._trigger = self._grammar.trigger
-        self._starts_inside = starts_inside
+        self._starts_inside = truth("starts_inside", starts_inside)
         self._events = events
         self.reset()
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from reasoning_store.errors import UsageError
+from reasoning_store.quoting import shown
 from reasoning_store.wire.demands import Demands as Demands
 from reasoning_store.wire.demands import Floor as Floor
 
@@ -232,7 +233,7 @@ def api_name(api: str) -> str:
     """Return the api's own name, or refuse one that no protocol here speaks."""
     name = _tables().apis.get(api.strip().lower())
     if name is None:
-        raise UsageError(f"unknown api {api!r}", hint=f"one of: {', '.join(APIS)}")
+        raise UsageError(f"unknown api {shown(api)}", hint=f"one of: {', '.join(APIS)}")
     return name
 
 
