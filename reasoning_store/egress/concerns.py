@@ -128,7 +128,7 @@ class Concerns:
             yield Warning(code="floor_off", text=text)
         if self._unmet is not None:
             text = (
-                f"{who} demands reasoning back that cannot be sent to it: {self._unmet}; "
+                f"{who} wants reasoning back that cannot be sent to it: {self._unmet}; "
                 + self._instead(open_reasoning)
             )
             yield Warning(code="floor_unmet", text=text)
