@@ -156,7 +156,8 @@ class Owner:
         """Yield everything stored as lines of JSON: of one session, or of all.
 
         Nothing is left out, opaque payloads and undone summaries too, and ``import_lines``
-        gives the same again.
+        gives the same again. Settings profiles are the owner's: the export of one session
+        has the name of the one that it uses, and not the profile.
         """
         ledger = self._workings.ledger
         if session is None:
