@@ -101,13 +101,21 @@ def telling(told: str) -> Iterator[None]:
 _UNREADABLE: Final = "the file cannot be read"
 
 
-def check_again_readable(path: str | PathLike[str]) -> None:
-    """Refuse what cannot be read twice: what is not there, and what is no file."""
-    at = found(path, _UNREADABLE)
+def check_to_read(path: str | PathLike[str], told: str) -> os.stat_result:
+    """Refuse what is not there, a folder and a device; return what it is, a file or a pipe."""
+    at = found(path, told)
     if at is None:
-        raise UsageError(f"{_UNREADABLE}: there is none", hint=_ANOTHER)
-    if not stat.S_ISREG(at.st_mode):
-        raise UsageError(f"{_UNREADABLE}: it is none", hint=_ANOTHER)
+        raise UsageError(f"{told}: there is none", hint=_ANOTHER)
+    if stat.S_ISDIR(at.st_mode):
+        raise UsageError(f"{told}: it is a folder", hint=_ANOTHER)
+    check_ends(at, told)
+    return at
+
+
+def check_to_read_again(path: str | PathLike[str]) -> None:
+    """Refuse also a pipe, which is read once."""
+    if not stat.S_ISREG(check_to_read(path, _UNREADABLE).st_mode):
+        raise UsageError(f"{_UNREADABLE}: it is a pipe", hint=_ANOTHER)
 
 
 @contextmanager

@@ -23,13 +23,13 @@ PATHS = {
     "x" * 250: "too long|there is none",
     "y/" * 3000 + "z": "too long",
     "file.txt/x": "Not a directory",
-    "folder": "not a file|it is none",
+    "folder": "not a file|it is a",
     "no/where": "folder does not exist|there is none",
     "loop": "symbolic links",
-    "fifo": "not a file|it is none",
-    "/dev/null": "not a file|it is none",
-    "/dev/full": "not a file|it is none",
-    "/": "/ is not a file|it is none",
+    "fifo": "not a file|it is a",
+    "/dev/null": "not a file|it is a",
+    "/dev/full": "not a file|it is a",
+    "/": "/ is not a file|it is a",
 }
 """Paths that lead to no file, and what is said of them."""
 
@@ -172,3 +172,39 @@ def test_a_home_that_holds_no_folder_is_told(
         assert main(["init"]) == Exit.USAGE
 
     assert "name another place" in capsys.readouterr().err
+
+
+def as_somebody_else(work: Callable[[], None]) -> int:
+    """Run ``work`` in a process of its own that root's rights were taken from; return its code."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setgid(12345)
+                os.setuid(12345)
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_what_one_may_not_enter_is_told_as_that(place: Path) -> None:
+    """It may be there: that it is not would be a guess."""
+    (place / "folder").chmod(0)
+    path = f"{place}/folder/chat.db"
+
+    def look() -> None:
+        for call in (CALLS["open"], CALLS["detect"]):
+            with pytest.raises(rs.UsageError, match="Permission denied") as caught:
+                call(path)
+            assert caught.value.hint
+        assert main(["sessions", "--db", f"sqlite:///{path}"]) == Exit.USAGE
+        assert main(["import", path, "--db", f"sqlite:///{path}"]) == Exit.USAGE
+
+    try:
+        assert as_somebody_else(look) == 0
+    finally:
+        (place / "folder").chmod(0o700)

@@ -57,9 +57,7 @@ _COUNTS = {
     cls=Command,
     answers="format dryRun sessions messages already skipped report conversations",
 )
-@click.argument(
-    "source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, allow_dash=True)
-)
+@click.argument("source", metavar="FILE", type=click.Path(allow_dash=True))
 @click.option(
     "--format",
     "format_",
@@ -127,7 +125,7 @@ def _file(source: str, format_: str | None) -> Iterator[str]:
     Lines that are said to be lines are looked at once.
     """
     if source != "-":
-        files.check_ends(os.stat(source), f"{source} cannot be read")
+        files.check_to_read(source, f"{source} cannot be read")
     if source != "-" and (format_ == _LINES or os.path.isfile(source)):
         yield source
         return

@@ -119,7 +119,7 @@ def detect(source: str | os.PathLike[str] | bytes) -> Format:
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:
-    files.check_again_readable(path)
+    files.check_to_read_again(path)
     with files.opened(path) as file:
         return file.read(_HEAD)
 

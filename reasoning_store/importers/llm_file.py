@@ -88,6 +88,7 @@ _TEXTS: Final = frozenset(
     | {"role", "type", "text", "output", "exception", "tool_call_id", "url", "path"}
 )
 """Columns that hold a text or nothing, in whichever table they stand."""
+_COPY: Final = "let this user read the file and write its folder, or import a whole copy of it"
 _HINT: Final = "mend the row and import again: what was written before it is not written twice"
 
 
@@ -124,7 +125,7 @@ class LogFile:
             for row in self._connection.execute(sql, tuple(values)):
                 yield _checked(dict(row), table)
         except sqlite3.Error as error:
-            raise UsageError(f"the database cannot be read: {error}") from None
+            raise UsageError(f"the database cannot be read: {error}", hint=_COPY) from None
 
     def _one(self, table: str, sql: str, values: Sequence[Any] = ()) -> Row | None:
         return next(self._rows(table, sql, values), None)
@@ -214,12 +215,12 @@ class LogFile:
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[LogFile]:
     """Open a file to read it, as it is at this moment; what writes it meanwhile is not seen."""
-    files.check_again_readable(path)
+    files.check_to_read_again(path)
     address = Path(path).absolute().as_uri() + "?mode=ro"
     try:
         connection = sqlite3.connect(address, uri=True, isolation_level=None)
     except sqlite3.Error as error:
-        raise UsageError(f"the database cannot be opened: {error}") from None
+        raise UsageError(f"the database cannot be opened: {error}", hint=_COPY) from None
     try:
         connection.row_factory = sqlite3.Row
         connection.text_factory = _text
@@ -227,7 +228,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[LogFile]:
             connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
         except sqlite3.Error as error:
-            raise UsageError(f"the database cannot be read: {error}") from None
+            raise UsageError(f"the database cannot be read: {error}", hint=_COPY) from None
         yield LogFile(connection)
     finally:
         connection.close()

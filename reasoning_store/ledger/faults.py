@@ -72,7 +72,9 @@ _SQLITE: dict[str, Fault] = {
     "SQLITE_BUSY": _BUSY,
     "SQLITE_LOCKED": _BUSY,
     "SQLITE_CORRUPT": _CORRUPT,
-    "SQLITE_NOTADB": Fault(SchemaError, "the file is not an SQLite database"),
+    "SQLITE_NOTADB": Fault(
+        SchemaError, "the file is not an SQLite database", "name another file, or restore a copy"
+    ),
     "SQLITE_READONLY": Fault(
         UsageError,
         "the database file cannot be written",
@@ -81,8 +83,8 @@ _SQLITE: dict[str, Fault] = {
     "SQLITE_CANTOPEN": Fault(
         UsageError,
         "the database file cannot be opened",
-        "let this user read and write the file and its folder; give it a shorter name where its"
-        " path has hundreds of characters",
+        "let this user read and write the file and its folder, on a file system that is not"
+        " read-only, and under a path of no more than 400 characters",
     ),
     "SQLITE_TOOBIG": _TOO_LONG,
     "SQLITE_ERROR": _SCHEMA,

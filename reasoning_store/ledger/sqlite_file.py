@@ -66,11 +66,14 @@ def check_same(path: Path, was: os.stat_result) -> None:
 
     Beside it stands the log of the other, which whoever opened it would take for its own.
     """
-    try:
-        if os.path.samestat(was, path.stat()):
-            return
-    except OSError:
-        return  # the library says what is wrong
+    at = files.found(path, f"{path.name} cannot be opened")
+    if at is None:
+        raise UsageError(
+            f"{path.name} cannot be opened again: it was moved away or removed",
+            hint="put it back, or close the store: what is written from now on may be lost",
+        )
+    if os.path.samestat(was, at):
+        return
     raise UsageError(
         f"{path.name} is another file than the one that was opened",
         hint=f"close the store, and move {path.name}-wal away, which is of the one before",

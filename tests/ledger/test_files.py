@@ -376,8 +376,9 @@ def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
     with opened(sqlite_path) as ledger:
         for each in sqlite_path.parent.iterdir():
             each.unlink()
-        with pytest.raises(UsageError, match="cannot be opened"):
+        with pytest.raises(UsageError, match="was moved away or removed") as caught:
             ledger._read(lambda _: ledger.get_session("u", "absent"))
+        assert "put it back" in str(caught.value.hint)
 
         assert not [*sqlite_path.parent.iterdir()]
 
