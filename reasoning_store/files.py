@@ -55,7 +55,7 @@ def refused(told: str, error: OSError) -> ReasoningStoreError:
     why = f"{told}: {error.strerror}"
     if error.errno in _NO_ROOM:
         return StoreFull(why)
-    return UsageError(why, hint=_HELPS.get(error.errno or 0))
+    return UsageError(why, hint=_HELPS.get(error.errno or 0, "name another place"))
 
 
 def found(
@@ -122,7 +122,6 @@ def check_to_read_again(path: str | PathLike[str]) -> None:
 def opened(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file, or a pipe, to be read from here to its end."""
     check_name(path)
-    told = _UNREADABLE
-    with telling(told), open(path, "rb") as file:
-        check_ends(os.fstat(file.fileno()), told)
+    with telling(_UNREADABLE), open(path, "rb") as file:
+        check_ends(os.fstat(file.fileno()), _UNREADABLE)
         yield file

@@ -25,6 +25,7 @@ PATHS = {
     "file.txt/x": "Not a directory",
     "folder": "not a file|it is a",
     "no/where": "folder does not exist|there is none",
+    "/proc/none": "cannot be created|cannot be written|does not exist|there is none",
     "loop": "symbolic links",
     "fifo": "not a file|it is a",
     "/dev/null": "not a file|it is a",
@@ -105,7 +106,8 @@ LINES = {
     "replay": ["replay", "{}"],
     "tools": ["context", "s", "--tools", "{}"],
 }
-ON_THE_LINE = [path for path in PATHS if path not in ("fifo", "no/where", "x" * 250, "/dev/null")]
+_MADE = ("fifo", "no/where", "/proc/none", "x" * 250, "/dev/null")
+ON_THE_LINE = [path for path in PATHS if path not in _MADE]
 """Not a pipe, which a command may read; nor what may be made, or be read to its end."""
 
 
