@@ -26,6 +26,8 @@ _HELPS: Final = {
     errno.ENAMETOOLONG: "give it a shorter name",
     errno.ELOOP: "a link in its path leads back to itself: remove it, or name another place",
     errno.EACCES: "let this user enter its folder and use what is there, or name another place",
+    errno.EMFILE: "close some files, or let the process open more: ulimit -n",
+    errno.ENFILE: "close some files, or let the system open more",
     errno.EROFS: "name a place on a file system that can be written",
 }
 """What to do about what the system says of a path."""

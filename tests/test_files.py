@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -176,16 +178,12 @@ def test_a_home_that_holds_no_folder_is_told(
     assert "name another place" in capsys.readouterr().err
 
 
-def as_somebody_else(work: Callable[[], None]) -> int:
-    """Run ``work`` in a process of its own that root's rights were taken from; return its code."""
+def in_a_child(work: Callable[[], None]) -> int:
+    """Run ``work`` in a process of its own; return how it ends."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            if os.getuid() == 0:
-                os.setgroups([])
-                os.setgid(12345)
-                os.setuid(12345)
             work()
             code = 0
         finally:
@@ -199,6 +197,10 @@ def test_what_one_may_not_enter_is_told_as_that(place: Path) -> None:
     path = f"{place}/folder/chat.db"
 
     def look() -> None:
+        if os.getuid() == 0:  # who may enter everything
+            os.setgroups([])
+            os.setgid(12345)
+            os.setuid(12345)
         for call in (CALLS["open"], CALLS["detect"]):
             with pytest.raises(rs.UsageError, match="Permission denied") as caught:
                 call(path)
@@ -207,6 +209,28 @@ def test_what_one_may_not_enter_is_told_as_that(place: Path) -> None:
         assert main(["import", path, "--db", f"sqlite:///{path}"]) == Exit.USAGE
 
     try:
-        assert as_somebody_else(look) == 0
+        assert in_a_child(look) == 0
     finally:
         (place / "folder").chmod(0o700)
+
+
+def test_a_process_that_may_open_no_more_files_is_told(place: Path) -> None:
+    """By whichever part asks for one: another name would not help."""
+
+    def look() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        held: list[int] = []
+        with suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        hints: list[str | None] = []
+        for call in (CALLS["open"], CALLS["detect"]):
+            try:
+                call("chat.db")
+            except rs.UsageError as error:
+                hints.append(error.hint)
+        for one in held:
+            os.close(one)
+        assert ["ulimit -n" in str(hint) for hint in hints] == [True, True]
+
+    assert in_a_child(look) == 0

@@ -83,8 +83,8 @@ _SQLITE: dict[str, Fault] = {
     "SQLITE_CANTOPEN": Fault(
         UsageError,
         "the database file cannot be opened",
-        "let this user read and write the file and its folder, on a file system that is not"
-        " read-only, and under a path of no more than 400 characters",
+        "let this user read and write the file and its folder; else the file system is read-only,"
+        " its path longer than 400 characters, or too many files are open (ulimit -n)",
     ),
     "SQLITE_TOOBIG": _TOO_LONG,
     "SQLITE_ERROR": _SCHEMA,
