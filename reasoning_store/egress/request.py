@@ -144,9 +144,12 @@ def _request(
     copies: bool,
 ) -> Request:
     selecting = made.selecting
-    asked, held = _asked(policy, selecting.open_reasoning, to)
     written = made.page.finish(
-        model=to.model, system=given.system, tools=given.tools, asked=asked, copies=copies
+        model=to.model,
+        system=given.system,
+        tools=given.tools,
+        asked=_asked(policy),
+        copies=copies,
     )
     body = written.body
     body.update(given.extra)
@@ -154,7 +157,6 @@ def _request(
         *selecting.warnings,
         *made.repairs.warnings,
         *given.warnings,
-        *held,
         *_of_writing(written, to),
         *_of_body(body, to),
     ]
@@ -190,34 +192,35 @@ def count(
     )
 
 
-def _asked(policy: Policy, open_reasoning: bool, to: Target) -> tuple[Asked, list[Warning]]:
+def _asked(policy: Policy) -> Asked:
     """Return what the settings say to the provider; a default that nobody chose is not said."""
     settings = policy.settings
     chosen = policy.layers["reasoning.enabled"] != "default"
-    asked = Asked(
+    return Asked(
         enabled=settings.enabled if chosen else None,
         effort=settings.effort,
         budget_tokens=settings.budget_tokens,
     )
-    if to.contract.fixed_in_turn and open_reasoning and asked.enabled is False:
-        held = Warning(
-            code="parameter_held",
-            text=f"{to.provider} cannot stop reasoning within a turn that carries some; "
-            "reasoning.enabled=false holds from the next user message on",
-        )
-        return Asked(), [held]
-    return asked, []
+
+
+def _keys(names: Sequence[str]) -> str:
+    return ", ".join(KEY_OF[name] for name in names)
 
 
 def _of_writing(written: Written, to: Target) -> Iterator[Warning]:
     """Yield what the protocol had no way to say, and what it had to say besides."""
+    who = to.provider or "an unknown host"
+    if to.provider and to.model:
+        who = f"{to.model} of {to.provider}"
     if written.unsaid:
-        keys = ", ".join(KEY_OF[name] for name in written.unsaid)
-        who = to.provider or "an unknown host"
-        if to.provider and to.model:
-            who = f"{to.model} of {to.provider}"
-        text = f"{keys} cannot be said to {who}; pass its own parameter in extra"
+        text = f"{_keys(written.unsaid)} cannot be said to {who}; pass its own parameter in extra"
         yield Warning(code="parameter_unsent", text=text)
+    if written.held:
+        text = (
+            f"{who} goes on with a turn as it began; said from the next user message on: "
+            f"{_keys(written.held)}"
+        )
+        yield Warning(code="parameter_held", text=text)
     if written.left_out:
         kinds = ", ".join(written.left_out)
         text = f"{to.contract.api} has no place for these blocks, which are left out: {kinds}"

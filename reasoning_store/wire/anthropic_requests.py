@@ -81,12 +81,13 @@ class _Page(turns.Alternating):
         body["messages"] = self.messages(copies=copies)
         if tools:
             body["tools"] = [_tool(tool) for tool in tools]
-        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        unsaid, held = asking.ask(asked, self.contract, body, self.turn)
         budget = at(body, self.contract.budget_at) or 0
         body["max_tokens"] = (self.contract.answer_tokens or _ANSWER_TOKENS) + budget
         return Written(
             body=body,
             unsaid=unsaid,
+            held=held,
             left_out=tuple(self.left_out),
             beside={} if version is None else named,
         )

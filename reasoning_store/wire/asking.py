@@ -75,23 +75,39 @@ class OpenTurn:
             self.note(messages.value(number))
 
 
-def ask(asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn) -> tuple[str, ...]:
-    """Put what is asked into a body; return the fields of ``Asked`` that are not said."""
+def ask(
+    asked: Asked, contract: Contract, body: dict[str, Any], turn: OpenTurn
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Put what is asked into a body.
+
+    Returns the fields of ``Asked`` that this host has no words for, and those that are left
+    unsaid in this turn only.
+    """
     if asked.enabled is False:  # BR-006: nothing else is said of reasoning
         asked = Asked(enabled=False)
-    wanted = _in_turn(_sayable(asked, contract), contract, turn)
-    lost = {name for name in ASKED if getattr(asked, name) != getattr(wanted, name)}
+    sayable = _sayable(asked, contract)
+    wanted = _in_turn(sayable, contract, turn)
+    unsaid, held = _given_up(asked, sayable), _given_up(sayable, wanted)
     if _is_off(wanted) and contract.budgets[:1] == (0,) and contract.budget_at:
         put(body, contract.budget_at, 0)
     else:
         wanted = _with_switch(_as_budget(wanted, contract), contract)
-        lost |= set(reasoning_parameters.say(wanted, contract, body))
+        unsaid |= set(reasoning_parameters.say(wanted, contract, body))
     if contract.on is not None and at(body, contract.enabled_at) == contract.on:
         if contract.shown_at:
             put(body, contract.shown_at, contract.shown, over=False)
         if contract.budget_at and contract.budget is not None:
             put(body, contract.budget_at, contract.budget, over=False)
-    return tuple(name for name in ASKED if name in lost and getattr(asked, name) is not None)
+    # What takes the place of something else was not asked for.
+    given = [name for name in ASKED if getattr(asked, name) is not None]
+    return (
+        tuple(name for name in given if name in unsaid),
+        tuple(name for name in given if name in held),
+    )
+
+
+def _given_up(asked: Asked, instead: Asked) -> set[str]:
+    return {name for name in ASKED if getattr(asked, name) != getattr(instead, name)}
 
 
 _SYSTEM_IS_THE_USERS = _BLANK_IS_REFUSED = frozenset({"anthropic.messages", "bedrock.converse"})

@@ -143,6 +143,8 @@ class Written:
     body: dict[str, Any]
     unsaid: tuple[str, ...] = ()
     """Fields of ``Asked`` that were set and for which the host has no word."""
+    held: tuple[str, ...] = ()
+    """Those that it would refuse in this turn, and takes in the next one."""
     left_out: tuple[str, ...] = ()
     """Kinds of blocks that the protocol has no place for, each once."""
     unfollowed: bool = False

@@ -70,13 +70,14 @@ class _Page(turns.Alternating):
             body["system"] = prompt
         if specs := [_tool(tool) for tool in tools] if tools else self.called:
             body["toolConfig"] = {"tools": specs}
-        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        unsaid, held = asking.ask(asked, self.contract, body, self.turn)
         if budget := at(body, self.contract.budget_at):
             limit = (self.contract.answer_tokens or _ANSWER_TOKENS) + budget
             put(body, "inferenceConfig.maxTokens", limit)
         return Written(
             body=body,
             unsaid=unsaid,
+            held=held,
             left_out=tuple(self.left_out),
             beside={} if model is None else {"modelId": model},
         )

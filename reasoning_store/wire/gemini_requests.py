@@ -81,13 +81,14 @@ class _Page(turns.Alternating):
             body["systemInstruction"] = prompt
         if tools:
             body["tools"] = _tools(tools)
-        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        unsaid, held = asking.ask(asked, self.contract, body, self.turn)
         if _beyond_arguments(body):
             # The SDK sends this object with anything else, though it be empty.
             body.setdefault("generationConfig", {})
         return Written(
             body=body,
             unsaid=unsaid,
+            held=held,
             left_out=tuple(self.left_out),
             beside={} if model is None else {"model": model},
         )

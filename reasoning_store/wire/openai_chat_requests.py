@@ -114,10 +114,10 @@ class ChatPage(Page):
         messages[:0] = system_messages(system)
         if tools:
             body["tools"] = [function_tool(tool) for tool in tools]
-        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        unsaid, held = asking.ask(asked, self.contract, body, self.turn)
         if self.contract.keep_at is not None and self.turn.thought_before:
             reasoning_parameters.say_keep(self.contract, body)
-        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
+        return Written(body=body, unsaid=unsaid, held=held, left_out=tuple(self.left_out))
 
     def messages(self, *, copies: bool, since: int = 0) -> list[dict[str, Any]]:
         out = super().messages(copies=copies, since=since)

@@ -95,12 +95,13 @@ class _Page(Page):
         body["input"] = [*(given if prompt is None else ()), *self.messages(copies=copies)]
         if tools:
             body["tools"] = [_tool(tool) for tool in tools]
-        unsaid = asking.ask(asked, self.contract, body, self.turn)
+        unsaid, held = asking.ask(asked, self.contract, body, self.turn)
         if self.contract.stateless:
             body |= {"store": False, "include": ["reasoning.encrypted_content"]}
         return Written(
             body=body,
             unsaid=unsaid,
+            held=held,
             left_out=tuple(self.left_out),
             unfollowed=self._unfollowed,
         )

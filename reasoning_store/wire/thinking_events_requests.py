@@ -62,8 +62,8 @@ class _Page(Page):
         body["messages"] = self.messages(copies=copies)
         if tools:
             body["tools"] = [_tool(tool) for tool in tools]
-        unsaid = asking.ask(asked, self.contract, body, self.turn)
-        return Written(body=body, unsaid=unsaid, left_out=tuple(self.left_out))
+        unsaid, held = asking.ask(asked, self.contract, body, self.turn)
+        return Written(body=body, unsaid=unsaid, held=held, left_out=tuple(self.left_out))
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

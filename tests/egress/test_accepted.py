@@ -120,6 +120,22 @@ def test_what_is_asked_of_the_model_is_accepted(target: Target, asked: dict[str,
     assert judged(loop, plain, asked) is None
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("reasoning.enabled", False), ("reasoning.effort", "none"), ("reasoning.budgetTokens", 0)],
+)
+def test_a_turn_that_carries_thoughts_is_not_told_to_stop_thinking(key: str, value: object) -> None:
+    """The warning says which setting waits for the user's next message."""
+    target = next(one for one in TARGETS if one.model == "claude-opus-4-7")
+    loop = a_turn(target, "only", steps=2, ends=False)
+    request = rs.build_request(loop, settings={key: value}, **target.to)
+    (warning,) = request.warnings
+
+    assert request.body["thinking"]["type"] == "adaptive"
+    assert warning.code == "parameter_held"
+    assert warning.text.endswith(f"from the next user message on: {key}")
+
+
 OFF = {"reasoning.floor": "off"}
 
 

@@ -477,7 +477,7 @@ def test_a_loop_that_carries_thoughts_goes_on_thinking(model: str) -> None:
     found = written(LOOP, "anthropic", model, asked=Asked(enabled=False))
 
     assert found.body["thinking"]["type"] in ("adaptive", "enabled")
-    assert found.unsaid == ("enabled",)
+    assert found.held == ("enabled",)
     assert written(LOOP, "anthropic", model).body["thinking"]["type"] in ("adaptive", "enabled")
 
 
@@ -485,14 +485,14 @@ def test_a_loop_that_carries_thoughts_cannot_be_told_to_stop() -> None:
     """A model that thinks unless told otherwise is not told."""
     found = written(LOOP, "anthropic", "claude-opus-5", asked=Asked(enabled=False))
 
-    assert ("thinking" in found.body, found.unsaid) == (False, ("enabled",))
+    assert ("thinking" in found.body, found.held) == (False, ("enabled",))
 
 
 def test_a_loop_that_began_without_a_thought_goes_on_without() -> None:
     """A model with a budget refuses a first call without the thought that led to it."""
     found = written(UNTHOUGHT, "anthropic", "claude-sonnet-4-5", asked=Asked(enabled=True))
 
-    assert ("thinking" in found.body, found.unsaid) == (False, ("enabled",))
+    assert ("thinking" in found.body, found.held) == (False, ("enabled",))
 
 
 def test_an_adaptive_model_may_call_a_tool_without_a_thought() -> None:
