@@ -44,13 +44,6 @@ def is_mended(contract: Contract) -> bool:
     )
 
 
-def _answered(contract: Contract) -> str:
-    """Return what follows where the provider does not get what it wants."""
-    if contract.refusal is None:
-        return "its answers may get worse"
-    return f"it answers with {contract.refusal}"
-
-
 class Concerns:
     """What there is to warn of in one selection, each code once."""
 
@@ -123,7 +116,7 @@ class Concerns:
             floor = contract.floor if contract.floor != "none" else contract.empty_field
             text = (
                 f"{who} wants back the reasoning of {_WHERE[floor]}, and reasoning.floor is off: "
-                f"{_answered(contract)}; set reasoning.floor to provider"
+                f"{self._without(open_reasoning)}; set reasoning.floor to provider"
             )
             yield Warning(code="floor_off", text=text)
         if self._unmet is not None:
@@ -146,11 +139,18 @@ class Concerns:
             return f"{contract.echo} is sent empty in its place"
         if contract.dummy_signature is not None:
             return "a documented placeholder is sent in its place"
+        return self._without(open_reasoning)
+
+    def _without(self, open_reasoning: bool) -> str:
+        """Return what follows where nothing stands in for it."""
+        contract = self._to.contract
         if contract.off_when_unmet and not open_reasoning:
             return "no reasoning is asked for in this turn"
         if contract.off_when_unmet and contract.fixed_in_turn:
             return "what comes after it begins a turn of its own"
-        return _answered(contract)
+        if contract.refusal is not None:
+            return f"it answers with {contract.refusal}"
+        return "its answers may get worse"
 
     def _is_sealed(self, message: Message) -> bool:
         """Whether the first call of a message has the seal that its provider put on it."""

@@ -230,5 +230,6 @@ def _parts(view: Rope[Viewed]) -> Iterator[tuple[Sequence[Viewed], Sequence[Plac
 def _would_be_refused(warnings: Sequence[Warning], contract: Contract) -> bool:
     codes = {warning.code for warning in warnings}
     return contract.refusal is not None and (
-        "floor_off" in codes or ("floor_unmet" in codes and not is_mended(contract))
+        ("floor_off" in codes and not contract.off_when_unmet)
+        or ("floor_unmet" in codes and not is_mended(contract))
     )

@@ -30,13 +30,14 @@ def selected(
         then = select(items, changed, to, asked_with=digest(system, None))
         codes = {warning.code for warning in then.warnings}
         unmet = "floor_unmet" in codes and not is_mended(to.contract)
+        off = "floor_off" in codes and not to.contract.off_when_unmet
         pairs = zip(now.verdicts, then.verdicts, strict=True)
         rows.append(
             Alternative(
                 include_in_context=include,
                 strip_from_context=strip,
                 tokens=count(items, then, counter(DEFAULT_ENCODING), system=system),
-                legal=to.contract.refusal is None or not ("floor_off" in codes or unmet),
+                legal=to.contract.refusal is None or not (off or unmet),
                 warnings=then.warnings,
                 first_change=next((a.message for a, b in pairs if a.kept != b.kept), None),
                 current=changed == settings,

@@ -153,6 +153,21 @@ def test_without_the_floor_the_listed_ones_refuse_an_open_loop(target: Target) -
     assert not target.off_is_refused or "floor_off" in warned
 
 
+@each_target
+def test_what_if_foretells_whether_an_open_loop_is_taken(target: Target) -> None:
+    """With the floor and without; what a gateway hands on of a refusal is not always known."""
+    loop = a_turn(target, "only", steps=2, ends=False)
+    foretold = {
+        floor: rs.what_if(
+            loop, settings={**target.asks, "reasoning.floor": floor}, **target.to
+        ).current.legal
+        for floor in ("provider", "off")
+    }
+    may_be_refused = target.off_is_refused or target.model == "deepseek/deepseek-v4"
+
+    assert foretold == {"provider": True, "off": not may_be_refused}
+
+
 @pytest.mark.parametrize("model", ["gemini-3-pro", "gemini-3.8-flash"])
 @pytest.mark.parametrize("provider", ["google", "vertex"])
 def test_a_call_that_lost_its_seal_is_refused_without_the_floor(provider: str, model: str) -> None:

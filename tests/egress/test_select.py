@@ -470,7 +470,7 @@ def test_a_summary_starts_no_turn() -> None:
     [
         ("deepseek", "deepseek-v4", "must be passed back to the API"),
         ("moonshot", "kimi-k2.5", "reasoning_content is missing"),
-        ("openrouter", "anthropic/claude-opus-5", "reasoning_details"),
+        ("openrouter", "deepseek/deepseek-v4", "reasoning_details"),
     ],
 )
 def test_without_the_floor_the_warning_names_the_refusal(

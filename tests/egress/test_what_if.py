@@ -252,9 +252,6 @@ def test_who_takes_an_open_loop_over_without_its_thinking_is_not_said_to_refuse(
     assert all(row.legal for row in found.rows)
 
 
-WITHIN_A_BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2_048}, "max_tokens": 4_096}
-
-
 @pytest.mark.parametrize(
     ("provider", "model"),
     [
@@ -263,22 +260,20 @@ WITHIN_A_BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2_048}, "max
         ("vertex", "claude-haiku-4-5@20251001"),
     ],
 )
-def test_claude_that_thinks_within_a_budget_is_said_to_refuse_without_the_floor(
+def test_claude_that_thinks_within_a_budget_takes_a_loop_without_the_floor(
     provider: str, model: str
 ) -> None:
-    """As it does, thinking; with the floor none is asked for, and every choice is taken."""
+    """It refuses one only while it is to think, which it is not asked to in such a turn."""
     to: dict[str, Any] = {"provider": provider, "model": model}
-    off = {"reasoning.floor": "off"}
+    thinking = {"reasoning.floor": "off", "reasoning.enabled": True}
 
-    said = refusal(
-        rs.build_request(OPEN_LOOP, settings=off, extra=WITHIN_A_BUDGET, **to).body, **to
-    )
-    found = what_if(OPEN_LOOP, settings=off, **to).current
+    request = rs.build_request(OPEN_LOOP, settings=thinking, **to)
+    found = what_if(OPEN_LOOP, settings=thinking, **to).current
 
-    assert "Expected `thinking`" in (said or "")
-    assert not found.legal
-    assert "Expected `thinking`" in found.warnings[0].text
-    assert all(row.legal for row in what_if(OPEN_LOOP, **to).rows)
+    assert refusal(request.body, **to) is None
+    assert found.legal
+    assert "no reasoning is asked for in this turn" in found.warnings[0].text
+    assert [warning.code for warning in request.warnings] == ["floor_off", "parameter_held"]
 
 
 def test_it_prints_as_a_small_table() -> None:
