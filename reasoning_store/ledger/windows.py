@@ -86,13 +86,14 @@ def link(row: StoredRow) -> Link:
 def ties(rows: Iterable[Link]) -> list[tuple[int, int]]:
     """Return the pairs of positions that belong together, the earlier first.
 
-    A response answers the nearest call of its id before it.
+    A response answers the nearest call of its id before it; of several the first does, as in
+    a request.
     """
     found: list[tuple[int, int]] = []
     asked: dict[str, int] = {}
     before: Link | None = None
     for row in rows:
-        found += [(asked[one], row.position) for one in row.answers if one in asked]
+        found += [(asked.pop(one), row.position) for one in row.answers if one in asked]
         asked |= dict.fromkeys(row.calls, row.position)
         if before is not None and _led(before) and row.is_model and row.calls:
             found.append((before.position, row.position))

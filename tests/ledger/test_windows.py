@@ -101,6 +101,20 @@ def test_an_answer_that_nobody_asked_for_moves_nothing(ledger: Ledger) -> None:
         assert positions(ledger, session.key, after=0, limit=limit) == list(range(1, limit + 1))
 
 
+@pytest.mark.parametrize("between", [0, 1, 30])
+def test_a_call_that_is_answered_twice_stays_with_the_first_response(
+    ledger: Ledger, between: int
+) -> None:
+    """As in a request, however far away the other one is."""
+    session = new_session(ledger)
+    loop = [asks("b"), answers("b")] * between
+    ledger.append(session.key, 1, [said(), asks("a"), answers("a"), *loop, answers("a"), said()])
+    again = 4 + 2 * between
+
+    assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3]
+    assert positions(ledger, session.key, limit=2) == [again, again + 1]
+
+
 # By tokens
 
 
@@ -265,18 +279,23 @@ def sliced(
     return [row for row in inside if (row.position <= cut) == forward]
 
 
+def answered_in(row: StoredRow) -> set[str]:
+    blocks = row.message.blocks
+    return {block.call_id for block in blocks if isinstance(block, ToolResponseBlock)}
+
+
 def mended(rows: Sequence[StoredRow]) -> list[tuple[int, int]]:
     """The pairs of positions that belong together."""
     pairs = []
     for n, row in enumerate(rows):
-        for block in row.message.blocks:
-            if isinstance(block, ToolResponseBlock):
-                asked = [
-                    one.position
-                    for one in rows[:n]
-                    if any(call.id == block.call_id for call in one.message.tool_calls)
-                ]
-                pairs += [(asked[-1], row.position)] if asked else []
+        for id in answered_in(row):
+            asked = [
+                m
+                for m, one in enumerate(rows[:n])
+                if any(call.id == id for call in one.message.tool_calls)
+            ]
+            if asked and not any(id in answered_in(one) for one in rows[asked[-1] + 1 : n]):
+                pairs.append((rows[asked[-1]].position, row.position))
         before = rows[n - 1] if n else None
         if (
             before is not None
