@@ -143,13 +143,17 @@ def _as_json(name: str, value: Any) -> Any:
         return value
     value = codec.with_dicts(value)
     if (wrong := _not_json(value, codec.DEEPEST)) is not None:
+        place, what = wrong
+        begins = place if len(place) <= _LONGEST else place[:_LONGEST] + "..."
         raise UsageError(
-            f"{name}{wrong[0]} is {wrong[1]}",
+            f"{name}{begins} is {what}",
             hint="use strings, finite numbers, booleans, None, lists and dicts with such keys",
         )
     return value
 
 
+_LONGEST = 60
+"""Characters of a place: what is too deep lies hundreds of steps down."""
 _PLAIN = (str, bool, int, type(None))
 
 
