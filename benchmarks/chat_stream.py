@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import reasoning_store as rs
-from benchmarks.timing import timed
+from benchmarks.timing import timed_clean
 from benchmarks.workload import Prepare, Sample, Setting
 
 Run = Callable[[list[Any]], object]
@@ -52,7 +52,7 @@ def driven(run: Run, kind: str, *, plain: bool = False) -> Prepare:
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
         stream = events(kind, setting.size) if plain else chunks(kind, setting.size)
-        go = timed(setting, lambda: run(stream))
+        go = timed_clean(setting, lambda: run(stream))
         yield lambda: go() / len(stream)
 
     return prepare

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from statistics import median
 from threading import Barrier
 
 from benchmarks.workload import Sample, Setting
+
+_REST, _PATIENCE = 0.002, 5.0
+"""Seconds in which nothing is to work, and to wait for them."""
 
 
 def timed(setting: Setting, work: Callable[[], object], repeats: int | None = None) -> Sample:
@@ -85,13 +89,15 @@ def timed_after(
 
 
 def timed_clean(setting: Setting, work: Callable[[], object]) -> Sample:
-    """Return a sample of work that makes much: what others left behind is cleared before.
+    """Return a sample of work that is not to pay for what others left behind.
 
-    What the work returns is let go of after the clock has stopped.
+    Their threads have come to rest before, and their garbage is gone. What the work returns is
+    let go of after the clock has stopped.
     """
     clock = setting.clock
 
     def sample() -> float:
+        _rest()
         gc.collect()
         start = clock()
         made = work()
@@ -100,6 +106,19 @@ def timed_clean(setting: Setting, work: Callable[[], object]) -> Sample:
         return took
 
     return sample
+
+
+def _rest() -> None:
+    """Wait until no thread of this process works, for seconds at the most.
+
+    LiteLLM works on in the background when it has given the last of a stream.
+    """
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        before = time.process_time()
+        time.sleep(_REST)
+        if time.process_time() - before < _REST / 10:
+            return
 
 
 @contextmanager
