@@ -120,15 +120,24 @@ def _not_json(value: Any, deepest: int) -> str | None:
     return None
 
 
-def with_dicts(value: Any, deepest: int = DEEPEST + 1) -> Any:
-    """Return a value in which every mapping is a dict, as deep as one may be and a level more."""
+def with_dicts(value: Any) -> Any:
+    """Return a value in which every mapping is a dict, up to what first is nested too deep.
+
+    That stays as it stands, and what comes after it: of what holds itself there is no end.
+    """
+    return _with_dicts(value, DEEPEST + 1, [])
+
+
+def _with_dicts(value: Any, deepest: int, beyond: list[Any]) -> Any:
     # No comprehensions: they would be a frame more for each level.
-    if deepest and isinstance(value, Mapping):
-        items = map(with_dicts, value.values(), repeat(deepest - 1))
-        return dict(zip(value, items, strict=True))
-    if deepest and isinstance(value, list | tuple):
-        return list(map(with_dicts, value, repeat(deepest - 1)))
-    return value
+    if not isinstance(value, Mapping | list | tuple) or beyond:
+        return value
+    if not deepest:
+        beyond.append(value)
+        return value
+    inside = value.values() if isinstance(value, Mapping) else value
+    made = list(map(_with_dicts, inside, repeat(deepest - 1), repeat(beyond)))
+    return dict(zip(value, made, strict=True)) if isinstance(value, Mapping) else made
 
 
 def loads(text: str) -> Any:

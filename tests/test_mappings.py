@@ -127,3 +127,20 @@ def test_a_mapping_that_json_cannot_say_is_still_refused() -> None:
             with pytest.raises(rs.UsageError, match=f"metadata: {why}"):
                 session.append(rs.user("Hello.", metadata=MappingProxyType(wrong)))
         assert session.history() == []
+
+
+def test_a_value_that_holds_itself_twice_is_refused_as_soon() -> None:
+    """Else each level would be looked at twice as often as the one around it."""
+    endless: dict[str, Any] = {}
+    endless["a"] = endless["b"] = endless
+    proxied: dict[str, Any] = {}
+    proxied["a"] = proxied["b"] = MappingProxyType(proxied)
+    with rs.Store("sqlite://") as store:
+        session = store.session("s", create=True)
+        for wrong in (endless, proxied):
+            with pytest.raises(rs.UsageError, match="metadata: nested deeper"):
+                session.append(rs.user("Hello.", metadata=wrong))
+            with pytest.raises(rs.UsageError, match="metadata: nested deeper"):
+                session.set_metadata(wrong)
+            with pytest.raises(rs.UsageError, match=r"^extra.* is nested deeper"):
+                rs.build_request([rs.user("Hello.")], extra=wrong)
