@@ -24,7 +24,7 @@ _MARKED: Final = (  # that of UTF-32 begins as that of UTF-16 does
 """Encodings that a text names by its first bytes."""
 BITS: Final = 8_192
 """Of a whole number; Python refuses to write much longer ones in decimal."""
-_NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 class Malformed(UsageError):

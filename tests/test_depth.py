@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import pytest
 
 import reasoning_store as rs
 from reasoning_store import codec
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contracts, neutral
 
 
 def nested(levels: int, *, lists: bool = False) -> Any:
@@ -160,6 +161,15 @@ def test_the_arguments_of_a_call_may_be_text_that_is_deeper() -> None:
 
     assert chat.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == text
     assert claude.body["messages"][1]["content"][0]["input"] == {"input": text}
+
+
+def test_the_depth_of_arguments_that_break_off_is_known_soon() -> None:
+    """A text that is never closed is gone through once, and not from each quote in it."""
+    text = '{"a": "' + '\\"' * 60_000 + "[" * (codec.DEEPEST + 1)
+    began = perf_counter()
+
+    assert neutral.read(text, text) == text
+    assert perf_counter() - began < 5
 
 
 def test_nested_holds_as_many_levels_as_it_says() -> None:
