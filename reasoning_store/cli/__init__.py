@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,8 @@ def _let_signals_unwind(unwinding: list[int]) -> None:
             disable()
         raise _Stopped(number)
 
+    if threading.current_thread() is not threading.main_thread():
+        return  # signals are not this one's
     for number in _TOLD:
         # Else it is ignored, as nohup asks, or somebody else's.
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):

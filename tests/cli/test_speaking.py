@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.cli import main
 from reasoning_store.cli.exits import Exit
 from reasoning_store.cli.printable import json_text, one_line, printable
 from tests.cli.conftest import Here, Run, clean, command
@@ -385,6 +387,15 @@ def test_what_a_terminal_leaves_behind_goes_on(folder: Path) -> None:
 
     assert process.returncode == Exit.DONE
     assert out.startswith("openai: 1 conversation, 2 messages came in\n")
+
+
+def test_a_command_runs_in_any_thread(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signals are the main one's, and stay as they were."""
+    monkeypatch.setattr(sys, "argv", ["reasoning-store", "--version"])
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(main).result() == Exit.DONE
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_an_interrupted_import_is_run_again(folder: Path) -> None:
