@@ -16,6 +16,7 @@ Pure: knows sums, positions and ids; reading is the caller's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -65,8 +66,8 @@ class Link:
     """What ties a message to others."""
 
     position: int
-    calls: frozenset[str]
-    answers: frozenset[str]
+    calls: Sequence[str]
+    answers: Sequence[str]
     is_model: bool
     thinks: bool
 
@@ -76,8 +77,8 @@ def link(row: StoredRow) -> Link:
     blocks = row.message.blocks
     return Link(
         position=row.position,
-        calls=frozenset([one.id for one in blocks if isinstance(one, ToolCallBlock)]),
-        answers=frozenset([one.call_id for one in blocks if isinstance(one, ToolResponseBlock)]),
+        calls=[one.id for one in blocks if isinstance(one, ToolCallBlock)],
+        answers=[one.call_id for one in blocks if isinstance(one, ToolResponseBlock)],
         is_model=row.message.role == "assistant",
         thinks=bool(row.marks or row.message.thinking),
     )
@@ -86,15 +87,19 @@ def link(row: StoredRow) -> Link:
 def ties(rows: Iterable[Link]) -> list[tuple[int, int]]:
     """Return the pairs of positions that belong together, the earlier first.
 
-    A response answers the nearest call of its id before it; of several the first does, as in
-    a request.
+    A response answers the nearest call of its id before it; where a message has several such
+    calls, so many responses do, and no more: as in a request.
     """
     found: list[tuple[int, int]] = []
-    asked: dict[str, int] = {}
+    asked: dict[str, tuple[int, int]] = {}  # where, and how many are not answered yet
     before: Link | None = None
     for row in rows:
-        found += [(asked.pop(one), row.position) for one in row.answers if one in asked]
-        asked |= dict.fromkeys(row.calls, row.position)
+        for one in row.answers:
+            position, waiting = asked.get(one, (0, 0))
+            if waiting:
+                asked[one] = position, waiting - 1
+                found.append((position, row.position))
+        asked |= {one: (row.position, row.calls.count(one)) for one in row.calls}
         if before is not None and _led(before) and row.is_model and row.calls:
             found.append((before.position, row.position))
         before = row
@@ -127,17 +132,17 @@ def asks_before(rows: Sequence[Link], cut: int) -> bool:
     """Whether a message behind the cut may be tied to one before these rows."""
     asked: set[str] = set()
     for row in rows:
-        if row.position > cut and not row.answers <= asked:
+        if row.position > cut and not asked.issuperset(row.answers):
             return True
-        asked |= row.calls
+        asked.update(row.calls)
     return bool(rows) and rows[0].position == cut + 1 and rows[0].is_model and bool(rows[0].calls)
 
 
 def asks_behind(rows: Sequence[Link], cut: int) -> bool:
     """Whether a message up to the cut may be tied to one behind these rows."""
-    answered: set[str] = set()
+    answered: Counter[str] = Counter()
     for row in reversed(rows):
-        if row.position <= cut and not row.calls <= answered:
+        if row.position <= cut and not Counter(row.calls) <= answered:
             return True
-        answered |= row.answers
+        answered.update(row.answers)
     return bool(rows) and rows[-1].position == cut and _led(rows[-1])

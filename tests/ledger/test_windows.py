@@ -115,6 +115,16 @@ def test_a_call_that_is_answered_twice_stays_with_the_first_response(
     assert positions(ledger, session.key, limit=2) == [again, again + 1]
 
 
+def test_calls_of_one_id_stay_each_with_a_response(ledger: Ledger) -> None:
+    """As in a request: the first is answered first, and what is answered once more is not."""
+    session = new_session(ledger)
+    ledger.append(session.key, 1, [said(), asks("a", "a"), *[answers("a")] * 3, said()])
+
+    assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3, 4]
+    assert positions(ledger, session.key, limit=3) == [2, 3, 4, 5, 6]
+    assert positions(ledger, session.key, limit=2) == [5, 6]
+
+
 # By tokens
 
 
@@ -279,22 +289,22 @@ def sliced(
     return [row for row in inside if (row.position <= cut) == forward]
 
 
-def answered_in(row: StoredRow) -> set[str]:
+def answered_in(row: StoredRow) -> list[str]:
     blocks = row.message.blocks
-    return {block.call_id for block in blocks if isinstance(block, ToolResponseBlock)}
+    return [block.call_id for block in blocks if isinstance(block, ToolResponseBlock)]
 
 
 def mended(rows: Sequence[StoredRow]) -> list[tuple[int, int]]:
     """The pairs of positions that belong together."""
     pairs = []
     for n, row in enumerate(rows):
-        for id in answered_in(row):
-            asked = [
-                m
-                for m, one in enumerate(rows[:n])
-                if any(call.id == id for call in one.message.tool_calls)
-            ]
-            if asked and not any(id in answered_in(one) for one in rows[asked[-1] + 1 : n]):
+        for id in {*answered_in(row)}:
+            calls = [[call.id for call in one.message.tool_calls].count(id) for one in rows[:n]]
+            asked = [m for m, count in enumerate(calls) if count]
+            if not asked:
+                continue
+            between = rows[asked[-1] + 1 : n]
+            if sum(answered_in(one).count(id) for one in between) < calls[asked[-1]]:
                 pairs.append((rows[asked[-1]].position, row.position))
         before = rows[n - 1] if n else None
         if (
