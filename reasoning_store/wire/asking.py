@@ -87,23 +87,31 @@ def ask(
         asked = Asked(enabled=False)
     sayable = _sayable(asked, contract)
     wanted = _in_turn(sayable, contract, turn)
-    unsaid, held = _given_up(asked, sayable), _given_up(sayable, wanted)
-    if _is_off(wanted) and contract.budgets[:1] == (0,) and contract.budget_at:
-        put(body, contract.budget_at, 0)
-    else:
-        wanted = _with_switch(_as_budget(wanted, contract), contract)
-        unsaid |= set(reasoning_parameters.say(wanted, contract, body))
+    unsaid = _given_up(asked, sayable) | _say(wanted, contract, body)
+    # What takes the place of something else was not asked for.
+    held = {name for name in _given_up(sayable, wanted) if getattr(asked, name) is not None}
+    if held:
+        # For some of it there may be no words in the next turn either.
+        unsaid |= _say(sayable, contract, {})
     if contract.on is not None and at(body, contract.enabled_at) == contract.on:
         if contract.shown_at:
             put(body, contract.shown_at, contract.shown, over=False)
         if contract.budget_at and contract.budget is not None:
             put(body, contract.budget_at, contract.budget, over=False)
-    # What takes the place of something else was not asked for.
     given = [name for name in ASKED if getattr(asked, name) is not None]
     return (
         tuple(name for name in given if name in unsaid),
-        tuple(name for name in given if name in held),
+        tuple(name for name in given if name in held - unsaid),
     )
+
+
+def _say(asked: Asked, contract: Contract, body: dict[str, Any]) -> set[str]:
+    """Put what is asked into a body as it stands; return what there is no word for."""
+    if _is_off(asked) and contract.budgets[:1] == (0,) and contract.budget_at:
+        put(body, contract.budget_at, 0)
+        return set()
+    asked = _with_switch(_as_budget(asked, contract), contract)
+    return set(reasoning_parameters.say(asked, contract, body))
 
 
 def _given_up(asked: Asked, instead: Asked) -> set[str]:

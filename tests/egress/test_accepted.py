@@ -136,6 +136,24 @@ def test_a_turn_that_carries_thoughts_is_not_told_to_stop_thinking(key: str, val
     assert warning.text.endswith(f"from the next user message on: {key}")
 
 
+@each_target
+@pytest.mark.parametrize("asked", PARAMETERS, ids=str)
+def test_what_is_said_to_wait_can_be_said_to_the_next_user_message(
+    target: Target, asked: dict[str, Any]
+) -> None:
+    """What a model has no words for waits for nothing."""
+    loop = a_turn(target, "only", steps=2, ends=False)
+
+    def told(messages: Sequence[rs.Message], code: str) -> set[str]:
+        found = rs.build_request(messages, settings=asked, **target.to).warnings
+        texts = [warning.text for warning in found if warning.code == code]
+        return {key for key in asked if any(key in text for text in texts)}
+
+    unsent = told([*loop, rs.user("Well?")], "parameter_unsent")
+    assert not told(loop, "parameter_held") & unsent
+    assert told(loop, "parameter_unsent") == unsent
+
+
 OFF = {"reasoning.floor": "off"}
 
 
