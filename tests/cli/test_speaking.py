@@ -370,6 +370,28 @@ def test_whoever_ends_a_command_gets_one_line_and_leaves_nothing_behind(
     assert [*(tmp_path / "temporary").iterdir()] == []
 
 
+def test_a_terminal_that_says_twice_that_it_is_closed_leaves_nothing_behind() -> None:
+    """It does so itself, and so does its shell; what is being tidied up then is tidied up."""
+    program = """if True:
+        import signal, sys
+        from reasoning_store import cli
+
+        def run(call, words):
+            try:
+                signal.raise_signal(signal.SIGHUP)
+            finally:
+                signal.raise_signal(signal.SIGHUP)
+                print("tidied up")
+
+        cli._run = run
+        sys.exit(cli.main())
+    """
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert (ran.returncode, ran.stdout) == (Exit.HUNG_UP, "tidied up\n")
+    assert ran.stderr == "error: hung up (nothing is half done)\n"
+
+
 def test_what_a_terminal_leaves_behind_goes_on(folder: Path) -> None:
     """As nohup asks: closing the terminal ends nothing."""
     words = ("nohup", *command("import", "-"))
