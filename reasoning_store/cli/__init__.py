@@ -82,13 +82,13 @@ def _let_signals_unwind(unwinding: list[int]) -> None:
 
     Else what is in a folder for what is temporary would stay there: copies of conversations.
     """
-
+    hang_up = getattr(signal, "SIGHUP", None)
     came: set[int] = set()
 
     def stop(number: int, _: object) -> None:
-        if number in came and number != signal.SIGINT:
-            # A terminal that is closed may send it twice, by itself and by its shell: the second
-            # would stop the tidying up. Who presses Ctrl-C again means it.
+        if number == hang_up and number in came:
+            # A terminal that is closed may say so twice, by itself and by its shell: the second
+            # would stop the tidying up. Who sends another signal again means it.
             return
         came.add(number)
         # What closes meanwhile would log that as a fault; it may be just being imported.
