@@ -164,7 +164,7 @@ def test_what_stands_beside_an_answer_may_be_too_deep_to_be_read(api: str, besid
         "bedrock.converse": {"output": {"message": {"content": [{"text": "Yes"}]}}},
     }
 
-    message = rs.normalize_response({**bodies[api], beside: deep(700)}, api=api)
+    message = rs.normalize_response({**bodies[api], beside: deep(2_000)}, api=api)
 
     assert message.text == "Yes"
     assert (message.metadata or {})["unknownChunks"] == 1
