@@ -7,7 +7,7 @@ BENCH  := .venv-bench
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint format types reference wheel bench bench-smoke clean
+.PHONY: help demo test test-long test-rest check lint format types reference wheel bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,11 +16,14 @@ demo: $(VENV)/installed ## the main job in a minute: no key, no network
 	@$(BIN)/reasoning-store demo
 	@echo; echo 'Here they are $(BIN)/python and $(BIN)/reasoning-store.'
 
-test: $(VENV)/installed-dev ## the tests
+test: $(VENV)/installed-dev ## the tests, in minutes
 	@$(BIN)/python -m pytest -q -n auto
 
-test-long: $(VENV)/installed-dev ## the tests, the slow durability ones in full
+test-long: $(VENV)/installed-dev ## the tests in full: every example, every case, the slow ones
 	@$(BIN)/python -m pytest -q -n auto -m "long or not long"
+
+test-rest: $(VENV)/installed-dev ## in full, the tests of which `make test` does a part or nothing
+	@$(BIN)/python -m pytest -q -n auto -m "long or hypothesis or thinned"
 
 check: lint types test ## everything that must be green before a commit
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.conversation import SESSION, USAGE, Turn
 from reasoning_store.ledger.keys import session_key
-from reasoning_store.tokenizers import DEFAULT_ENCODING, vocabularies
+from reasoning_store.tokens import DEFAULT_ENCODING, vocabularies
 
 KEY = session_key("", SESSION)
 Execute = Callable[[str, Sequence[Any]], Iterable[Any]]

@@ -21,9 +21,6 @@ LINEAR = 1.10
 """The exponent that still counts as linear: caches and memory bend a straight line."""
 FLAT = 0.10
 """The exponent that still counts as flat: ten times as long costs a quarter more at most."""
-COPY = 1.25
-"""How much more of a growth still counts as the floor's: the two copies are the same work on
-other places in memory."""
 NARROWLY = 0.30
 """By how much noise alone can bend a growth: a step of ten that came out twice as slow."""
 CLASS = 1.5
@@ -131,33 +128,6 @@ def growth(ours: Mapping[int, Spread], floor: Mapping[int, Spread], at_most: flo
         return "green"
     narrowly = max(slopes) <= allowed + NARROWLY
     return "noisy" if narrowly and any(one.noisy for one in ours.values()) else "red"
-
-
-def growth_of_a_copy(
-    ours: Mapping[int, Spread], floor: Mapping[int, Spread]
-) -> tuple[float | None, Verdict]:
-    """Judge what grows with what is handed out and with nothing else.
-
-    The floor hands out the same. So what ours costs more at the largest size than at the
-    smallest is held against what the floor costs more. What grows is the median: a copy is
-    as quick as memory lies, and one lucky go in ten is not what it costs.
-    """
-    mine, bare = _medians(ours), _medians(floor)
-    if len(mine) < 2 or mine.keys() != bare.keys():
-        return None, "unmeasured"
-    small, large = min(mine), max(mine)
-    copied = bare[large] - bare[small]
-    if copied <= 0:
-        return None, "unmeasured"
-    share = (mine[large] - mine[small]) / copied
-    if share <= COPY:
-        return share, "green"
-    wide = any(one.noisy for one in (ours[large], floor[large]))
-    return share, "noisy" if wide and share <= COPY + NARROWLY else "red"
-
-
-def _medians(by_size: Mapping[int, Spread]) -> dict[int, float]:
-    return {size: one.median for size, one in by_size.items()}
 
 
 def quickest(by_size: Mapping[int, Spread]) -> dict[int, float]:

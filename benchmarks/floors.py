@@ -18,7 +18,6 @@ from benchmarks.conversation import SESSION, WRITERS, Turn, messages, prose, sig
 from benchmarks.histories import POLICIES, Said, filled, filled_server, url
 from benchmarks.timing import (
     timed,
-    timed_after,
     timed_awaited,
     timed_clean,
     timed_each,
@@ -129,7 +128,7 @@ def recount(setting: Setting) -> Iterator[Sample]:
     yield timed(setting, lambda: [bare.tokens(encoder, one) for one in history])
 
 
-def request_cold(*, thinking: bool) -> Prepare:
+def request(*, thinking: bool) -> Prepare:
     """A connection that was just opened, as ours is."""
     return _first_request(partial(bare.rendered, thinking=thinking), messages)
 
@@ -150,33 +149,6 @@ def _first_request(rendered: Callable[..., object], said: Said) -> Prepare:
                 return timed_clean(setting, lambda: rendered(execute, 1, setting.size))()
 
         yield sample
-
-    return prepare
-
-
-def request_next(*, thinking: bool) -> Prepare:
-    """A program that holds what it has rendered, and reads only what is new.
-
-    What it gives away is the caller's own, as ours is: who sends a body may change it.
-    """
-
-    @contextmanager
-    def prepare(setting: Setting) -> Iterator[Sample]:
-        encoder, pool, clock = bare.encode(), cycle(turns(_POOL)), _clock()
-        with closing(bare.connect(filled(setting))) as connection:
-            execute = connection.execute
-            held = bare.rendered(execute, 1, setting.size, thinking=thinking)
-
-            def grow() -> list[dict[str, Any]]:
-                last = bare.head(execute)
-                held.extend(bare.rendered(execute, len(held) + 1, last, thinking=thinking))
-                return [dict(one) for one in held]
-
-            def turn() -> None:
-                one = next(pool)
-                bare.write(connection, one, bare.tokens(encoder, one), next(clock))
-
-            yield timed_after(setting, turn, grow)
 
     return prepare
 

@@ -61,6 +61,6 @@ def filled(setting: Setting, said: Said = messages) -> Path:
 
 def filled_server(setting: Setting) -> str:
     """Return the URL of a server's database with a conversation of the setting's size."""
-    upgrade(setting.server_url)
+    upgrade(setting.server_url, schema="public")  # where the bare statements look
     fill(setting.server_url, setting.size)
     return setting.server_url

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_store import __version__
-from reasoning_store.ledger.sqlite_connections import library
+from reasoning_store.ledger.database.sqlite_connections import library
 
 _RIVALS = (
     "openai-agents",

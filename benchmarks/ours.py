@@ -18,7 +18,6 @@ from benchmarks.conversation import SESSION, SIGNER, WRITERS, messages, prose, s
 from benchmarks.histories import POLICIES, Said, filled, filled_server, url
 from benchmarks.timing import (
     timed,
-    timed_after,
     timed_awaited,
     timed_clean,
     timed_each,
@@ -26,8 +25,8 @@ from benchmarks.timing import (
 )
 from benchmarks.workload import Prepare, Sample, Setting
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Entry
-from reasoning_store.tokenizers import DEFAULT_ENCODING, counter
+from reasoning_store.ledger.records import NewMessage
+from reasoning_store.tokens import DEFAULT_ENCODING, counter
 
 KEPT = {"reasoning.includeInContext": True}
 SIGNED: dict[str, Any] = {"settings": KEPT, **SIGNER}
@@ -60,13 +59,15 @@ def turn_counted_before(setting: Setting) -> Iterator[Sample]:
     with rs.Store(url(path)) as store:
         pool = cycle(
             [
-                [Entry(one, store._workings.counts(one, DEFAULT_ENCODING)) for one in pair]
+                [NewMessage(one, store._state.count(one, DEFAULT_ENCODING)) for one in pair]
                 for pair in messages()
             ]
         )
     with Ledger.open(url(path)) as ledger:
-        row = ledger.get_session("", SESSION)
-        yield timed_each(setting, lambda: ledger.append(row.key, row.current_branch, next(pool)))
+        row = ledger.sessions.get("", SESSION)
+        yield timed_each(
+            setting, lambda: ledger.messages.append(row.key, row.current_branch, next(pool))
+        )
 
 
 @contextmanager
@@ -116,9 +117,9 @@ def history_on_server(setting: Setting) -> Iterator[Sample]:
 @contextmanager
 def history_stripped(setting: Setting) -> Iterator[Sample]:
     with Ledger.open(url(filled(setting))) as ledger:
-        row = ledger.get_session("", SESSION)
+        row = ledger.sessions.get("", SESSION)
         yield timed_clean(
-            setting, lambda: ledger.history(row.key, row.current_branch, thinking=False)
+            setting, lambda: ledger.history.read(row.key, row.current_branch, thinking=False)
         )
 
 
@@ -136,7 +137,7 @@ def _request_settings(*, thinking: bool) -> dict[str, Any]:
     return {"settings": KEPT} if thinking else {}
 
 
-def request_cold(*, thinking: bool, dump: bool = False) -> Prepare:
+def request(*, thinking: bool, dump: bool = False) -> Prepare:
     """The first request of a store that was just opened; with ``dump`` written as JSON."""
     return _first_request(_request_settings(thinking=thinking), messages, dump=dump)
 
@@ -162,26 +163,6 @@ def _first_request(asked: dict[str, Any], said: Said, *, dump: bool) -> Prepare:
                 return timed_clean(setting, build)()
 
         yield sample
-
-    return prepare
-
-
-def request_next(*, thinking: bool) -> Prepare:
-    """The next request, after one more turn; the turn itself is not in the figure."""
-    asked = _request_settings(thinking=thinking)
-
-    @contextmanager
-    def prepare(setting: Setting) -> Iterator[Sample]:
-        with rs.Store(url(filled(setting))) as store:
-            session = store.session(SESSION)
-            pool = cycle(messages())
-            session.build_request(**asked)
-
-            yield timed_after(
-                setting,
-                lambda: session.append(next(pool)),
-                lambda: session.build_request(**asked),
-            )
 
     return prepare
 

@@ -18,7 +18,7 @@ SHOWN: Mapping[str, str] = {
     "turn": "Store a turn durably, its tokens counted (the rivals count nothing)",
     "load": "Load 10 000 messages",
     "load-stripped": "Load 10 000 messages without their thinking (the rivals load it, too)",
-    "request-kept": "Build a request of 10 000 messages (the rivals: load them and write JSON)",
+    "request-kept": "Build a request of 1 000 messages (the rivals: load them and write JSON)",
     "postgres-turn": "Store a turn on PostgreSQL, its tokens counted (the rivals count nothing)",
     "tags-4": "Take inline thinking out of a stream, a delta of 4 characters",
     "stream-text": "Read a chunk of a Chat Completions stream",

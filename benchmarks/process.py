@@ -1,4 +1,4 @@
-"""Whole processes: how long until one answers, and how much memory it holds.
+"""Whole processes: the processor time until one answers, and how much memory it holds.
 
 A process is started anew for every figure, with the interpreter that runs this.
 ``python -m benchmarks.process KIND FILE`` is the process whose memory is measured.
@@ -6,9 +6,9 @@ A process is started anew for every figure, with the interpreter that runs this.
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,24 +20,42 @@ _KIB = 1024
 
 
 def started(*arguments: str) -> Prepare:
-    """Return a contender that starts ``python`` with these arguments and waits for its end."""
+    """Return a contender that starts ``python`` with these arguments."""
 
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
-        def sample() -> float:
-            start = time.perf_counter()
-            subprocess.run(
-                [sys.executable, *arguments],
-                cwd=CHECKOUT,
-                check=True,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            return time.perf_counter() - start
-
-        yield sample
+        yield lambda: _processor_time(arguments)
 
     return prepare
+
+
+def reading(command: str) -> Prepare:
+    """Return a contender that runs a command over a conversation and waits for its end."""
+
+    @contextmanager
+    def prepare(setting: Setting) -> Iterator[Sample]:
+        from benchmarks.conversation import SESSION
+        from benchmarks.histories import filled, url
+
+        database = url(filled(setting))
+        arguments = ("-m", "reasoning_store", command, SESSION, "--db", database)
+        yield lambda: _processor_time(arguments)
+
+    return prepare
+
+
+def _processor_time(arguments: tuple[str, ...]) -> float:
+    """Run ``python`` with these arguments; return the seconds of processor time it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *arguments],
+        cwd=CHECKOUT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def importing(module: str) -> Prepare:
@@ -73,8 +91,6 @@ def _most_held() -> int:
     if status.exists():
         (line,) = [one for one in status.read_text().splitlines() if one.startswith("VmHWM:")]
         return int(line.split()[1]) * _KIB
-    import resource
-
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else _KIB
     )

@@ -92,13 +92,10 @@ def _growth(growth: Mapping[str, Any], row: Row, ours: str) -> Line:
     sizes = sorted(map(int, row["sizes"]))
     span = f"{count(sizes[0])} to {count(sizes[-1])} {row['of']}"
     exponent = f"n^{growth['exponent']:.2f}, last step n^{growth['last']:.2f}"
-    against = "its own growth"
-    if growth.get("share") is not None:
-        exponent, against = f"{ratio(growth['share'])} of its growth", "the floor's copy"
     return Line(
         f"{row['title']}, from {span}",
         ours,
-        against,
+        "its own growth",
         exponent,
         growth["promised"],
         WORDS[growth["verdict"]],

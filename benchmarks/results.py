@@ -136,9 +136,6 @@ def _growth(workload: Workload, measured: Figures) -> dict[str, Any] | None:
         "last": figures.last_exponent(figures.quickest(mine)),
         "floor": figures.last_exponent(figures.quickest(floor)),
     }
-    if workload.growth == "flat but for the copy":
-        share, verdict = figures.growth_of_a_copy(mine, floor)
-        return {**row, "share": share, "verdict": verdict}
     at_most = figures.LINEAR if workload.growth == "linear" else figures.FLAT
     return {**row, "verdict": figures.growth(mine, floor, at_most)}
 

@@ -61,7 +61,7 @@ def _request(by_name: Mapping[str, Row]) -> Iterator[str]:
     if best is None:
         return
     said = (
-        f"The first request of {count(by_name['request-kept']['at'])} messages, thinking kept,"
+        f"A request of {count(by_name['request-kept']['at'])} messages, thinking kept,"
         f" costs {_told(ratios[best])} times what the quickest rival measured, {best}, needs to"
         " load them and write them as JSON"
     )

@@ -69,25 +69,6 @@ def timed_awaited(
     return lambda: runner.run(several())
 
 
-def timed_after(
-    setting: Setting, before: Callable[[], object], work: Callable[[], object]
-) -> Sample:
-    """Return a sample of work that comes after something else: the one in the middle."""
-    clock = setting.clock
-
-    def sample() -> float:
-        took = []
-        for _ in range(setting.repeats):
-            before()
-            start = clock()
-            made = work()
-            took.append(clock() - start)
-            del made
-        return median(took)
-
-    return sample
-
-
 def timed_clean(setting: Setting, work: Callable[[], object]) -> Sample:
     """Return a sample of work that is not to pay for what others left behind.
 

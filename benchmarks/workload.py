@@ -21,8 +21,7 @@ Sample: TypeAlias = Callable[[], float]
 """One go at the work; returns what one unit of it cost."""
 Kind: TypeAlias = Literal["ours", "floor", "rival", "other"]
 Unit: TypeAlias = Literal["seconds", "bytes"]
-Growth: TypeAlias = Literal["linear", "flat", "flat but for the copy"]
-"""The last: what is handed out is the taker's own, and no other cost grows with it."""
+Growth: TypeAlias = Literal["linear", "flat"]
 
 
 @dataclass(frozen=True, slots=True)

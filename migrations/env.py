@@ -12,8 +12,8 @@ import os
 from alembic import context
 from sqlalchemy import Connection
 
-from reasoning_store.errors import UsageError
-from reasoning_store.ledger import engine
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.tables import metadata
 
 
@@ -34,7 +34,7 @@ def run(connection: Connection) -> None:
 
 def main() -> None:
     if context.is_offline_mode():
-        raise UsageError("there is no offline mode: migrations look at what they change")
+        raise InvalidCall("there is no offline mode: migrations look at what they change")
     given: Connection | None = context.config.attributes.get("connection")
     if given is not None:
         run(given)
@@ -43,7 +43,7 @@ def main() -> None:
         "REASONING_STORE_URL"
     )
     if not url:
-        raise UsageError(
+        raise InvalidCall(
             "which database?", hint="run: alembic -x db=sqlite:///chat.db upgrade head"
         )
     engine.for_scripts(url, run)

@@ -1,8 +1,7 @@
-"""The promised face of one conversation, on one of its branches.
+"""One conversation on one of its branches.
 
-A handle holds no history: each verb reads what it needs now, with the settings that hold
-now (BR-008). Storing is always complete and no setting has a say in it (BR-002); what a
-setting decides is what the next request carries. It must not know SQL, or what may leave.
+A handle holds no messages: each verb reads what it needs, with the settings that hold then
+(BR-008). Everything that arrives is stored (BR-002); settings decide about requests alone.
 """
 
 from __future__ import annotations
@@ -11,33 +10,49 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, overload
 
-from reasoning_store import checking, streams
-from reasoning_store.blocks import Message
+from reasoning_store.conversation import validation
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.errors import Conflict
+from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.validation import describe
+from reasoning_store.egress import budget as _budget
+from reasoning_store.egress.budget import THRESHOLD, Budget
+from reasoning_store.egress.compaction_plan import Plan
 from reasoning_store.egress.request import Request
-from reasoning_store.errors import Conflict, NotFound, UsageError
-from reasoning_store.layers import SessionSettings
-from reasoning_store.ledger import arguments
-from reasoning_store.ledger.collecting import uncollected
-from reasoning_store.ledger.values import Erased
-from reasoning_store.ledger.verbs.erasing import Only
-from reasoning_store.recorder import Recording
-from reasoning_store.replies import Reply
-from reasoning_store.sending import on_its_branch
-from reasoning_store.shortening import Shortening
+from reasoning_store.egress.usage import ContextUsage
+from reasoning_store.egress.what_if import WhatIf
+from reasoning_store.ledger.erasure import Only
+from reasoning_store.ledger.records import Erased, SessionRow
+from reasoning_store.recording import Recording, check_stream
+from reasoning_store.reply_recorder import ReplyRecorder
+from reasoning_store.session_branch import ContextOptions, SessionBranch
+from reasoning_store.session_compaction import SessionCompaction, session_budget
+from reasoning_store.session_context import Context
+from reasoning_store.session_settings import SessionSettings
+from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
     Branch,
+    Compaction,
     Stored,
+    as_public_conflict,
     branch,
-    draft_so_far,
+    compaction,
     microseconds,
-    siblings,
     time_of,
-    told,
 )
 
 
-class Session(Shortening):
+class Session:
     """One conversation. Made by ``Store.session``."""
+
+    def __init__(self, state: StoreState, row: SessionRow, branch: int) -> None:
+        self._state = state
+        self._row = row
+        self._branch = branch
+
+    def __repr__(self) -> str:
+        of = f" of {describe(self.owner)}" if self.owner else ""
+        return f"<{type(self).__name__} {describe(self.id)}{of}, branch {self._branch}>"
 
     @property
     def id(self) -> str:
@@ -49,7 +64,7 @@ class Session(Shortening):
 
     @property
     def branch_id(self) -> int:
-        """The branch that this handle stands on."""
+        """The branch of this handle."""
         return self._branch
 
     @property
@@ -62,24 +77,27 @@ class Session(Shortening):
 
     @property
     def updated_at(self) -> datetime:
-        """When something was last said, as of when this handle was made."""
+        """The time of the last message, when this handle was made.
+
+        The times that ``append`` was given count; without a message, when the session was made.
+        """
         return time_of(self._row.updated_at)
 
     def rename(self, title: str | None) -> None:
         """Give the session another title, or none."""
-        self._row = self._workings.ledger.rename(self._row.key, title)
+        self._row = self._state.ledger.sessions.rename(self._row.key, title)
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Replace what the application keeps about the session."""
-        self._row = self._workings.ledger.set_metadata(self._row.key, metadata)
+        self._row = self._state.ledger.sessions.set_metadata(self._row.key, metadata)
 
     def archive(self, *, archived: bool = True) -> None:
         """Take the session out of the usual list, or put it back."""
-        self._row = self._workings.ledger.archive(self._row.key, archived=archived)
+        self._row = self._state.ledger.sessions.archive(self._row.key, archived=archived)
 
     @property
     def settings(self) -> SessionSettings:
-        return SessionSettings(self._workings, self._row)
+        return SessionSettings(self._state, self._row)
 
     # Writing
 
@@ -115,28 +133,28 @@ class Session(Shortening):
 
         Repeated with the same ``idempotency_key`` and the same messages, it returns what
         was stored the first time. ``after`` is the position that must be the last one;
-        when something stands behind it already, nothing is stored (``Conflict``).
+        if another message follows it already, nothing is stored (``Conflict``).
         """
         # Anything else goes on as one message, and is refused there as not being one.
         given: Any = message
-        several = type(given) is list or checking.are_several(given)
+        several = type(given) is list or validation.are_several(given)
         batch = enumerate(given) if several else [(None, given)]
         # Masking, counting and JSON are done before the ledger's lane is asked for.
-        entries = [self._workings.entry(item, self._row.encoding, at=at) for at, item in batch]
+        entries = [self._state.prepare(item, self._row.encoding, at=at) for at, item in batch]
         here = self._branch
-        self._workings.draft_keeper.keep_on(self._row.key, here)
+        self._state.draft_writer.write_branch(self._row.key, here)
         try:
-            rows = self._workings.ledger.append(
+            rows = self._state.ledger.messages.append(
                 self._row.key,
                 here,
                 entries,
                 after=after,
                 idempotency_key=idempotency_key,
                 created_at=microseconds(created_at, "created_at"),
-                resolve=self._workings.resolve,
+                resolve=self._state.resolve,
             )
         except Conflict as conflict:
-            raise told(conflict) from None
+            raise as_public_conflict(conflict) from None
         stored = [Stored(row) for row in rows]
         return stored[0] if isinstance(message, Message) else stored
 
@@ -155,56 +173,23 @@ class Session(Shortening):
     ) -> Recording:
         """Return a recording of one reply: iterate it for clean chunks, and it is stored.
 
-        What the stream is follows from the ``request`` it answers, or from ``provider``,
-        ``model`` and ``api``. A whole response is recorded as well. ``starts_inside`` is for
-        models whose template opens a thought in the prompt: only its end is in the text. Behind
-        native thinking ``merge`` keeps what is thought in tags, too, where it says something else.
+        ``api`` names the stream's protocol. Without it the first event does, where it carries
+        the mark of one; else the ``request`` that it answers, or ``provider``, ``model`` and
+        ``base_url``. A stream of which nothing is understood is stored as interrupted, with
+        ``finish_reason="unread"``, all of its events and a warning. A whole response is
+        recorded as well. ``starts_inside`` is for models whose template opens a thought in the
+        prompt: only its end is in the text. After native thinking
+        ``merge`` keeps thoughts in tags that differ from it, too.
         """
-        streams.check(stream, awaited=False)
-        names = (provider, model, api, base_url)
-        reply = self._reply(
-            request, names, idempotency_key, starts_inside=starts_inside, merge=merge
+        check_stream(stream, awaited=False)
+        options = ContextOptions(provider, model, api, base_url)
+        reply = ReplyRecorder(
+            self._here(), request, options, idempotency_key, starts_inside, merge=merge
         )
         return Recording(reply, stream)
 
-    def _reply(
-        self,
-        request: Request | None,
-        names: tuple[str | None, str | None, str | None, str | None],
-        idempotency_key: str | None,
-        *,
-        starts_inside: bool | None,
-        merge: bool,
-    ) -> Reply:
-        """Return a reply to ``request``, or one of whoever is named, ready to be fed."""
-        if request is not None:
-            if not isinstance(request, Request):
-                raise UsageError(
-                    f"a request is what build_request() gives, not {type(request).__name__}",
-                    hint="without one, name the provider and the model",
-                )
-            origin, tags = request.target, request.settings.tags
-        else:
-            origin, tags = self._whom(*names).origin, self._policy(None).settings.tags
-        if starts_inside is not None:
-            arguments.truth(starts_inside, "starts_inside")
-        arguments.truth(merge, "merge")
-        return Reply(
-            self._workings,
-            self._row,
-            self._branch,
-            origin=origin,
-            tags=tags,
-            starts_inside=starts_inside,
-            merge=merge,
-            request=request,
-            idempotency_key=idempotency_key,
-        )
-
     # Reading
 
-    @uncollected
-    @on_its_branch
     def history(
         self,
         *,
@@ -219,42 +204,166 @@ class Session(Shortening):
         ``after`` where only that is given, else the latest. A window never parts a call
         from its response, so one by ``limit`` may hold a few messages more.
 
-        A reply that is being recorded stands last, as far as it has arrived, with the status
+        A reply that is being recorded comes last, as far as it has arrived, with the status
         ``streaming``; ``interrupted`` where its recorder is gone.
         """
-        ledger = self._workings.ledger
-        # The draft first: where its message is there by the time the messages are read, it
-        # has become that message.
-        draft = ledger.draft(self._row.key, self._branch) if before is None else None
-        rows = ledger.history(
-            self._row.key, self._branch, limit=limit, tokens=tokens, before=before, after=after
-        )
-        others = siblings(ledger.branches(self._row.key), self._branch)
-        found = [Stored(row) for row in rows]
-        for position, branches in others.items():
-            place = position - rows[0].position if rows else -1
-            if 0 <= place < len(rows):
-                found[place] = Stored(rows[place], branches)
-        arriving = draft_so_far(draft) if draft is not None else None
-        last = found[-1].position if found else (after or 0)
-        if arriving is not None and last == arriving.position - 1:
-            found.append(arriving)
-        return found
+        return self._here().history(limit=limit, tokens=tokens, before=before, after=after)
 
-    @on_its_branch
     def get(self, position: int) -> Stored:
         """Return one message; of a reply that is being recorded, what has arrived so far."""
-        ledger = self._workings.ledger
-        draft = ledger.draft(self._row.key, self._branch)
-        try:
-            row = ledger.get(self._row.key, self._branch, position)
-            others = siblings(ledger.branches(self._row.key), self._branch)
-            return Stored(row, others.get(position, ()))
-        except NotFound:
-            arriving = draft_so_far(draft) if draft is not None else None
-            if arriving is None or arriving.position != position:
-                raise
-            return arriving
+        return self._here().get(position)
+
+    # The next request
+
+    def context(
+        self,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> Context:
+        """Name a model, and what goes with the conversation, once for many questions.
+
+        The context's ``request``, ``usage``, ``what_if``, ``compression`` and ``record`` are
+        those of the session with these names. Without names the model is the one that gave the
+        last recorded reply. ``system`` and ``tools`` are counted, and never stored.
+        """
+        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
+        return Context(self, options, limit)
+
+    def build_request(
+        self,
+        *,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Request:
+        """Return the next request, with the settings that hold now.
+
+        Without names it is for the model that gave the last recorded reply. ``system`` and
+        ``tools`` are for this request only: counted, and never stored. ``extra`` is laid over
+        its body. ``cache_break`` compares it with the request which that reply answered.
+        """
+        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
+        return Context(self, options).request(extra)
+
+    def usage(
+        self,
+        *,
+        limit: int | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        at: int | None = None,
+    ) -> ContextUsage:
+        """Return what the next request counts (BR-004), from the running totals alone.
+
+        With ``at`` it is the request that would have followed that position.
+        """
+        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
+        return Context(self, options, limit).usage(at=at)
+
+    def what_if(
+        self,
+        *,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> WhatIf:
+        """Return what each policy would send, side by side."""
+        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
+        return Context(self, options).what_if()
+
+    # Getting shorter
+
+    def compression(
+        self,
+        *,
+        limit: int,
+        threshold: float = THRESHOLD,
+        reserve: int = 0,
+        target: float | None = None,
+        min_growth: int | None = None,
+        min_freed: int | None = None,
+        summary_tokens: int | None = None,
+        clear: bool = True,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        api: str | None = None,
+        base_url: str | None = None,
+        system: Any = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Plan:
+        """Return whether the next request should get shorter, and how. Changes nothing.
+
+        ``limit`` is the model's whole window, ``reserve`` the part that its answer needs; above
+        ``threshold`` of the rest something is done. Without ``clear`` tool results stay as they
+        are. ``compact`` applies the plan.
+        """
+        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
+        return Context(self, options, limit).compression(
+            threshold=threshold,
+            reserve=reserve,
+            target=target,
+            min_growth=min_growth,
+            min_freed=min_freed,
+            summary_tokens=summary_tokens,
+            clear=clear,
+        )
+
+    def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
+        """Apply a plan: strip by a setting, clear tool results, replace a range by a summary.
+
+        ``summary`` is the text that you made of ``plan.to_summarize``. Nothing is deleted:
+        ``undo`` takes all of it back, or ``settings.unset`` where the plan only strips, and
+        nothing is returned. If the range was erased in or compacted since the plan was made, it
+        is a ``Conflict`` and nothing is done.
+
+        Returns the summary, or the clearing if there is no summary; ``compactions`` has both.
+        """
+        return SessionCompaction(self._here()).compact(plan, summary)
+
+    def compactions(self) -> list[Compaction]:
+        """Return the summaries in force on this branch, in order, then a clearing."""
+        rows = self._state.ledger.compactions.in_force(self._row.key, self._branch)
+        return [compaction(row) for row in rows]
+
+    def undo(self, id: int) -> Compaction:
+        """Take a summary or a clearing back, and all that ``compact`` did with it.
+
+        The messages are sent again, the compactions that it superseded hold again, and a setting
+        has its value of before, unless it was changed since.
+        """
+        return compaction(self._state.ledger.compactions.undo(self._row.key, self._branch, id))
+
+    def budget(self, *, limit: int | None = None, warn_at: float = _budget.WARN_AT) -> Budget:
+        """Return the reasoning tokens of this session, on all its branches, against a limit.
+
+        ``crossed`` names each mark once, to one of all the processes that ask.
+        """
+        return session_budget(self._state.ledger, self._row.key, limit=limit, warn_at=warn_at)
+
+    def _here(self) -> SessionBranch:
+        return SessionBranch(self._state, self._row, self._branch)
 
     # Branches
 
@@ -265,67 +374,51 @@ class Session(Shortening):
         may be a reply whose recorder is gone; one that is still being recorded may not
         (``Conflict``).
         """
-        workings = self._workings
+        state = self._state
         return self.branch(
-            workings.ledger.fork(self._row.key, self._branch, at, resolve=workings.resolve)
+            state.ledger.branches.fork(self._row.key, self._branch, at, resolve=state.resolve)
         )
 
     def edit(self, position: int, message: Message) -> Stored:
-        """Say something else at ``position``, on a new branch that becomes the current one.
+        """Replace the message at ``position``, on a new branch that becomes the current one.
 
-        What stood there and after it stays on the branch where it was. This handle goes on
-        with the new branch.
+        The new message has the role of the old one, which stays, with all after it, on its
+        branch. This handle moves to the new branch.
         """
-        arguments.number(position, "position")
-        entry = self._workings.entry(message, self._row.encoding)
-        row = self._workings.ledger.edit(self._row.key, self._branch, position, entry)
-        self._branch = row.branch
-        return Stored(row)
+        stored = self._here().edit(position, message)
+        self._branch = stored.branch
+        return stored
 
     def regenerate(self, position: int) -> Session:
         """Make room for another reply in place of the one at ``position``, and return this handle.
 
-        It stands on a new branch, now the current one, that ends before that reply.
+        It moves to a new branch, now the current one, that ends before that reply.
         """
-        here = self._branch
-        if Session(self._workings, self._row, here).get(position).message.role != "assistant":
-            raise UsageError(
-                f"the message at {position} is not a model's reply",
-                hint="edit(position, message) says something else in a user's place",
-            )
-        self._go_back(here, position)
+        self._branch = self._here().fork_before_reply(position)
         return self
 
     def pop_turn(self) -> Session:
         """Take the last turn back, from its user message on, and return this handle.
 
-        It stands on a new branch, now the current one; nothing is deleted.
+        It moves to a new branch, now the current one; nothing is deleted.
         """
-        here = self._branch
-        start = self._workings.ledger.head(self._row.key, here).turn_start
-        if start is None:
-            raise UsageError("there is no turn to take back: no user has said anything yet")
-        self._go_back(here, start)
+        self._branch = self._here().fork_before_turn()
         return self
-
-    def _go_back(self, branch: int, at: int) -> None:
-        """Stand on a new fork of a branch that ends before ``at``, and is the current one."""
-        self._branch = self._workings.ledger.fork(self._row.key, branch, at, current=True)
 
     def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""
-        current = self._session().current_branch
-        rows = self._workings.ledger.branches(self._row.key)
+        current = self._here().session().current_branch
+        rows = self._state.ledger.branches.all_of(self._row.key)
         return [branch(row, current=current) for row in rows]
 
     def branch(self, id: int) -> Session:
         """Return this session on another of its branches."""
-        self._workings.ledger.get_branch(self._row.key, id)
-        return Session(self._workings, self._row, id)
+        self._state.ledger.branches.get(self._row.key, id)
+        return Session(self._state, self._row, id)
 
     def activate(self, id: int) -> None:
         """Make a branch the one that opening the session gives."""
-        self._workings.ledger.activate(self._row.key, id)
+        self._state.ledger.branches.activate(self._row.key, id)
 
     # Erasing
 
@@ -335,17 +428,14 @@ class Session(Shortening):
 
         An erased message leaves its position and its role, in every branch that shares it,
         and takes its tool pair with it. A reply that is being recorded there ends for it, as
-        interrupted: its recorder goes on, and is told at its end. The bytes leave the
-        database; ``copies`` names the files that may still hold them.
+        interrupted: its recorder goes on, and raises ``Conflict`` at its end. The bytes leave the
+        database; ``copies`` names the files that may still hold them, and to erase again, to
+        open the store or ``Store.scrub`` finishes that.
         """
-        ledger, counts = self._workings.ledger, self._workings.counts
-        resolve = self._workings.resolve
-        try:
-            if position is not None:
-                return ledger.erase_message(
-                    self._row.key, self._branch, position, only=only, count=counts, resolve=resolve
-                )
-            return ledger.erase_session(self._row.key, only=only, count=counts, resolve=resolve)
-        finally:
-            # Whoever asked meanwhile may have read what is gone now.
-            self._workings.views.forget(self._row.key)
+        ledger, counts = self._state.ledger, self._state.count
+        resolve = self._state.resolve
+        if position is not None:
+            return ledger.erasure.erase_message(
+                self._row.key, self._branch, position, only=only, count=counts, resolve=resolve
+            )
+        return ledger.erasure.erase_session(self._row.key, only=only, count=counts, resolve=resolve)

@@ -1,16 +1,9 @@
-"""The promised face: a store of conversations.
-
-Here and in ``session`` and ``recorder`` the rooms meet: what arrives is masked and counted
-before the ledger is asked to write it, what is read is given to egress with the policy of
-this moment. Glue: it must not have a rule of its own. Handles belong to no thread.
-
-``Store`` opens an embedded SQLite file and brings its schema up to date by itself; a
-PostgreSQL database is upgraded by command only.
-"""
+"""A store of conversations, and the conversations of one owner in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import _thread
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,29 +11,43 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from reasoning_store import checking, incoming
-from reasoning_store.collected import elsewhere
-from reasoning_store.errors import Conflict, NotFound, UsageError
+from reasoning_store import import_checks
+from reasoning_store.conversation import validation
+from reasoning_store.conversation.errors import (
+    Conflict,
+    InvalidCall,
+    NotFound,
+)
+from reasoning_store.conversation.validation import check_text, check_truth, describe
 from reasoning_store.ingress import masking
-from reasoning_store.ingress.drafting import remasked
-from reasoning_store.ingress.masking import Masker, masked
-from reasoning_store.layers import OwnerSettings
-from reasoning_store.ledger import arguments, engine, faults, migrate
+from reasoning_store.ingress.draft_parts import mask_parts
+from reasoning_store.ingress.masking import Masker, mask_message
+from reasoning_store.ledger.database import (
+    migrate,
+)
+from reasoning_store.ledger.database import (
+    open as engine,
+)
+from reasoning_store.ledger.erasure import Only
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.reporting import By
-from reasoning_store.ledger.values import (
+from reasoning_store.ledger.records import (
     BackedUp,
     Erased,
     Imported,
     ReportRow,
     Verified,
 )
-from reasoning_store.ledger.verbs.erasing import Only
-from reasoning_store.ledger.verbs.importing import OnConflict
+from reasoning_store.ledger.reports import By
+from reasoning_store.ledger.transfer.transfer import OnConflict
 from reasoning_store.session import Session
+from reasoning_store.session_settings import OwnerSettings
+from reasoning_store.store_state import StoreState
 from reasoning_store.stored import microseconds
-from reasoning_store.tokenizers import DEFAULT_ENCODING, ENCODINGS, counter
-from reasoning_store.workings import Workings
+from reasoning_store.tokens import (
+    DEFAULT_ENCODING,
+    ENCODINGS,
+    counter,
+)
 
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
 CONNECTIONS = 8
@@ -49,28 +56,29 @@ CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of sessions, and what to ask for the next one."""
+    """A page of sessions, and the value of ``after`` that gives the next page."""
 
     items: list[Session]
     next: str | None
 
 
 class Owner:
-    """One owner's sessions; another's are not found, the same as absent ones.
+    """One owner's sessions. Another owner's are not found, as if they were absent.
 
     Made by ``Store.for_owner``.
     """
 
-    def __init__(self, workings: Workings, owner: str) -> None:
-        self._workings = workings
+    def __init__(self, state: StoreState, owner: str) -> None:
+        self._state = state
         self._owner = owner
-        self._only: str | None = owner
-        """Whose conversations the verbs over many of them are about; None: everybody's."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {describe(self._owner)}>"
 
     @property
     def settings(self) -> OwnerSettings:
         """The settings profiles of this owner, for its sessions to use."""
-        return OwnerSettings(self._workings, self._owner)
+        return OwnerSettings(self._state, self._owner)
 
     def session(
         self,
@@ -82,109 +90,121 @@ class Owner:
     ) -> Session:
         """Return a session on its current branch.
 
-        Without an id a new one is made. With ``create`` one that does not exist is made,
-        with this title and metadata; one that exists is returned as it is.
+        Without an id a new one is made. With ``create`` one that does not exist is made, with
+        this title and metadata; one that exists is returned as it is.
         """
-        ledger = self._workings.ledger
-        arguments.truth(create, "create")
+        ledger = self._state.ledger
+        check_truth("create", create)
         if id is not None:
             try:
-                row = ledger.get_session(self._owner, id)
-                return Session(self._workings, row, row.current_branch)
+                row = ledger.sessions.get(self._owner, id)
+                return Session(self._state, row, row.current_branch)
             except NotFound:
                 if not create:
                     raise
         try:
-            row = ledger.create_session(
+            row = ledger.sessions.create(
                 self._owner,
                 id,
-                encoding=self._workings.encoding,
+                encoding=self._state.encoding,
                 title=title,
                 metadata=metadata,
             )
         except Conflict:
-            # Somebody made it since we looked.
-            row = ledger.get_session(self._owner, id or "")
-        return Session(self._workings, row, row.current_branch)
+            # Another made it meanwhile.
+            row = ledger.sessions.get(self._owner, id or "")
+        return Session(self._state, row, row.current_branch)
 
     def sessions(
         self, *, limit: int = 50, after: str | None = None, archived: bool = False
     ) -> Page:
         """Return sessions, the latest first, without reading any history."""
-        arguments.truth(archived, "archived")
-        page = self._workings.ledger.sessions(
+        check_truth("archived", archived)
+        page = self._state.ledger.sessions.page(
             self._owner, limit=limit, after=after, archived=archived
         )
         return Page(
-            [Session(self._workings, row, row.current_branch) for row in page.items], page.next
+            [Session(self._state, row, row.current_branch) for row in page.items], page.next
         )
 
     def erase(self, *, only: Only = None) -> Erased:
         """Erase all of this owner's sessions and profiles for real, or only the reasoning.
 
-        Each session goes in a step of its own: what is interrupted can be called again.
+        Each session is a step of its own: call it again if it was interrupted.
         """
-        workings = self._workings
-        try:
-            return workings.ledger.erase_owner(
-                self._owner, only=only, count=workings.counts, resolve=workings.resolve
-            )
-        finally:
-            workings.views.forget_all()
+        state = self._state
+        return state.ledger.erasure.erase_owner(
+            self._owner, only=only, count=state.count, resolve=state.resolve
+        )
 
     def report(
         self,
-        by: By = "session",
+        by: By | Sequence[By] = "session",
         *,
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[ReportRow]:
-        """Return what was used, by session, owner, model or day (UTC).
+        """Return this owner's tokens by session, owner, model or day (UTC), or by several.
 
         From ``since`` on and before ``until``. A message that several branches share counts
-        once; ``unreported`` is how many replies came without numbers, which is not zero. It
-        is a sum of what is stored: what was erased took its numbers along.
+        once. ``reasoning``, ``counted`` and ``unreported`` mean what they mean in a budget: the
+        reasoning used is ``reasoning + counted``. It is a sum of what is stored: an erased
+        message is not in it.
         """
-        return self._workings.ledger.report(
-            by,
-            since=microseconds(since, "since"),
-            until=microseconds(until, "until"),
-            owner=self._only,
-        )
+        return self._report(by, since, until, owner=self._owner)
 
     def export_lines(self, session: str | Session | None = None) -> Iterator[str]:
-        """Yield everything stored as lines of JSON: of one session, or of all.
+        """Yield everything stored for this owner as lines of JSON: of one session, or of all.
 
-        Nothing is left out, opaque payloads and undone summaries too, and ``import_lines``
-        gives the same again. Settings profiles are the owner's: the export of one session
-        has the name of the one that it uses, and not the profile.
+        Nothing is left out, opaque payloads and undone summaries included, and ``import_lines``
+        restores it. Settings profiles are the owner's: the export of one session holds the name
+        of its profile, and not the profile.
         """
-        ledger = self._workings.ledger
+        ledger = self._state.ledger
         if session is None:
-            return ledger.export_lines(owner=self._only)
-        if not isinstance(session, Session):
-            return ledger.export_lines(ledger.get_session(self._owner, session).key)
-        owner = session.owner if self._only is None else self._only
-        return ledger.export_lines(ledger.get_session(owner, session.id).key)
+            return ledger.transfer.export_lines(owner=self._owner)
+        id = session.id if isinstance(session, Session) else session
+        return ledger.transfer.export_lines(ledger.sessions.get(self._owner, id).key)
 
     def import_lines(
         self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
     ) -> Imported:
-        """Take in the lines of an export, one by one; what is there already stays.
+        """Store the lines of an export, all for this owner.
 
-        An import that was cut off is called again with the same lines. A malformed line is
-        refused by its number. A session that differs here is a ``Conflict``, or
-        with ``on_conflict="skip"`` it is left out and named.
+        Each session is one transaction: one that is absent is loaded, the same content is
+        nothing, a longer one is appended, and anything else is a ``Conflict``, or with
+        ``on_conflict="skip"`` the session is left out and named. Call an import that was cut off
+        again with the same lines. A malformed line is refused by its number.
         """
-        workings = self._workings
-        masker = workings.masker
-        return workings.ledger.import_lines(
+        return self._import_lines(lines, on_conflict, owner=self._owner)
+
+    def _report(
+        self,
+        by: By | Sequence[By],
+        since: datetime | None,
+        until: datetime | None,
+        *,
+        owner: str | None,
+    ) -> list[ReportRow]:
+        return self._state.ledger.reports.read(
+            by,
+            since=microseconds(since, "since"),
+            until=microseconds(until, "until"),
+            owner=owner,
+        )
+
+    def _import_lines(
+        self, lines: Iterable[str | bytes], on_conflict: OnConflict, *, owner: str | None
+    ) -> Imported:
+        state = self._state
+        masker = state.masker
+        return state.ledger.transfer.import_lines(
             lines,
-            owner=self._only,
-            count=workings.counts,
-            mask=None if masker is None else partial(masked, masker=masker),
-            mask_parts=None if masker is None else partial(remasked, masker=masker),
-            check=incoming.check,
+            owner=owner,
+            count=state.count,
+            mask=None if masker is None else partial(mask_message, masker=masker),
+            mask_parts=None if masker is None else partial(mask_parts, masker=masker),
+            check=import_checks.check_line,
             on_conflict=on_conflict,
         )
 
@@ -192,52 +212,113 @@ class Owner:
 class Store(Owner):
     """A store at a database URL: ``sqlite:///chat.db``, ``postgresql+psycopg://...``.
 
-    ``sqlite://`` is in memory. ``masker`` stands before every write; ``encoding`` is what
-    new sessions are counted in.
+    ``sqlite://`` is in memory. An SQLite file is created, and its schema upgraded, when it is
+    opened; a PostgreSQL database is upgraded by command. ``masker`` masks every write.
+    ``encoding`` counts new sessions. ``read_only`` opens a store that is there and writes
+    nothing: also a file that cannot be written, or one in a folder that cannot. ``schema`` is
+    the schema of the tables on a PostgreSQL server: where they are found, else
+    ``reasoning_store``; ``?schema=`` in the URL does the same.
 
-    Its sessions and settings, and what ``erase`` erases, are those of the owner ``""``;
-    ``for_owner`` gives another's. Reports, exports and imports are everybody's here.
+    ``session``, ``sessions``, ``settings`` and ``erase`` are those of the owner ``""``, and
+    ``for_owner`` gives another's. ``report``, ``export_lines`` and ``import_lines`` are about
+    all owners.
     """
 
     def __init__(
-        self, url: str, *, masker: Masker | None = None, encoding: str = DEFAULT_ENCODING
+        self,
+        url: str,
+        *,
+        masker: Masker | None = None,
+        encoding: str = DEFAULT_ENCODING,
+        read_only: bool = False,
+        schema: str | None = None,
     ) -> None:
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
-        masking.check(masker)
-        ledger = Ledger.open(url, connections=CONNECTIONS)
-        super().__init__(Workings(ledger, masker, encoding), "")
-        self._only = None
+        masking.check_masker(masker)
+        check_truth("read_only", read_only)
+        where = engine.with_schema(url, schema)
+        ledger = Ledger.open(where, connections=CONNECTIONS, read_only=read_only)
+        super().__init__(StoreState(ledger, masker, encoding), "")
+        self._place = engine.place(url)
         self._writers = 1 if engine.parse(url).get_backend_name() == "sqlite" else CONNECTIONS
-        """How many writes can be under way at once: an SQLite file has one lane."""
+        """The number of writes that can run at once."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._place}>"
 
     def for_owner(self, owner: str) -> Owner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
-        # Beyond this point None means everybody: a caller without an owner must not see everything.
-        return Owner(self._workings, arguments.text(owner, "owner", hint=_OWNER))
+        return Owner(self._state, check_text("owner", owner, hint=_OWNER))
+
+    def report(
+        self,
+        by: By | Sequence[By] = "session",
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[ReportRow]:
+        """Return all owners' tokens by session, owner, model or day (UTC), or by several.
+
+        From ``since`` on and before ``until``. A message that several branches share counts
+        once. ``reasoning``, ``counted`` and ``unreported`` mean what they mean in a budget: the
+        reasoning used is ``reasoning + counted``. It is a sum of what is stored: an erased
+        message is not in it.
+        """
+        return self._report(by, since, until, owner=None)
+
+    def export_lines(self, session: str | Session | None = None) -> Iterator[str]:
+        """Yield everything stored for all owners as lines of JSON: of one session, or of all.
+
+        Nothing is left out, opaque payloads and undone summaries included, and ``import_lines``
+        restores it. Settings profiles are the owner's: the export of one session holds the name
+        of its profile, and not the profile.
+        """
+        if session is None:
+            return self._state.ledger.transfer.export_lines(owner=None)
+        if isinstance(session, Session):
+            return self.for_owner(session.owner).export_lines(session)
+        return super().export_lines(session)
+
+    def import_lines(
+        self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
+    ) -> Imported:
+        """Store the lines of an export, each session for its own owner.
+
+        Each session is one transaction: one that is absent is loaded, the same content is
+        nothing, a longer one is appended, and anything else is a ``Conflict``, or with
+        ``on_conflict="skip"`` the session is left out and named. Call an import that was cut off
+        again with the same lines. A malformed line is refused by its number.
+        """
+        return self._import_lines(lines, on_conflict, owner=None)
 
     def verify(self) -> Verified:
-        """Go through all that is stored, and say what is not as it was written."""
-        return self._workings.ledger.verify(encodings=ENCODINGS)
+        """Read all that is stored, and return what is not as it was written."""
+        return self._state.ledger.audit.verify(encodings=ENCODINGS)
 
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
-        """Write a copy of an embedded database while it is in use, compared and then put there.
+        """Write a copy of an embedded database while it is in use, and compare it.
 
-        What stands at ``path`` stays, unless ``overwrite``.
+        A file that is at ``path`` stays, unless ``overwrite``.
         """
-        arguments.truth(overwrite, "overwrite")
-        return self._workings.ledger.backup(path, overwrite=overwrite)
+        check_truth("overwrite", overwrite)
+        return self._state.ledger.backup(path, overwrite=overwrite)
+
+    def scrub(self) -> tuple[str, ...]:
+        """Finish erasures that were interrupted; return the files that may still hold bytes.
+
+        An erasure does this itself, and so does opening a file that an interrupted one left.
+        """
+        return self._state.ledger.database.scrub()
 
     @property
     def revision(self) -> str:
         """The revision of the database's schema."""
-        return self._workings.ledger.revision
+        return self._state.ledger.revision
 
     def close(self) -> None:
-        """Close every connection; what has arrived of replies still being recorded is kept."""
-        if elsewhere(self.close):
-            return
-        self._workings.draft_keeper.keep_all()
-        self._workings.ledger.close()
+        """Close every connection; what has arrived of replies that are still recorded is stored."""
+        self._state.draft_writer.write_all()
+        self._state.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -248,24 +329,28 @@ class Store(Owner):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        if kind is GeneratorExit:
+            # The garbage collector may be ending a generator, in a thread that holds a lock.
+            _thread.start_new_thread(self.close, ())
+        else:
+            self.close()
 
 
-def inside(owner: Owner) -> tuple[Workings, str]:
-    """Return what another face works with: the workings, and whose sessions they are."""
+def inside(owner: Owner) -> tuple[StoreState, str]:
+    """Return the state of a store, and the owner, for an importer."""
     if not isinstance(owner, Owner):
-        raise UsageError(
-            f"a Store or an Owner, not {checking.type_name(owner)}",
-            hint="beside an AsyncStore, open a Store of the same url in asyncio.to_thread",
+        raise InvalidCall(
+            f"a Store or an Owner, not {validation.type_name(owner)}",
+            hint="with an AsyncStore, open a Store of the same url in asyncio.to_thread",
         )
-    return owner._workings, owner._owner
+    return owner._state, owner._owner
 
 
-def upgrade(url: str) -> str:
+def upgrade(url: str, *, schema: str | None = None) -> str:
     """Bring a database's schema up to date and return its revision.
 
     ``Store`` does this by itself for an embedded SQLite file; for PostgreSQL this is the
-    one way.
+    one way. ``schema`` is that of ``Store``.
     """
-    faults.guarded(lambda: engine.upgrade(url))
+    engine.upgrade(engine.with_schema(url, schema))
     return migrate.REVISIONS[-1]

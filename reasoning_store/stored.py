@@ -1,21 +1,27 @@
-"""What the faces tell of the ledger's rows: values, with times as an application reads them.
-
-Nothing is decided here. It knows the ledger's values; it must not know SQL, policy or a
-provider.
-"""
+"""Stored messages, branches and compactions, made of the ledger's rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from reasoning_store.blocks import Counts, Message, Origin
-from reasoning_store.errors import Conflict, UsageError
-from reasoning_store.ingress import drafting
-from reasoning_store.ledger.summaries import ClearingRow, CompactionRow
-from reasoning_store.ledger.values import BranchRow, DraftRow, Segment, StoredRow
+from reasoning_store.conversation.blocks import (
+    Counts,
+    Message,
+    Origin,
+)
+from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.ingress import draft_parts
+from reasoning_store.ledger.records import (
+    BranchRow,
+    DraftRow,
+    HistorySnapshot,
+    Segment,
+    StoredRow,
+)
+from reasoning_store.ledger.view_records import CompactionRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -23,9 +29,9 @@ _NOW = "datetime.now(UTC) is one"
 
 
 class Stored:
-    """A message with its identity: where it stands, since when, and what it counts.
+    """A message with its identity, its position, its time and its tokens.
 
-    Made by a session. It cannot be changed, and two that tell the same are equal.
+    Made by a session. It cannot be changed, and two with equal fields are equal.
     """
 
     # It holds the ledger's row and reads it when it is asked: to make a date and a sum for
@@ -69,26 +75,26 @@ class Stored:
 
     @property
     def siblings(self) -> tuple[int, ...]:
-        """The branches that say something else here, after the same messages before.
+        """The branches with another message here, after the same messages before.
 
-        Each other message once, by the branch that it was said on; others may share it.
+        Each other message once, by the branch that it was written on; others may share it.
         """
         return self._siblings
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in _TOLD)
-        return f"{type(self).__name__}({told})"
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in _FIELDS)
+        return f"{type(self).__name__}({fields})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stored):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _TOLD)
+        return all(getattr(self, name) == getattr(other, name) for name in _FIELDS)
 
     def __hash__(self) -> int:
         return hash((self.id, self.position, self.branch))
 
 
-_TOLD = ("id", "position", "branch", "tokens", "created_at", "message", "is_new", "siblings")
+_FIELDS = ("id", "position", "branch", "tokens", "created_at", "message", "is_new", "siblings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +139,7 @@ class Compaction:
 
 def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
     """Return what has arrived of a reply, as the message that it would be."""
-    return drafting.message(
+    return draft_parts.build_message(
         draft.parts,
         origin=draft.origin or Origin(),
         interrupted=interrupted,
@@ -151,12 +157,28 @@ def draft_so_far(draft: DraftRow) -> Stored | None:
             id=draft.id,
             position=draft.position,
             branch=draft.branch,
-            message=message if draft.expired else drafting.streaming(message),
+            message=message if draft.expired else replace(message, status="streaming"),
             counts=Counts(),
             created_at=draft.created_at,
             digest=b"",
         )
     )
+
+
+def stored_history(
+    moment: HistorySnapshot, mine: int, *, with_draft: bool, after: int | None
+) -> list[Stored]:
+    """Return the messages of a window, and after them the reply that is arriving."""
+    rows = moment.rows
+    first = rows[0].position if rows else 0
+    others = siblings(moment.branches, mine)
+    found = [Stored(row, others.get(first + place, ())) for place, row in enumerate(rows)]
+    draft = moment.draft if with_draft else None
+    last = found[-1].position if found else (after or 0)
+    arriving = draft_so_far(draft) if draft is not None else None
+    if arriving is not None and last == arriving.position - 1:
+        found.append(arriving)
+    return found
 
 
 def branch(row: BranchRow, *, current: int) -> Branch:
@@ -170,11 +192,11 @@ def branch(row: BranchRow, *, current: int) -> Branch:
     )
 
 
-def compaction(row: ClearingRow) -> Compaction:
-    summary = row if isinstance(row, CompactionRow) else None
+def compaction(row: CompactionRow) -> Compaction:
+    summary = row if row.kind == "summary" else None
     return Compaction(
         id=row.number,
-        kind="clearing" if summary is None else "summary",
+        kind=row.kind,
         branch=row.branch,
         first=row.first,
         last=row.last,
@@ -185,8 +207,8 @@ def compaction(row: ClearingRow) -> Compaction:
     )
 
 
-def told(conflict: Conflict) -> Conflict:
-    """Return a conflict of the ledger's with what was stored as an application sees it."""
+def as_public_conflict(conflict: Conflict) -> Conflict:
+    """Replace the ledger's rows in a Conflict by ``Stored`` values."""
     rows = conflict.stored
     if isinstance(rows, list):
         items = [Stored(row) for row in rows]
@@ -197,7 +219,7 @@ def told(conflict: Conflict) -> Conflict:
 def siblings(branches: Sequence[BranchRow], mine: int) -> dict[int, tuple[int, ...]]:
     """Return, by position, the branches that first differ from one of them there.
 
-    Of those that share what stands there, the one that it is the own message of.
+    Of branches that share a message there, the one that it was written on.
     """
     by_number = {row.number: row for row in branches}
     here = by_number[mine]
@@ -231,8 +253,8 @@ def microseconds(time: datetime | None, name: str) -> int | None:
     if time is None:
         return None
     if not isinstance(time, datetime):
-        raise UsageError(f"{name}: a datetime, not {type(time).__name__}", hint=_NOW)
+        raise InvalidCall(f"{name}: a datetime, not {type(time).__name__}", hint=_NOW)
     try:
         return (time.astimezone(UTC) - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError, OSError):
-        raise UsageError(f"{name}: out of range, in UTC it has no year", hint=_NOW) from None
+        raise InvalidCall(f"{name}: out of range, in UTC it has no year", hint=_NOW) from None

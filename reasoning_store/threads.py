@@ -1,13 +1,11 @@
-"""Threads that the asynchronous face works in: writes in order, reads beside one another.
+"""Threads that run synchronous verbs for the asynchronous ones: writes in order, reads in parallel.
 
-A verb that has begun is waited for, also when its task is cancelled; then the cancellation
-goes on. One that has not begun yet never does. It knows threads and tasks; it must not know
-what is done in them.
+A verb that has begun is waited for, also when its task is cancelled; then the cancellation goes
+on. A verb that has not begun is dropped.
 
-A lane of one thread writes in the order in which it was asked to: on SQLite each session has
-such a lane. Where several wait for the disk at once, the ledger lets them wait together: so
-there are some, though only one can write at a time. On a server there is one lane of many
-threads, and no order but the database's own.
+A lane of one thread writes in the order of the calls: on SQLite each session has such a lane, and
+several of them may share a commit. On a server there is one lane of many threads, and the
+database decides the order.
 """
 
 from __future__ import annotations
@@ -15,16 +13,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from copy import copy
-from functools import partial
+from functools import partial, wraps
 from itertools import islice
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 _ASIDE = 2
@@ -61,15 +60,15 @@ class _Pools:
             if self._readers
             else self.writes[0]
         )
-        # What takes long stands in nobody's way; its own steps queue like any other's.
+        # A long verb keeps no other waiting; its own steps queue like any other's.
         self.aside = ThreadPoolExecutor(_ASIDE, thread_name_prefix="reasoning-store-aside")
 
     def here(self) -> Self:
         if self._closed:
-            raise UsageError("the store is closed", hint="async with rs.AsyncStore(url) as store")
+            raise InvalidCall("the store is closed", hint="async with rs.AsyncStore(url) as store")
         if os.getpid() != self._process:
             # Threads do not come along into a forked process, where work given to these
-            # would wait for ever: the store itself is to say that it cannot be used there.
+            # would wait for ever: the store itself refuses to be used there.
             self._begin()
         return self
 
@@ -111,11 +110,11 @@ class Threads:
         """Run ``work`` when every write given so far has ended, cancelled or not."""
         before = [given for threads in self._pools.here().writes for given in [*threads.given]]
 
-        def behind() -> T:
+        def run_last() -> T:
             wait(before)
             return work()
 
-        return await _hop(self._writes, behind, may_be_dropped=False)
+        return await _hop(self._writes, run_last, may_be_dropped=False)
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await _hop(self._pools.here().reads, partial(work, *args, **kwargs))
@@ -137,6 +136,21 @@ class Threads:
 
     def close(self) -> None:
         self._pools.close()
+
+
+def awaited(
+    verb: Callable[Concatenate[S, P], T],
+    *,
+    by: Callable[..., Coroutine[Any, Any, Any]] = Threads.read,
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return a verb of a synchronous handle for the asynchronous one, run by one of its threads."""
+
+    @wraps(verb)
+    async def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await by(self._threads, verb, self._sync, *args, **kwargs)
+        return result
+
+    return run
 
 
 async def _hop(
@@ -168,5 +182,5 @@ async def _hop(
             except asyncio.CancelledError:
                 continue  # asked again; a transaction cannot be left in the middle
         if not waiting.cancelled():
-            waiting.exception()  # seen: the cancellation is what the caller is told
+            waiting.exception()  # read: the caller gets the cancellation
         raise

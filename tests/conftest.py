@@ -1,39 +1,62 @@
 """The databases that the tests run on: a real SQLite file, and a real PostgreSQL server.
 
-The server is found as ``servers`` says. It is started once and stopped at the end; a test
-gets a database of its own, made from a template. Where there is no server at all, the tests
-fail: nothing is skipped.
+The server is found as ``servers`` says. It is started once, for all processes of a run, and
+stopped at the end, even of a run that is killed; a test gets an empty database. Where there is
+no server at all, the tests fail: nothing is skipped.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
-from itertools import count
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL
 
-from reasoning_store.ledger import engine
 from reasoning_store.ledger.ledger import Ledger
-from tests.servers import server
+from tests.databases import Databases
+from tests.properties import QUICK, THOROUGH, load_profile
+from tests.servers import NAMED, server
 
 # What helps the tests says as much as they do when it finds something else.
-_HELPERS = "cli concurrency durability egress importers ingress ledger testing wire happenings"
+_HELPERS = "cli concurrency docs durability egress importers ingress ledger testing wire happenings"
 pytest.register_assert_rewrite(*(f"tests.{name}" for name in _HELPERS.split()))
 
-# Time never decides a test; in CI the examples are the same at every run.
-_PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-hypothesis_settings.register_profile("here", **_PATIENT)
-hypothesis_settings.register_profile("ci", derandomize=True, **_PATIENT)
-hypothesis_settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-_numbers = count()
+def pytest_configure(config: pytest.Config) -> None:
+    """Try properties as thoroughly as the tests that are chosen: in CI with the same examples."""
+    is_quick = config.getoption("markexpr") == "not long"
+    load_profile(QUICK if is_quick else THOROUGH, is_repeatable=bool(os.environ.get("CI")))
+    # Several workers share one server, which the process that starts them runs.
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        os.environ[NAMED] = stack.enter_context(server()).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_for_programs() -> None:
+    """Where a signal is ignored, as under nohup, programs that tests start have its default.
+
+    A program inherits that a signal is ignored, but not that it is handled.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+@pytest.fixture
+def own_garbage() -> Iterator[None]:
+    """Let the collector look only at what the test makes: all else is old, and much."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
@@ -43,39 +66,24 @@ def postgres_server() -> Iterator[URL]:
         yield url
 
 
-Create = Callable[..., URL]
+@pytest.fixture(scope="session")
+def databases(postgres_server: URL) -> Iterator[Databases]:
+    """The databases on the server; they go when the tests end."""
+    made = Databases(postgres_server)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")
-def create_database(postgres_server: URL) -> Iterator[Create]:
+def create_database(databases: Databases) -> Callable[..., URL]:
     """Make databases on the server; they go when the tests end."""
-    admin = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
-    made: list[str] = []
-
-    def create(template: str = "template0", encoding: str = "UTF8") -> URL:
-        name = f"rs_{os.getpid()}_{next(_numbers)}"
-        with admin.connect() as connection:
-            connection.exec_driver_sql(
-                f"CREATE DATABASE {name} TEMPLATE {template} ENCODING '{encoding}'"
-            )
-        made.append(name)
-        return postgres_server.set(database=name)
-
-    yield create
-
-    with admin.connect() as connection:
-        for name in made:
-            connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-    admin.dispose()
+    return databases.create
 
 
 @pytest.fixture(scope="session")
-def postgres_template(create_database: Create) -> str:
+def postgres_template(databases: Databases) -> str:
     """The name of a database with the schema and no rows."""
-    url = create_database()
-    engine.upgrade(url)
-    assert url.database is not None
-    return url.database
+    return databases.template
 
 
 @pytest.fixture(scope="session")
@@ -95,9 +103,10 @@ def sqlite_path(tmp_path: Path, sqlite_template: Path) -> Path:
 
 
 @pytest.fixture
-def postgres_url(create_database: Create, postgres_template: str) -> str:
-    """A new database with the schema."""
-    return create_database(postgres_template).render_as_string(hide_password=False)
+def postgres_url(databases: Databases) -> Iterator[str]:
+    """An empty database with the schema."""
+    with databases.lend() as url:
+        yield url.render_as_string(hide_password=False)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import reasoning_store as rs
+from reasoning_store.conversation.blocks import Role
 from tests.egress.targets import Target
 from tests.ledger.compacting import clear
 
@@ -58,7 +59,7 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
         case "fork" if head:
             return session.fork(at=at)
         case "edit" if head:
-            session.edit(at, rs.user(f"Rather {name}?"))
+            session.edit(at, _instead_of(session.get(at).message.role, name, target))
         case "pop" if any(item.message.starts_turn for item in session.history()):
             session.pop_turn()
         case "compact":
@@ -66,8 +67,8 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
             if plan.steps:
                 session.compact(plan, summary="They talked." if plan.to_summarize else None)
         case "clear":
-            ledger, here = session._workings.ledger, (session._row.key, session.branch_id)
-            closed = (ledger.head(*here).turn_start or 1) - 1
+            ledger, here = session._state.ledger, (session._row.key, session.branch_id)
+            closed = (ledger.branches.head(*here).turn_start or 1) - 1
             done = cleared_upto(session)
             if done < closed:
                 clear(ledger, *here, done + 1 + at % (closed - done))
@@ -78,3 +79,14 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
         case "erase thoughts" if head:
             session.erase(at, only="reasoning")
     return session
+
+
+def _instead_of(role: Role, name: str, target: Target) -> rs.Message:
+    """Return a message that may replace one of this role."""
+    match role:
+        case "assistant":
+            return target.reply(name, text="Rather so.", thought="Hm. Or so?")
+        case "tool":
+            return rs.tool(rs.ToolResponseBlock(call_id=name, tool_name="look", result="Rather."))
+        case _:
+            return rs.user(f"Rather {name}?")

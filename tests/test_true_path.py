@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
@@ -188,7 +187,6 @@ def test_usage_at_an_earlier_message_is_that_of_the_request_then(session: Any) -
         assert (usage.effective, usage.raw) == (then.effective, then.raw)
 
 
-@hypothesis_settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(views, st.lists(settings, min_size=1, max_size=4), providers)
 def test_br_004_usage_from_carried_state_is_the_count_of_the_request(
     messages: list[rs.Message], chosen: list[rs.ReasoningSettings], provider: str | None
@@ -330,7 +328,7 @@ def test_another_owners_session_is_not_found(tmp_path: Path) -> None:
         with pytest.raises(rs.NotFound) as other:
             store.for_owner("user-8").session("chat-42")
         with pytest.raises(rs.NotFound) as absent:
-            store.for_owner("user-8").session("chat-43")
+            store.for_owner("user-9").session("chat-42")
 
     assert str(other.value) == str(absent.value)
 

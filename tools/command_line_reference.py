@@ -8,15 +8,15 @@ import re
 import click
 
 from reasoning_store.cli.app import app
-from reasoning_store.cli.exits import MEANING
-from reasoning_store.cli.tree import Command, walked
+from reasoning_store.cli.command import Command, walk_commands
+from reasoning_store.cli.exit_codes import MEANING
 
 _OF_EVERY = {"json", "db", "help"}
 
 
 def commands() -> str:
     """Return a section for each command of the tree, in order."""
-    return "\n\n".join(_section(path, command) for path, command in walked(app) if path)
+    return "\n\n".join(_section(path, command) for path, command in walk_commands(app) if path)
 
 
 def exit_codes() -> str:

@@ -29,10 +29,10 @@ from pydantic.alias_generators import to_camel
 from python_reference import attributes, behind, is_error, python, said, type_name
 
 import reasoning_store as rs
-from reasoning_store import errors, settings
-from reasoning_store.ledger import lines
+from reasoning_store.conversation import errors, settings
+from reasoning_store.ledger.transfer import lines
 from reasoning_store.wire import contracts
-from reasoning_store.wire.contracts import Contract, Floor
+from reasoning_store.wire.contract import Contract, Floor
 
 DOCS = Path(__file__).parent.parent / "docs"
 PLACE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -198,10 +198,10 @@ def _refined(contract: Contract) -> Iterator[tuple[tuple[str, ...], Contract]]:
     A model that does not differ stands before one that does and whose names would take it in.
     """
     seen = []
-    for model in contracts.models():
+    for model in contracts.model_rules():
         sample = model.models[0].replace("*", "").partition("[")[0]
         if model.matches(contract, sample) and _row_of(contract, sample) is contract:
-            seen.append((model, sample, dataclasses.replace(contract, **model.demands)))
+            seen.append((model, sample, contract.with_rules(model.rules)))
     differ = [model for model, _, changed in seen if _cells(changed) != _cells(contract)]
     for model, sample, changed in seen:
         if model in differ or any(other.matches(contract, sample) for other in differ):
@@ -212,7 +212,7 @@ def _refined(contract: Contract) -> Iterator[tuple[tuple[str, ...], Contract]]:
 def _row_of(contract: Contract, model: str) -> Contract | None:
     """Return the row that holds for a model at the same provider and protocol."""
     same = (row for row in contracts.rows() if (row.provider, row.api) == _key(contract))
-    return next((row for row in same if row.matches(model)), None)
+    return next((row for row in same if contracts.matches_model(model, row.models)), None)
 
 
 def _key(contract: Contract) -> tuple[str | None, str]:
@@ -220,15 +220,15 @@ def _key(contract: Contract) -> tuple[str | None, str]:
 
 
 def _cells(contract: Contract) -> tuple[str, ...]:
-    if contract.call_signature is not None and contract.floor != "none":
+    if contract.returning.call_signature_at is not None and contract.returning.floor != "none":
         demanded = "the signature of each call in the open turn"
     else:
-        demanded = _WHERE[contract.floor]
-    missing = "refused" if contract.refusal else "worse answers"
-    places = [f"`{contract.echo}`"] if contract.echo else []
-    if contract.opaque:
+        demanded = _WHERE[contract.returning.floor]
+    missing = "refused" if contract.returning.refusal else "worse answers"
+    places = [f"`{contract.returning.returns_in}`"] if contract.returning.returns_in else []
+    if contract.returning.opaque:
         places.append("sealed blocks as they came")
-    if contract.bound:
+    if contract.returning.prefix_bound_hint:
         places.append("bound to their prefix")
     return demanded, missing, ", ".join(places) or "they have no place"
 

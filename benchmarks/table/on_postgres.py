@@ -17,7 +17,7 @@ WORKLOADS: tuple[Workload, ...] = (
         storage="disk",
         repeats=8,
         rounds=(15, 40),
-        bounds=(Bound(1.5, FLOOR), Bound(0.5, rivals.LANGCHAIN.name)),
+        bounds=(Bound(1.6, FLOOR), Bound(1.0, rivals.LANGCHAIN.name)),
         contenders=(
             who.ours(ours.turn_on_server),
             who.floor(floors.server_turn(counted=True)),
@@ -33,7 +33,7 @@ WORKLOADS: tuple[Workload, ...] = (
         sizes=(100, 1_000, 10_000),
         growth="linear",
         server=True,
-        bounds=(Bound(1.25, FLOOR), Bound(0.5, rivals.LANGCHAIN.name)),
+        bounds=(Bound(1.5, FLOOR), Bound(1.0, rivals.LANGCHAIN.name)),
         contenders=(
             who.ours(ours.history_on_server),
             who.floor(floors.server_load),

@@ -9,62 +9,43 @@ from benchmarks.workload import BEST, FLOOR, Bound, Workload
 RECOUNTING = "counting again"
 _LENGTHS = (10, 1_000, 10_000, 100_000)
 _JUDGED = 10_000
+_REQUESTS = (10, 100, 1_000, 10_000)
 
 
-def _request(name: str, title: str, *, thinking: bool) -> tuple[Workload, Workload]:
-    cold = Workload(
+def _request(name: str, title: str, *, thinking: bool, at_most: float) -> Workload:
+    return Workload(
         name=f"request-{name}",
-        title=f"the first request after opening, {title}",
+        title=f"a request, {title}",
         of="messages",
-        promise="request of 10 000 messages, cold",
-        sizes=_LENGTHS,
-        judged=_JUDGED,
+        promise="request of 1 000 messages",
+        sizes=_REQUESTS,
+        judged=1_000,
         growth="linear",
-        bounds=(Bound(1.5, FLOOR), Bound(0.3, BEST)),
+        bounds=(Bound(at_most, BEST),),
         contenders=(
-            who.ours(ours.request_cold(thinking=thinking)),
-            who.floor(floors.request_cold(thinking=thinking)),
-            *rivals.contenders(rivals.load_and_dump, rivals.OF_AGENTS, only_at=_JUDGED),
-            who.other(
-                "ours, written as JSON", ours.request_cold(thinking=thinking, dump=True), _JUDGED
-            ),
+            who.ours(ours.request(thinking=thinking)),
+            who.floor(floors.request(thinking=thinking)),
+            *rivals.contenders(rivals.load_and_dump, rivals.OF_AGENTS, only_at=1_000),
+            who.other("ours, written as JSON", ours.request(thinking=thinking, dump=True), 1_000),
             *(
-                who.other(rivals.without_json(one.name), one.prepare, _JUDGED)
+                who.other(rivals.without_json(one.name), one.prepare, 1_000)
                 for one in rivals.contenders(rivals.load, rivals.OF_AGENTS)
             ),
         ),
     )
-    following = Workload(
-        name=f"request-next-{name}",
-        title=f"the next request, one turn later, {title}",
-        of="messages",
-        promise="request of 10 000 messages, next one",
-        sizes=_LENGTHS,
-        judged=_JUDGED,
-        growth="flat but for the copy",
-        bounds=(Bound(2.0, FLOOR),),
-        repeats=8,
-        contenders=(
-            who.ours(ours.request_next(thinking=thinking)),
-            who.floor(floors.request_next(thinking=thinking)),
-        ),
-    )
-    return cold, following
 
 
 _REQUEST_SIGNED = Workload(
     name="request-signed",
-    title="the first request after opening, signed thinking kept",
+    title="a request, signed thinking kept",
     of="messages",
-    promise="request of 10 000 messages, cold",
-    sizes=_LENGTHS,
-    judged=_JUDGED,
+    sizes=_REQUESTS,
+    judged=1_000,
     growth="linear",
-    bounds=(Bound(1.5, FLOOR),),
     contenders=(
         who.ours(ours.request_signed()),
         who.floor(floors.request_signed()),
-        who.other("ours, written as JSON", ours.request_signed(dump=True), _JUDGED),
+        who.other("ours, written as JSON", ours.request_signed(dump=True), 1_000),
     ),
 )
 
@@ -78,7 +59,7 @@ WORKLOADS: tuple[Workload, ...] = (
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="linear",
-        bounds=(Bound(1.4, FLOOR), Bound(0.6, BEST)),
+        bounds=(Bound(1.5, FLOOR), Bound(0.9, BEST)),
         contenders=(
             who.ours(ours.history),
             who.floor(floors.load(thinking=True)),
@@ -93,7 +74,7 @@ WORKLOADS: tuple[Workload, ...] = (
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="linear",
-        bounds=(Bound(1.5, FLOOR), Bound(0.2, BEST)),
+        bounds=(Bound(1.5, FLOOR), Bound(0.5, BEST)),
         contenders=(
             who.ours(ours.history_stripped),
             who.floor(floors.load(thinking=False)),
@@ -108,7 +89,7 @@ WORKLOADS: tuple[Workload, ...] = (
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="flat",
-        bounds=(Bound(1 / 5_000, RECOUNTING),),
+        bounds=(Bound(1 / 2_000, RECOUNTING),),
         contenders=(
             who.ours(ours.usage),
             who.floor(floors.usage),
@@ -116,7 +97,7 @@ WORKLOADS: tuple[Workload, ...] = (
         ),
         repeats=4,
     ),
-    *_request("stripped", "thinking stripped", thinking=False),
-    *_request("kept", "thinking kept", thinking=True),
+    _request("stripped", "thinking stripped", thinking=False, at_most=0.8),
+    _request("kept", "thinking kept", thinking=True, at_most=1.0),
     _REQUEST_SIGNED,
 )

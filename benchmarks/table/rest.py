@@ -36,9 +36,7 @@ WORKLOADS: tuple[Workload, ...] = (
         name="start-import",
         title="import of the package",
         of="processes",
-        promise="import of the package, `--version`",
         sizes=(1,),
-        bounds=(Bound(0.150, CLASS),),
         contenders=(
             who.ours(process.importing("reasoning_store")),
             who.floor(process.importing("")),
@@ -66,14 +64,29 @@ WORKLOADS: tuple[Workload, ...] = (
         name="start-version",
         title="`reasoning-store --version`",
         of="processes",
-        promise="import of the package, `--version`",
+        promise="`--version`",
         sizes=(1,),
-        bounds=(Bound(0.150, CLASS),),
+        bounds=(Bound(0.050, CLASS),),
         contenders=(
             who.ours(process.started("-m", "reasoning_store", "--version")),
             who.floor(process.importing("")),
         ),
         smoke=(1,),
+    ),
+    *(
+        Workload(
+            name=f"start-{command}",
+            title=f"`reasoning-store {command}`",
+            of="messages",
+            promise="a command that reads",
+            sizes=(100,),
+            bounds=(Bound(0.200, CLASS),),
+            contenders=(
+                who.ours(process.reading(command)),
+                who.floor(process.importing("sqlalchemy")),
+            ),
+        )
+        for command in ("usage", "show")
     ),
     Workload(
         name="bytes",

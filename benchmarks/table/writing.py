@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import floors, ours, rivals
-from benchmarks.rivals import SQLALCHEMY_SESSION, SQLITE_SESSION
+from benchmarks.rivals import SQLALCHEMY_SESSION
 from benchmarks.table import who
 from benchmarks.workload import FLOOR, Bound, Workload
 
@@ -26,8 +26,7 @@ WORKLOADS: tuple[Workload, ...] = (
         rounds=(15, 40),
         before=_A_LAP,
         bounds=(
-            Bound(1.4, FLOOR),
-            Bound(1.2, SQLITE_SESSION.name),
+            Bound(1.6, FLOOR),
             Bound(0.35, SQLALCHEMY_SESSION.name),
         ),
         contenders=(who.ours(ours.turn), who.floor(floors.turn(counted=True)), *_TURNS),

@@ -209,7 +209,7 @@ async def history(chat: str, request: Request) -> dict[str, Any]:
     }
 
 
-def is_over(said: list[rs.Stored]) -> bool:
+def is_over(said: list[rs.results.Stored]) -> bool:
     """Whether it is the user's turn to speak."""
     last = said[-1].message if said else None
     if last is None or last.status == "interrupted":

@@ -1,41 +1,38 @@
-"""The tree of commands: names, and where each one lives.
-
-A command's module is imported when the command is run, or listed in help.
-"""
+"""The commands by name; a command's module is imported when it runs or is listed in help."""
 
 from __future__ import annotations
 
 import click
 
 from reasoning_store import __version__
-from reasoning_store.cli.tree import Group, call_of, database_option
+from reasoning_store.cli.command import Group, current_call, database_option
 
-_ROOM = "reasoning_store.cli"
+_ROOM = "reasoning_store.cli.commands"
 COMMANDS = {
-    "backup": f"{_ROOM}.keeping:backup",
+    "backup": f"{_ROOM}.backup:backup",
     "compact": f"{_ROOM}.compact:compact",
     "context": f"{_ROOM}.context:context",
     "current": f"{_ROOM}.database:current",
     "demo": f"{_ROOM}.demo:demo",
     "doctor": f"{_ROOM}.doctor:doctor",
     "downgrade": f"{_ROOM}.database:downgrade",
-    "erase": f"{_ROOM}.erasing:erase",
-    "export": f"{_ROOM}.exporting:export",
+    "erase": f"{_ROOM}.erase:erase",
+    "export": f"{_ROOM}.export:export",
     "get": f"{_ROOM}.settings:get",
-    "import": f"{_ROOM}.importing:import_",
+    "import": f"{_ROOM}.import_:import_",
     "init": f"{_ROOM}.database:init",
     "profile": f"{_ROOM}.profile:profile",
-    "render": f"{_ROOM}.replaying:render",
-    "replay": f"{_ROOM}.replaying:replay",
-    "report": f"{_ROOM}.keeping:report",
+    "render": f"{_ROOM}.render:render",
+    "replay": f"{_ROOM}.replay:replay",
+    "report": f"{_ROOM}.report:report",
     "sessions": f"{_ROOM}.sessions:sessions",
     "set": f"{_ROOM}.settings:set_",
     "show": f"{_ROOM}.show:show",
     "unset": f"{_ROOM}.settings:unset",
     "upgrade": f"{_ROOM}.database:upgrade",
     "usage": f"{_ROOM}.usage:usage",
-    "verify": f"{_ROOM}.keeping:verify",
-    "what-if": f"{_ROOM}.usage:what_if",
+    "verify": f"{_ROOM}.verify:verify",
+    "what-if": f"{_ROOM}.what_if:what_if",
 }
 
 
@@ -46,12 +43,12 @@ COMMANDS = {
 def app(context: click.Context, as_json: bool) -> None:
     """Keep every thought, send only what you choose, and see it before you send it.
 
-    Without a command: what is in the database.
+    Without a command, show what is in the database.
     """
-    call = call_of(context)
+    call = current_call(context)
     call.json = call.json or as_json
     if context.invoked_subcommand is None:
-        from reasoning_store.cli.status import status
+        from reasoning_store.cli.commands.status import status
 
         status(call)
 

@@ -1,13 +1,8 @@
-"""Captured streams: from a file's bytes to the events that were streamed.
+"""Captured streams: the bytes of a file, read as the events that were streamed.
 
-A capture is what came over the wire, as it came: server-sent events, or JSON lines, or the
-events as one JSON list. Whose protocol it is says the caller, or it is tried: the protocol
-whose adapter knows the most of the events is taken.
-
-Splitting cuts a capture otherwise than it came: the bytes of its events anywhere, and a
-piece of the answer's text into several events, each a copy of the one that it was in. What
-comes out must be the same. Where an event's text stands is found by what the adapter reads
-from it, so this module knows no provider's words.
+A capture holds server-sent events, JSON lines or a JSON list. Without a named protocol, the one
+that knows the most of the events is taken. Cutting a capture anew cuts its bytes anywhere and a
+piece of its text into several events; the message must stay the same.
 """
 
 from __future__ import annotations
@@ -16,22 +11,30 @@ import copy
 import json
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reasoning_store import strict
-from reasoning_store.chunks import TextChunk, UnknownChunk
-from reasoning_store.errors import UsageError
+import click
+
+from reasoning_store.cli.output import plural, print_note
+from reasoning_store.conversation import json_values
+from reasoning_store.conversation.chunks import TextChunk, UnknownChunk
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.wire import registry
-from reasoning_store.wire.contracts import APIS, DEFAULT_API
+from reasoning_store.wire.contracts import DEFAULT_API, apis
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 
+if TYPE_CHECKING:
+    from reasoning_store.conversation.blocks import Message
+    from reasoning_store.conversation.chunks import Chunk
+
+CAPTURE = click.argument("capture", type=click.File("rb"), metavar="CAPTURE")
 _TRIED = 50
 _PIECES = 4
 
 
-def events(data: bytes, name: str, pieces: random.Random | None = None) -> list[Any]:
+def read_events(data: bytes, name: str, pieces: random.Random | None = None) -> list[Any]:
     """Return the events of a capture; ``pieces`` cuts its bytes at random first."""
-    strict.check_encoding(data, name)
+    json_values.check_encoding(data, name)
     text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith(b"["):
         found = _listed(text)
@@ -40,9 +43,9 @@ def events(data: bytes, name: str, pieces: random.Random | None = None) -> list[
         found = [event for piece in _cut_bytes(data, pieces) for event in decoder.feed(piece)]
         found += decoder.finish()
     if not any(isinstance(event, dict) for event in found):
-        raise UsageError(
-            f"{name} holds no captured stream",
-            hint="server-sent events, JSON lines or a JSON list of events",
+        raise InvalidCall(
+            f"{name} is not a captured stream",
+            hint="pass server-sent events, JSON lines or a JSON list of events",
         )
     return found
 
@@ -66,16 +69,11 @@ def _cut_bytes(data: bytes, pieces: random.Random | None) -> Iterator[bytes]:
         at += size
 
 
-def unread(found: list[Any]) -> int:
-    """Return how many events are no JSON objects."""
-    return sum(not isinstance(event, dict) for event in found)
-
-
-def api_of(found: list[Any]) -> str:
+def guess_api(found: list[Any]) -> str:
     """Return the protocol whose adapter knows the most of the events."""
     tried = [event for event in found if isinstance(event, dict)][:_TRIED]
     # The usual protocol first: of equals, which read the events alike, the first is taken.
-    return min((DEFAULT_API, *APIS), key=lambda api: _unknown(api, tried))
+    return min((DEFAULT_API, *apis()), key=lambda api: _unknown(api, tried))
 
 
 def _unknown(api: str, tried: list[Any]) -> int:
@@ -90,7 +88,7 @@ def _unknown(api: str, tried: list[Any]) -> int:
     return unknown
 
 
-def recut(found: list[Any], target: dict[str, Any], pieces: random.Random) -> list[Any]:
+def recut_events(found: list[Any], target: dict[str, Any], pieces: random.Random) -> list[Any]:
     """Return events that say the same, the answer's text cut elsewhere."""
     adapter = registry.resolve(**{k: target[k] for k in ("model", "provider", "api", "base_url")})
     out: list[Any] = []
@@ -138,3 +136,25 @@ def _with(event: dict[str, Any], path: tuple[Any, ...], text: str) -> dict[str, 
         holder = holder[key]
     holder[path[-1]] = text
     return made
+
+
+def guess_target_api(target: dict[str, Any], found: list[Any]) -> str | None:
+    """Find the protocol of a capture by trying each."""
+    if target["provider"] or target["model"] or target["base_url"]:
+        return None
+    return guess_api(found)
+
+
+def read_reply(found: list[Any], target: dict[str, Any]) -> tuple[list[Chunk], Message]:
+    """Return what a stream says, piece by piece and as one message."""
+    from reasoning_store.ingress.normalizer import StreamNormalizer
+
+    normalizer = StreamNormalizer(**target)
+    chunks = [chunk for event in found for chunk in normalizer.feed(event)]
+    chunks += normalizer.close()
+    return chunks, normalizer.finish()
+
+
+def warn_of_unread(found: list[Any]) -> None:
+    if bad := sum(not isinstance(event, dict) for event in found):
+        print_note(f"warning: {plural(bad, 'event')} could not be read and changed nothing")

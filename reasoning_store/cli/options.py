@@ -1,7 +1,6 @@
-"""The options that several commands share: which session, and what the request would be.
+"""The options that several commands share: the session, the model, the request.
 
-A decorator adds the options and hands the command one value made of them. Files that are
-named on the command line are read here, so that what is wrong with one is told with its name.
+A decorator adds the options and gives the command one value made of them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -19,13 +18,14 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from reasoning_store import files, strict
-from reasoning_store.cli import opening
-from reasoning_store.cli.call import Call
-from reasoning_store.cli.printable import one_line
-from reasoning_store.cli.tree import call_of
-from reasoning_store.errors import ReasoningStoreError, UsageError
-from reasoning_store.wire.contracts import APIS
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, current_call
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.cli.output import print_note, print_warnings
+from reasoning_store.cli.terminal_text import one_line
+from reasoning_store.conversation import json_values
+from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
+from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
     from reasoning_store.session import Session
@@ -35,82 +35,148 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A session, as the command line names it."""
+    """The session that the command line names."""
 
     session: str
     owner: str
     branch: int | None = None
 
-    def open(self, call: Call) -> AbstractContextManager[Session]:
-        return opening.opened(call, self.owner, self.session, self.branch)
+    def open(self, call: Call, *, writes: bool = False) -> AbstractContextManager[Session]:
+        return store_access.open_session(call, self.owner, self.session, self.branch, writes=writes)
 
 
 def _complete_session(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Offer a shell the sessions that a word could become."""
+    """Offer a shell the sessions that complete a word."""
     try:
-        with opening.existing(call_of(context)) as store:
+        with store_access.open_to_read(current_call(context)) as store:
             mine = store.for_owner(context.params.get("owner") or "")
-            return [
-                CompletionItem(name)
-                for name in opening.names(mine)
-                # A shell takes an answer for a line, and shows it to a terminal as it is.
-                if name.startswith(incomplete) and one_line(name) == name
-            ]
+            return _offered(store_access.session_names(mine), incomplete)
     except ReasoningStoreError:
         return []  # a shell has no place for what went wrong
 
 
-def note_owner(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Let the call know whose sessions it is about."""
-    call_of(context).owner = value or ""
+def remember_owner(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> str | None:
+    """Remember the owner in the call."""
+    current_call(context).owner = value or ""
     return value
 
 
 OWNER = click.option(
     "--owner",
     default="",
-    callback=note_owner,
-    help="Whose sessions; by default the nameless owner's.",
+    callback=remember_owner,
+    help="The owner of the sessions; by default the one without a name.",
 )
 SESSION = click.argument("session_id", metavar="SESSION", shell_complete=_complete_session)
 OPTIONAL_SESSION = click.argument(
     "session_id", metavar="[SESSION]", required=False, shell_complete=_complete_session
 )
 SESSION_OPTION = click.option(
-    "--session", "session_id", metavar="ID", help="The session, where it is not the first word."
+    "--session",
+    "session_id",
+    metavar="ID",
+    shell_complete=_complete_session,
+    help="The session, if it is not the first word.",
 )
-BRANCH = click.option("--branch", type=click.IntRange(1), help="Another branch than the current.")
+
+
+def complete_profile(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer a shell the profiles that complete a word."""
+    try:
+        with store_access.open_to_read(current_call(context)) as store:
+            mine = store.for_owner(context.params.get("owner") or "")
+            return _offered((one.name for one in mine.settings.profiles.all()), incomplete)
+    except ReasoningStoreError:
+        return []  # a shell has no place for what went wrong
+
+
+def _complete_provider(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from reasoning_store.wire import contracts
+
+    return _offered((host.id for host in contracts.hosts()), incomplete)
+
+
+def _complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:
+    """Offer the keys of settings, with ``reasoning.`` if the word begins so."""
+    from reasoning_store.conversation import settings
+
+    whole = [f"{key}{end}" for key in settings.KEYS]
+    short = [key.removeprefix(settings.PREFIX) for key in whole]
+    return _offered(whole if incomplete.startswith("r") else short, incomplete)
+
+
+def _complete_value(key: str, incomplete: str, before: str = "") -> list[CompletionItem]:
+    from reasoning_store.conversation import settings
+
+    return _offered((before + word for word in settings.words(full_key(key))), incomplete)
+
+
+def _complete_change(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer KEY=, and after it the values."""
+    key, equals, _ = incomplete.partition("=")
+    return _complete_value(key, incomplete, f"{key}=") if equals else _complete_key(incomplete, "=")
+
+
+def _offered(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Return the words that begin so, without those that hold control characters."""
+    return [
+        CompletionItem(word)
+        for word in words
+        if word.startswith(incomplete) and one_line(word) == word
+    ]
+
+
+BRANCH = click.option(
+    "--branch", type=click.IntRange(1), help="A branch other than the current one."
+)
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def _complete_first_word(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer a shell the sessions where SESSION stands."""
-    behind = context.params.get("words") or any(map(context.params.get, ("session_id", "profile")))
-    return [] if behind else _complete_session(context, parameter, incomplete)
+def words_after_session(takes: str) -> Callable[[Function], Function]:
+    """Give a command ``words``: SESSION, unless an option names it, and the words of ``takes``."""
+
+    def complete(
+        context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer a shell the words for this position."""
+        named = any(map(context.params.get, ("session_id", "profile")))
+        places = [*([] if named else ["SESSION"]), *takes.replace("[", "").replace("]", "").split()]
+        before: Sequence[str] = context.params.get("words") or ()
+        match places[len(before) : len(before) + 1]:
+            case ["SESSION"]:
+                return _complete_session(context, parameter, incomplete)
+            case ["KEY"]:
+                return _complete_key(incomplete)
+            case ["VALUE"]:
+                return _complete_value(before[-1], incomplete)
+            case ["NAME"]:
+                return complete_profile(context, parameter, incomplete)
+        return []
+
+    return click.argument("words", nargs=-1, metavar=f"[SESSION] {takes}", shell_complete=complete)
 
 
-def words_behind_session(takes: str) -> Callable[[Function], Function]:
-    """Give a command ``words``: SESSION, where no option names it, and what it takes."""
-    return click.argument(
-        "words", nargs=-1, metavar=f"[SESSION] {takes}", shell_complete=_complete_first_word
-    )
-
-
-def session_first(
+def split_session(
     words: Sequence[str], takes: str, *, session: str | None, profile: str | None = None
 ) -> tuple[str | None, Sequence[str]]:
-    """Return the session, and the words behind it.
+    """Return the session and the words after it.
 
-    SESSION is the first word, as of every command, but where --session or --profile says
-    whose it is. ``takes`` names the words behind it; those in brackets may be left out.
+    SESSION is the first word, unless --session or --profile is given. ``takes`` names the words
+    after it; those in brackets may be left out.
     """
     if session is not None and profile is not None:
-        raise UsageError(
-            "a setting is a session's or a profile's", hint="leave --session or --profile out"
+        raise InvalidCall(
+            "--session and --profile exclude each other", hint="leave one of them out"
         )
     said = "--session" if session is not None else "--profile" if profile is not None else None
     names = takes.split() if said else ["SESSION", *takes.split()]
@@ -124,12 +190,12 @@ def session_first(
     return (session, words) if said else (words[0], words[1:])
 
 
-def a_session(command: Function) -> Function:
+def takes_session(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner."""
     return _folded(command, "where", _where, (OWNER, SESSION))
 
 
-def on_a_branch(command: Function) -> Function:
+def takes_branch(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner, --branch."""
     return _folded(command, "where", _where, (BRANCH, OWNER, SESSION), ("branch",))
 
@@ -138,14 +204,51 @@ def _where(session_id: str, owner: str, branch: int | None = None) -> Where:
     return Where(session_id, owner, branch)
 
 
-def a_target(command: Function) -> Function:
-    """Give a command ``target``: whom a request is for, or whose stream it is."""
-    return _folded(command, "target", dict, _TARGET, _TARGET_NAMES)
+def takes_target(command: Function) -> Function:
+    """Give a command ``target``: the provider, model, api and base URL."""
+    return _folded(command, "target", _target, _TARGET, _TARGET_NAMES)
 
 
-def a_request(command: Function) -> Function:
-    """Give a command ``asked``: the keywords by which a session's verbs know a request."""
+def _target(**target: str | None) -> dict[str, str | None]:
+    """Return the target; warn of an unknown provider, which may be misspelt."""
+    if any(target.values()):
+        from reasoning_store.egress.request_warnings import unknown_provider
+        from reasoning_store.egress.target import find_target
+
+        unknown = unknown_provider(find_target(**target))
+        print_warnings([] if unknown is None else [unknown.text])
+    return target
+
+
+def takes_request(command: Function) -> Function:
+    """Give a command ``asked``: the keywords of a session's request."""
     return _folded(command, "asked", _asked, (*_TARGET, *_REQUEST), (*_TARGET_NAMES, *_WITH))
+
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:  # before click 8.4 it takes no parameter
+    _ParamType = click.ParamType
+
+
+class _ApiName(_ParamType):
+    """The name of a protocol; the table of them is read where one is named."""
+
+    name = "protocol"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return _api_choice().convert(value, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return _api_choice().shell_complete(ctx, param, incomplete)
+
+
+def _api_choice() -> click.Choice[str]:
+    from reasoning_store.wire import contracts
+
+    return click.Choice(contracts.apis())
 
 
 _TARGET = (
@@ -154,12 +257,14 @@ _TARGET = (
         "--as",
         "--api",
         "api",
-        type=click.Choice(APIS),
+        type=_ApiName(),
         metavar="PROTOCOL",
         help="The protocol, e.g. anthropic.messages.",
     ),
     click.option("--model", help="The model."),
-    click.option("--provider", help="The provider, e.g. deepseek."),
+    click.option(
+        "--provider", shell_complete=_complete_provider, help="The provider, e.g. deepseek."
+    ),
 )
 _TARGET_NAMES = ("provider", "model", "api", "base_url")
 _REQUEST = (
@@ -170,6 +275,7 @@ _REQUEST = (
         "changes",
         multiple=True,
         metavar="KEY=VALUE",
+        shell_complete=_complete_change,
         help="A setting for this request only; may be repeated.",
     ),
 )
@@ -180,23 +286,23 @@ def _asked(
     changes: Sequence[str], system: str | None, tools: IO[bytes] | None, **target: str | None
 ) -> dict[str, Any]:
     return {
-        **target,
-        "settings": settings(changes),
+        **_target(**target),
+        "settings": parse_settings(changes),
         "system": system,
         "tools": None if tools is None else _tools(tools),
     }
 
 
-def settings(changes: Sequence[str]) -> dict[str, Any]:
-    """Return the settings that a person wrote as KEY=VALUE; refuse a bad one (ERR-001)."""
-    from reasoning_store import settings as _settings
+def parse_settings(changes: Sequence[str]) -> dict[str, Any]:
+    """Return the settings written as KEY=VALUE; refuse a bad one (ERR-001)."""
+    from reasoning_store.conversation import settings as _settings
 
     made: dict[str, Any] = {}
     for change in changes:
         key, equals, value = change.partition("=")
         if not equals:
-            raise UsageError(
-                f"{change!r} is no setting with a value", hint="reasoning.includeInContext=true"
+            raise InvalidCall(
+                f"{change!r} is not KEY=VALUE", hint="for example reasoning.includeInContext=true"
             )
         key = full_key(key)
         made[key] = _settings.parse(key, value)
@@ -209,8 +315,8 @@ def full_key(key: str) -> str:
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Let what the system refuses say of which file that is."""
+def name_in_error(name: str) -> Iterator[None]:
+    """Name the file in an error of the system."""
     try:
         yield
     except OSError as error:
@@ -218,22 +324,22 @@ def naming(name: str) -> Iterator[None]:
         raise
 
 
-def content(file: IO[bytes]) -> bytes:
-    """Return what is in a file that was named on the command line."""
-    with naming(file.name):
+def read_file(file: IO[bytes]) -> bytes:
+    """Return the content of a file that the command line names."""
+    with name_in_error(file.name):
         if file is not getattr(sys.stdin, "buffer", None):
             files.check_ends(os.fstat(file.fileno()), f"{file.name} cannot be read")
         return file.read()
 
 
 def _tools(file: IO[bytes]) -> list[dict[str, Any]]:
-    text = strict.decoded(content(file), file.name)
+    text = json_values.decoded(read_file(file), file.name)
     try:
         tools = json.loads(text)
     except (ValueError, RecursionError):
-        raise UsageError(f"{file.name} is not JSON", hint="a list of tools is wanted") from None
+        raise InvalidCall(f"{file.name} is not JSON", hint="pass a JSON list of tools") from None
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-        raise UsageError(f"{file.name} holds no list of tools")
+        raise InvalidCall(f"{file.name} is not a list of tools")
     return tools
 
 
@@ -257,10 +363,13 @@ def _folded(
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask before something that cannot be taken back; nobody to ask is a no."""
+    """Ask before a change that cannot be undone; refuse it without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("this cannot be taken back, and there is nobody to ask", hint="say --yes")
+        raise InvalidCall(
+            "this cannot be undone, and there is no terminal to ask at", hint="pass --yes"
+        )
     if not click.confirm(question, err=True):
-        raise click.ClickException("nothing was changed")
+        print_note("nothing was changed")
+        raise click.exceptions.Exit(Exit.FAILED)

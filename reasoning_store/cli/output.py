@@ -1,15 +1,11 @@
-"""What a command says, and to whom.
+"""Output: answers to standard output, everything else to standard error.
 
-Data goes to standard output and nothing else does; messages, warnings and progress go to
-standard error. A person at a terminal gets tables and colour, a pipe the same as plain
-text, and ``--json`` one object of a fixed form:
+A terminal gets tables and colour, a pipe plain text, ``--json`` one object:
 
     {"schema": "reasoning-store/1", "command": "usage", "data": ...}
 
-``data`` is what the command's page in the documentation says; keys are added to it, and
-none is renamed or removed under the same ``schema``. rich is imported for a terminal only.
-
-It knows how things are said. It must not know what.
+Keys are added to ``data``; none is renamed or removed under the same ``schema``. rich is
+imported for a terminal only.
 """
 
 from __future__ import annotations
@@ -22,30 +18,30 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from reasoning_store.cli.call import Call
-from reasoning_store.cli.printable import json_text, one_line, printable
+from reasoning_store.cli.command import Call
+from reasoning_store.cli.terminal_text import json_text, one_line, printable
 
 if TYPE_CHECKING:
-    from reasoning_store.cli.console import Console
+    from rich.console import Console
 
 SCHEMA = "reasoning-store/1"
-"""The form of every JSON answer. What breaks a reader of it makes this another."""
+"""The form of every JSON answer; a change that breaks a reader gets another name."""
 
 
-def answer(call: Call, data: Any, people: Callable[[Page], None]) -> None:
-    """Say what a command found: ``data`` to a program, ``people`` writes it for others."""
+def print_answer(call: Call, data: Any, people: Callable[[Page], None]) -> None:
+    """Print an answer: ``data`` as JSON, or for people what ``people`` writes."""
     if call.json:
         sys.stdout.write(_json(_envelope(call, data)) + "\n")
     else:
         people(Page())
 
 
-def silent(page: Page) -> None:
-    """Say nothing to people: the command did what it was told."""
+def print_nothing(page: Page) -> None:
+    """Print no answer for people."""
 
 
-def answer_each(call: Call, items: Iterable[Any]) -> None:
-    """Say an answer that is a list as it comes, without holding it."""
+def print_items(call: Call, items: Iterable[Any]) -> None:
+    """Print an answer that is a list, item by item."""
     head, _, tail = _json(_envelope(call, [0])).rpartition("0")
     sys.stdout.write(head.rstrip())
     comma = ""
@@ -55,26 +51,27 @@ def answer_each(call: Call, items: Iterable[Any]) -> None:
     sys.stdout.write(tail + "\n")
 
 
-def note(text: str) -> None:
-    """Tell whoever started the command something that is not its answer."""
+def print_note(text: str) -> None:
+    """Write a message to standard error."""
     sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
 
 
-def warn(texts: Iterable[str]) -> None:
+def print_warnings(texts: Iterable[str]) -> None:
+    """Write warnings to standard error, one line each."""
     for text in texts:
-        note(one_line(f"warning: {text}"))
+        print_note(one_line(f"warning: {text}"))
 
 
-def when(time: datetime) -> str:
-    """Return a time for a person, in the zone of the place."""
-    with suppress(OverflowError, OSError):  # there it may be before the year 1, or after 9999
+def local_time(time: datetime) -> str:
+    """Return a time for a person, in the local zone."""
+    with suppress(OverflowError, OSError):  # the zone may move it before year 1 or after 9999
         time = time.astimezone()
     return f"{time:%Y-%m-%d %H:%M}"
 
 
-def stamp(time: datetime) -> str:
-    """Return a time for a program."""
+def utc_time(time: datetime) -> str:
+    """Return a time for a program, in ISO format."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -82,8 +79,8 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def for_a_person() -> bool:
-    """Whether standard output is looked at, as opposed to read by a program."""
+def is_for_person() -> bool:
+    """Whether standard output is a terminal, or FORCE_COLOR asks for one."""
     return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
@@ -99,8 +96,19 @@ def _ascii() -> bool:
     return (sys.stdout.encoding or "ascii").lower().replace("-", "") != "utf8"
 
 
-_LEAST = 6
-"""Where a terminal has less than this for each column, a line that it wraps is read more easily."""
+_NARROWEST_COLUMN = 6
+"""Below this width for each column, wrapped lines are easier to read than a table."""
+
+
+def rich_console(**attributes: Any) -> Console:
+    """Return a rich console that changes no text and raises BrokenPipeError."""
+    import rich.console
+
+    class QuietConsole(rich.console.Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the program with a code of its own
+
+    return QuietConsole(highlight=False, emoji=False, **attributes)
 
 
 class Page:
@@ -108,13 +116,11 @@ class Page:
 
     def __init__(self) -> None:
         self._console: Console | None = None
-        if for_a_person():
-            from reasoning_store.cli.console import Console
-
-            self._console = Console(markup=False)
+        if is_for_person():
+            self._console = rich_console(markup=False)
 
     def line(self, text: str = "", style: str = "") -> None:
-        """Write text as it stands, line ends too; ``style`` is for a terminal."""
+        """Write lines; ``style`` is for a terminal."""
         text = printable(text)
         if self._console is None:
             sys.stdout.write(text + "\n")
@@ -131,9 +137,9 @@ class Page:
         right: Collection[str] = (),
         styles: Callable[[Sequence[str]], str] | None = None,
     ) -> None:
-        """Write rows under their names; a cell is one line."""
+        """Write rows under the names of their columns; a cell is one line."""
         cells = [[one_line(cell) for cell in row] for row in rows]
-        if self._console is None or self._console.width < _LEAST * len(columns):
+        if self._console is None or self._console.width < _NARROWEST_COLUMN * len(columns):
             for line in _aligned([list(columns), *cells], [name in right for name in columns]):
                 sys.stdout.write(line + "\n")
             return
@@ -150,9 +156,11 @@ class Page:
         self._console.print(table)
 
     def bar(self, share: float, style: str) -> None:
-        """Write how full something is."""
+        """Write a share as a bar; it looks full only at 100 % or more."""
         width = 40
-        full = min(width, round(width * share))
+        if self._console is not None:
+            width = max(1, min(width, self._console.width - len(f"[] {share:.0%}")))
+        full = min(width - (share < 1), round(width * share))
         self.line(f"[{'#' * full}{'.' * (width - full)}] {share:.0%}", style)
 
 
@@ -166,14 +174,16 @@ def _aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[s
         yield "  ".join(padded).rstrip()
 
 
-_UNSEEN = ("Mn", "Me", "Cf")
-"""The categories of what stands upon or between characters, and takes no room of its own."""
+_WIDTHLESS = ("Mn", "Me", "Cf")
+"""The Unicode categories of characters without a width."""
 
 
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.category(c) in _UNSEEN else 1 + (unicodedata.east_asian_width(c) in "WF")
+        0
+        if unicodedata.category(c) in _WIDTHLESS
+        else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )

@@ -1,11 +1,4 @@
-"""A bar for what takes more than a second, on standard error, for a person only.
-
-Whoever waits less sees nothing, and a pipe or a log never does. The bar is drawn by a
-thread of its own, so that also one call that takes long is seen to go on; rich is imported
-only then.
-
-It knows how much is done of how much. It must not know what.
-"""
+"""A bar on standard error for work that takes more than a second, at a terminal only."""
 
 from __future__ import annotations
 
@@ -16,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-AFTER = 1.0
-"""How many seconds nobody minds waiting."""
+_DELAY = 1.0
+"""Seconds before the bar is shown."""
 
 
 class Progress:
-    """Something under way: ``advance`` tells how much of ``total`` is done."""
+    """Work that is under way; a thread draws the bar, so that one long call moves it too."""
 
     def __init__(self, label: str, total: int | None = None) -> None:
         self._label = label
@@ -31,7 +24,7 @@ class Progress:
         self._over = False
         self._shown: RichProgress | None = None
         self._task: Any = None
-        self._timer = Timer(AFTER, self._show)
+        self._timer = Timer(_DELAY, self._show)
         self._timer.daemon = True
 
     def advance(self, by: int = 1) -> None:
@@ -55,13 +48,13 @@ class Progress:
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
-        from reasoning_store.cli.console import Console
+        from reasoning_store.cli.output import rich_console
 
         columns: list[Any] = [TextColumn("{task.description}", markup=False), BarColumn()]
         if self._total is not None:
             columns.append(TaskProgressColumn())
         bar = RichProgress(
-            *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+            *columns, TimeElapsedColumn(), console=rich_console(stderr=True), transient=True
         )
         with self._lock:
             if self._over:

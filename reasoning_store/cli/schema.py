@@ -1,26 +1,24 @@
-"""A database of any age: which schema it has, and taking that back.
-
-A store opens only what is of this version, or makes it so. Here nothing is upgraded by
-being looked at. Glue over the ledger's own parts, with no rule of its own.
-"""
+"""The schema of a database of any version: read and downgraded, never upgraded."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from reasoning_store.errors import UsageError
-from reasoning_store.ledger import engine, faults, migrate
+from sqlalchemy import Connection
+
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import (
+    open as engine,
+)
+from reasoning_store.ledger.database.statement import driver
 
 BASE = "base"
 """The revision before the first."""
 
 
-def revision(url: str) -> str:
+def read_revision(url: str) -> str:
     """Return the revision of a database, as it is."""
-    return faults.guarded(lambda: _revision(url))
-
-
-def _revision(url: str) -> str:
     database = engine.as_it_is(url)
     try:
         return database.read(migrate.current) or BASE
@@ -28,10 +26,29 @@ def _revision(url: str) -> str:
         database.close()
 
 
-def check(target: str) -> None:
+def read_server_settings(url: str) -> tuple[str, str]:
+    """Return what a server has for synchronous_commit and session_replication_role."""
+
+    def ask(connection: Connection) -> tuple[str, str]:
+        commit, role = driver(connection).execute(_SETTINGS).fetchone()
+        return commit, role
+
+    database = engine.as_it_is(url)
+    try:
+        return database.read(ask)
+    finally:
+        database.close()
+
+
+_SETTINGS = (
+    "SELECT current_setting('synchronous_commit'), current_setting('session_replication_role')"
+)
+
+
+def check_revision(target: str) -> None:
     """Refuse a revision that there never was."""
     if target not in (BASE, *migrate.REVISIONS):
-        raise UsageError(
+        raise InvalidCall(
             f"there is no revision {target!r}",
             hint=f"one of: {', '.join((BASE, *migrate.REVISIONS))}",
         )
@@ -39,11 +56,7 @@ def check(target: str) -> None:
 
 def downgrade(url: str, target: str) -> Path | None:
     """Take a schema back to a revision; return the copy that was kept of a file."""
-    check(target)
-    return faults.guarded(lambda: _downgrade(url, target))
-
-
-def _downgrade(url: str, target: str) -> Path | None:
+    check_revision(target)
     made = engine.parse(url)
     path = engine.file_of(made)
     copy = None

@@ -1,6 +1,5 @@
-"""What may leave: which thinking goes back to a model, what the request counts, and why.
+"""Egress makes a view into a request: which thinking is sent, what it counts, and why.
 
-The policy is read for each request (BR-008) and never touches what is stored (BR-009).
-The room knows policy, contracts and counts; it must not know SQL, and a protocol's own
-words stay in ``wire``.
+``request`` shows the room on one page. The policy is read for each request (BR-008) and never
+touches a stored row (BR-009). Egress must not know SQL or a protocol's own words.
 """

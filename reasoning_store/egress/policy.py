@@ -1,59 +1,78 @@
-"""The rules of keeping and stripping, as tables over where a message stands.
+"""Strip policies and floors, as tables over the position of a message.
 
-All that the policy looks at in a message is its ``Place``. A selection asks for the place
-of each message; a usage asks for the few places that there are, and weighs each with the
-tokens that the ledger carries for it. Both use the two functions below, so a count cannot
-disagree with the request that is built (BR-004).
-
-A turn is a real user message and all that follows it up to the next one; the open turn is
-the last. This module knows no block, no provider and no token.
+A selection asks for the position of every message; a usage asks for the few kinds of positions
+that there are, and weighs each with the tokens that the ledger carries for it. Both use the
+functions below, so a count cannot disagree with the request that is built (BR-004).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from reasoning_store.settings import Strip
-from reasoning_store.wire.contracts import Floor
-
-
-class Place(NamedTuple):
-    """Where a message with thinking stands in a view."""
-
-    last: bool
-    """It is the last message of the view that has any thinking."""
-    open: bool
-    """It lies in the open turn."""
-    call: bool
-    """It calls a tool."""
-    open_call: bool
-    """The open turn has a tool call, in this message or another."""
+from reasoning_store.conversation.settings import ReasoningSettings, Strip
+from reasoning_store.conversation.turns import TurnPosition
+from reasoning_store.wire.contract import Floor
 
 
-# BR-005: what each value of stripFromContext leaves in the history. A message is the unit.
-_LEFT: Mapping[Strip, Callable[[Place], bool]] = {
-    "all": lambda place: False,
-    "allButLast": lambda place: place.last,
-    "priorTurns": lambda place: place.open,
-    "none": lambda place: True,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripPolicy:
+    """One value of ``stripFromContext``. A message is the unit."""
+
+    leaves: Callable[[TurnPosition], bool]
+    """Whether the thinking of a message at this position stays in the history."""
+    last_thinkers: int = 0
+    """How many of the last messages with thinking it tells apart, at most ``LAST_THINKERS``.
+
+    With any, a thought that was sent is withheld when a later message has some."""
+    strictness: int
+    """A compression plan goes from a lower number to a higher one."""
+
+
+# BR-005: what each value of stripFromContext leaves in the history.
+STRIP_POLICIES: Mapping[Strip, StripPolicy] = {
+    "all": StripPolicy(leaves=lambda position: False, strictness=3),
+    "allButLast": StripPolicy(
+        leaves=lambda position: position.rank < 1, last_thinkers=1, strictness=1
+    ),
+    "none": StripPolicy(leaves=lambda position: True, strictness=0),
+    "priorTurns": StripPolicy(leaves=lambda position: position.in_open_turn, strictness=2),
 }
 
 # Where a provider demands reasoning back. EC-006: with a call, within the open turn.
-_DEMANDED: Mapping[Floor, Callable[[Place], bool]] = {
-    "none": lambda place: False,
-    "open_calls": lambda place: place.open and place.call,
-    "all_calls": lambda place: place.call,
-    "open_turn_with_call": lambda place: place.open and place.open_call,
-    "all": lambda place: True,
+_DEMANDED: Mapping[Floor, Callable[[TurnPosition], bool]] = {
+    "none": lambda position: False,
+    "open_calls": lambda position: position.in_open_turn and position.has_call,
+    "all_calls": lambda position: position.has_call,
+    "open_turn_with_call": lambda position: position.in_open_turn and position.open_turn_has_call,
+    "all": lambda position: True,
 }
 
 
-def left_by_strip(strip: Strip, place: Place) -> bool:
-    """Whether ``stripFromContext`` leaves the thinking of a message at this place."""
-    return _LEFT[strip](place)
+def strip_policy(settings: ReasoningSettings) -> StripPolicy:
+    """Return the strip policy that these settings name."""
+    return STRIP_POLICIES[settings.strip_from_context]
 
 
-def demanded(floor: Floor, place: Place) -> bool:
-    """Whether a provider with this floor demands the thinking of a message at this place."""
-    return _DEMANDED[floor](place)
+def is_demanded(floor: Floor, position: TurnPosition) -> bool:
+    """Whether a provider with this floor demands the thinking of a message at this position."""
+    return _DEMANDED[floor](position)
+
+
+def is_rolling(settings: ReasoningSettings) -> bool:
+    """Whether a thought that was sent in one turn may be withheld in the next."""
+    return settings.include_in_context and strip_policy(settings).last_thinkers > 0
+
+
+def stricter_settings(settings: ReasoningSettings) -> list[ReasoningSettings]:
+    """Return the settings that a compression plan may change to, the gentlest first.
+
+    A rolling strip is not among them: it would rewrite the history at every message.
+    """
+    now = strip_policy(settings).strictness
+    choices = sorted(
+        (policy.strictness, strip)
+        for strip, policy in STRIP_POLICIES.items()
+        if policy.strictness > now and not policy.last_thinkers
+    )
+    return [settings.model_copy(update={"strip_from_context": strip}) for _, strip in choices]

@@ -1,32 +1,34 @@
-"""What a conversation counts, or its closed turns up to a cut, from carried state alone.
+"""The count of the next request, from the running totals alone.
 
-The ledger carries, with every message, what its lineage has come to. A policy looks only
-at where a message stands (``policy.Place``), and there are five places: the last message
-with thinking, and the rest by open or closed turn, with or without a call. So the count
-for any policy is a sum of five weights, whatever the length of the conversation, and it is
-the count of the request that would be built (BR-004).
-
-It knows policy and sums. It must not know where the sums are kept.
+Every message carries the running totals of its lineage. A policy looks only at the position
+of a message, and there are few: each of the last thinkers, and the rest by open or closed
+turn, with or without a call. So the count for any policy is a sum of a few weights, whatever
+the length of the conversation, and equals that of the request that would be built (BR-004).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Protocol, TypeAlias
 
-from reasoning_store.blocks import Exactness, Origin
-from reasoning_store.egress.admission import opaque_obstacle, portable_obstacle
-from reasoning_store.egress.policy import Place
-from reasoning_store.egress.select import decide
-from reasoning_store.egress.tokens import TokenCount
-from reasoning_store.egress.verdicts import Rule, Target
-from reasoning_store.settings import ReasoningSettings
-from reasoning_store.tokenizers import worst
+from reasoning_store.conversation.blocks import Exactness, Origin
+from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.turns import LAST_THINKERS, TurnPosition
+from reasoning_store.egress.admissibility import (
+    opaque_inadmissible_because,
+    portable_inadmissible_because,
+)
+from reasoning_store.egress.counting import TokenCount
+from reasoning_store.egress.selection import decide
+from reasoning_store.egress.target import Target
+from reasoning_store.egress.verdicts import Rule
+from reasoning_store.tokens import worst
 
 
-class Sums(Protocol):
-    """Cumulative tokens of a lineage up to and with one message."""
+class RunningTotals(Protocol):
+    """The running totals of a lineage, up to and including one message."""
 
     @property
     def visible(self) -> int: ...
@@ -44,8 +46,8 @@ class Sums(Protocol):
     def exactness(self) -> Exactness: ...
 
 
-class Own(Protocol):
-    """What one message's own thinking counts."""
+class Thinker(Protocol):
+    """The tokens of one message's own thinking."""
 
     @property
     def position(self) -> int: ...
@@ -57,24 +59,24 @@ class Own(Protocol):
     def has_call(self) -> bool: ...
 
 
-class Carried(Protocol):
-    """What the ledger reads for a usage, in a number of rows that never grows."""
+class UsageTotals(Protocol):
+    """The rows that the ledger reads for a usage, whose number never grows."""
 
     @property
-    def head(self) -> Sums: ...
+    def head(self) -> RunningTotals: ...
     @property
-    def before_turn(self) -> Sums: ...
+    def before_turn(self) -> RunningTotals: ...
     @property
-    def last_thinking(self) -> Own | None: ...
+    def last_thinkers(self) -> Sequence[Thinker]: ...
 
 
 OriginOf: TypeAlias = Callable[[str], tuple[Origin | None, str | None]]
-"""Who made a kind of opaque thinking, and the field that it came in."""
+"""The origin of a kind of opaque thinking, and the field that it came in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUsage(TokenCount):
-    """What the next request counts, and the limit it is held against."""
+    """The count of the next request, and the limit that it is compared with."""
 
     limit: int | None = None
 
@@ -83,8 +85,8 @@ class ContextUsage(TokenCount):
         return f"{self.effective}/{self.limit}" if self.limit is not None else str(self.effective)
 
 
-def usage(
-    carried: Carried,
+def count_usage(
+    totals: UsageTotals,
     origin_of: OriginOf,
     settings: ReasoningSettings,
     to: Target,
@@ -93,36 +95,28 @@ def usage(
     encoding: str,
     limit: int | None = None,
 ) -> ContextUsage:
-    """Return what the next request would count. ``origin_of`` explains a kind's name."""
-    head, last = carried.head, carried.last_thinking
-    before, own = _by_kind(carried.before_turn), _own(last)
-    has_call = head.turn_has_call
-    where = None
-    if last is not None:
-        where = Place(
-            last=True,
-            open=last.position >= (head.turn_start or 0),
-            call=last.has_call,
-            open_call=has_call,
-        )
-    thinking = kept = 0
+    """Return the count of the next request. ``origin_of`` explains the name of a kind."""
+    head, fixed_count = totals.head, fixed[0]
+    open_call = head.turn_has_call
+    before = _by_kind(totals.before_turn)
+    thinking: _Weights = {}
     for kind, (every, calls) in _by_kind(head).items():
         closed, closed_calls = before.get(kind, (0, 0))
-        weights = {
-            Place(last=False, open=False, call=True, open_call=has_call): closed_calls,
-            Place(last=False, open=False, call=False, open_call=has_call): closed - closed_calls,
-            Place(last=False, open=True, call=True, open_call=has_call): calls - closed_calls,
-            Place(last=False, open=True, call=False, open_call=has_call): (every - closed)
+        thinking[kind] = {
+            TurnPosition(LAST_THINKERS, False, False, open_call): closed - closed_calls,
+            TurnPosition(LAST_THINKERS, False, True, open_call): closed_calls,
+            TurnPosition(LAST_THINKERS, True, False, open_call): (every - closed)
             - (calls - closed_calls),
+            TurnPosition(LAST_THINKERS, True, True, open_call): calls - closed_calls,
         }
-        thinking += every
-        kept += _kept(
-            _obstacle(kind, origin_of, to), weights, where, own.get(kind, 0), settings, to
-        )
+    for rank, thinker in enumerate(totals.last_thinkers):
+        is_open = thinker.position >= (head.turn_start or 0)
+        position = TurnPosition(rank, is_open, thinker.has_call, open_call)
+        _weigh_apart(thinking, thinker, position)
     return ContextUsage(
-        effective=head.visible + kept + fixed[0],
-        raw=head.visible + thinking + fixed[0],
-        fixed=fixed[0],
+        effective=head.visible + _kept_tokens(thinking, origin_of, settings, to) + fixed_count,
+        raw=head.visible + sum(every for every, _ in _by_kind(head).values()) + fixed_count,
+        fixed=fixed_count,
         exactness=worst(head.exactness, fixed[1]),
         encoding=encoding,
         limit=limit,
@@ -130,67 +124,91 @@ def usage(
 
 
 def closed_tokens(
-    sums: Sums,
+    totals: RunningTotals,
     position: int,
-    last_thinking: Own | None,
+    last_thinkers: Sequence[Thinker],
     origin_of: OriginOf,
     settings: ReasoningSettings,
     to: Target,
 ) -> int:
-    """Return what the next request holds of the closed turns up to ``position``.
+    """Return the tokens of the closed turns up to ``position`` in the next request.
 
-    ``sums`` is what is carried there, ``last_thinking`` the last message of the whole view
-    that has any. Summaries in force are not taken into account.
+    ``totals`` are those of that position, ``last_thinkers`` those of the whole view, the last
+    first. Summaries in force are not taken into account.
     """
-    last = last_thinking if last_thinking and last_thinking.position <= position else None
-    where = (
-        None if last is None else Place(last=True, open=False, call=last.has_call, open_call=False)
-    )
-    own = _own(last)
-    held = sums.visible
-    for kind, (every, calls) in _by_kind(sums).items():
-        weights = {
-            Place(last=False, open=False, call=True, open_call=False): calls,
-            Place(last=False, open=False, call=False, open_call=False): every - calls,
+    thinking: _Weights = {
+        kind: {
+            TurnPosition(LAST_THINKERS, False, False, False): every - calls,
+            TurnPosition(LAST_THINKERS, False, True, False): calls,
         }
-        held += _kept(
-            _obstacle(kind, origin_of, to), weights, where, own.get(kind, 0), settings, to
+        for kind, (every, calls) in _by_kind(totals).items()
+    }
+    for rank, thinker in enumerate(last_thinkers):
+        if thinker.position <= position:
+            _weigh_apart(thinking, thinker, TurnPosition(rank, False, thinker.has_call, False))
+    return totals.visible + _kept_tokens(thinking, origin_of, settings, to)
+
+
+def first_thinking_sent(
+    read_totals: Callable[[], UsageTotals], settings: ReasoningSettings, to: Target
+) -> int:
+    """Return the first position whose thinking a request may send.
+
+    ``read_totals`` is called only where the answer depends on the conversation.
+    """
+
+    def may_be_sent(rank: int) -> bool:
+        positions = (
+            TurnPosition(rank, False, *calls) for calls in product((False, True), repeat=2)
         )
-    return held
+        return any(decide(None, settings, position, to).kept for position in positions)
+
+    if may_be_sent(LAST_THINKERS):
+        return 1
+    totals = read_totals()
+    sent = [
+        thinker.position for rank, thinker in enumerate(totals.last_thinkers) if may_be_sent(rank)
+    ]
+    return min([totals.head.turn_start or 1, *sent])
 
 
 _PORTABLE = ""
-"""A kind beside those of opaque thinking, which have names."""
+"""The kind of portable thinking; kinds of opaque thinking have other names."""
+
+_Weights: TypeAlias = dict[str, dict[TurnPosition, int]]
+"""The tokens of each kind of thinking, by the position of its message."""
 
 
-def _by_kind(sums: Sums) -> dict[str, tuple[int, int]]:
+def _by_kind(totals: RunningTotals) -> dict[str, tuple[int, int]]:
     """Return all thinking of each kind, and that in messages with a call."""
-    return {_PORTABLE: (sums.portable, sums.portable_calls), **sums.opaque}
+    return {_PORTABLE: (totals.portable, totals.portable_calls), **totals.opaque}
 
 
-def _own(last: Own | None) -> dict[str, int]:
-    return {} if last is None else {_PORTABLE: last.portable, **last.opaque}
+def _weigh_apart(weights: _Weights, thinker: Thinker, position: TurnPosition) -> None:
+    """Move the tokens of one of the last thinkers to the position of its own rank."""
+    own = {_PORTABLE: thinker.portable, **thinker.opaque}
+    others = position._replace(rank=LAST_THINKERS)
+    for kind, tokens in weights.items():
+        tokens[others] -= own.get(kind, 0)
+        tokens[position] = tokens.get(position, 0) + own.get(kind, 0)
 
 
-def _obstacle(kind: str, origin_of: OriginOf, to: Target) -> Rule | None:
-    return portable_obstacle(to) if kind == _PORTABLE else opaque_obstacle(*origin_of(kind), to)
-
-
-def _kept(
-    hindrance: Rule | None,
-    weights: dict[Place, int],
-    last: Place | None,
-    last_own: int,
-    settings: ReasoningSettings,
-    to: Target,
+def _kept_tokens(
+    weights: _Weights, origin_of: OriginOf, settings: ReasoningSettings, to: Target
 ) -> int:
-    """Return what is kept of one kind of thinking, by what it weighs at each place.
+    """Return the tokens of the thinking that is sent."""
+    kept = 0
+    for kind, tokens in weights.items():
+        inadmissible = _inadmissible_because(kind, origin_of, to)
+        kept += sum(
+            count
+            for position, count in tokens.items()
+            if decide(inadmissible, settings, position, to).kept
+        )
+    return kept
 
-    ``last`` is the place of the last message with thinking, whose own is weighed apart.
-    """
-    if last is not None:
-        weights[last._replace(last=False)] -= last_own
-        weights[last] = last_own
-    return sum(
-        weight for place, weight in weights.items() if decide(hindrance, settings, place, to)[0]
-    )
+
+def _inadmissible_because(kind: str, origin_of: OriginOf, to: Target) -> Rule | None:
+    if kind == _PORTABLE:
+        return portable_inadmissible_because(to)
+    return opaque_inadmissible_because(*origin_of(kind), to)

@@ -1,32 +1,31 @@
-"""What a selection is given and what it says: views, targets, verdicts, warnings.
-
-Pure values, shared by the modules that decide and those that explain. They know blocks and
-contracts; they must not know how anything is decided.
-"""
+"""The values of a selection: the view that it reads, and the verdicts that it gives."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from reasoning_store import checking
-from reasoning_store.blocks import Counts, Message, Origin
-from reasoning_store.errors import UsageError
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.conversation.blocks import (
+    Counts,
+    Message,
+)
+from reasoning_store.conversation.turns import TurnMarks
 
 Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
 
 WarningCode: TypeAlias = Literal[
-    # its reasoning
+    # reasoning
     "unknown_provider",
+    "no_model",
     "floor_off",
     "floor_unmet",
     "binding",
     "parameter_unsent",
     "parameter_held",
+    "reasoning_off",
     "reply_last",
     "turn_begun",
-    # what was mended
+    # repairs
     "no_result",
     "response_moved",
     "response_orphan",
@@ -40,11 +39,12 @@ WarningCode: TypeAlias = Literal[
     "block_foreign",
     "block_unknown",
     "draft",
-    "number_unknown",
-    "half_character",
-    "seal_broken",
     "nothing_to_send",
 ]
+
+SENT: frozenset[Rule] = frozenset({"kept", "required"})
+WITHHELD: frozenset[Rule] = frozenset({"strip", "include"})
+INADMISSIBLE: frozenset[Rule] = frozenset({"no_place", "origin", "unsigned"})
 
 REASONS: dict[Rule, str] = {
     "kept": "the settings keep it",
@@ -58,12 +58,12 @@ REASONS: dict[Rule, str] = {
 
 
 class Verdict(NamedTuple):
-    """What was decided about one thinking block, and by which rule."""
+    """The decision about one thinking block, and the rule that made it."""
 
     message: int
-    """Which message: its place in the list that was given, or its position in the session."""
+    """The message's position in the session, or its index in the list that was given."""
     block: int
-    """Which block of that message."""
+    """The block's index in that message."""
     kept: bool
     rule: Rule
     tokens: int
@@ -74,8 +74,8 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warning:
-    """Something about a request that its sender should know; ``code`` is for programs."""
+class RequestWarning:
+    """A fact about a request that its sender should know; ``code`` is for programs."""
 
     code: WarningCode
     text: str
@@ -84,61 +84,37 @@ class Warning:
         return f"{self.code}: {self.text}"
 
 
-class Holder(Protocol):
-    """What a session's ``history()`` gives: a message with its identity."""
-
-    @property
-    def message(self) -> Message: ...
-
-
-def message_of(item: Message | Holder) -> Message:
-    """Return a message, or the one that something holds."""
-    found = item if isinstance(item, Message) else getattr(item, "message", None)
-    if not isinstance(found, Message):
-        raise UsageError(
-            f"a message, not {checking.type_name(item)}",
-            hint="make one with user(), assistant(), tool() or system()",
-        )
-    return found
-
-
 @dataclass(frozen=True, slots=True)
-class Viewed:
-    """One message of a view, with what it counts and the name that verdicts give it."""
+class ViewedMessage:
+    """One message of a view, with its counts and the number that verdicts give it."""
 
     message: Message
     counts: Counts
-    name: int
+    number: int
     summary: bool = False
-    """It stands for a compacted range; no turn starts with it."""
-    asked_with: str | None = None
+    """It replaces a compacted range; no turn starts with it."""
+    inputs_digest: str | None = None
     """The digest of system and tools of the request that it answered, where that is known."""
 
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Whom a request is for."""
-
-    contract: Contract
-    provider: str | None
-    model: str | None
-    base_url: str | None
-
     @property
-    def origin(self) -> Origin:
-        """Who it is, as the origin of what comes from there."""
-        return Origin(
-            provider=self.provider,
-            api=self.contract.api,
-            model=self.model,
-            base_url=self.base_url,
-        )
+    def marks(self) -> TurnMarks:
+        """The facts that decide where turns start."""
+        message = self.message
+        starts_turn = not self.summary and message.starts_turn
+        return TurnMarks(starts_turn, message.has_call, bool(self.counts.thinking))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is left of a view to send, a verdict for each thinking block, and warnings."""
+    """The part of a view that is sent, a verdict for each thinking block, and warnings."""
 
     messages: tuple[Message, ...]
+    owed: tuple[bool, ...]
+    """For each of ``messages``: the provider demands reasoning of it, or a stand-in for some."""
     verdicts: tuple[Verdict, ...]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[RequestWarning, ...]
+
+    @property
+    def withheld(self) -> int:
+        """The tokens of the thinking that is left out."""
+        return sum(verdict.tokens for verdict in self.verdicts if not verdict.kept)

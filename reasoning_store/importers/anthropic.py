@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reasoning_store.blocks import Block, Message, ToolResponseBlock
-from reasoning_store.importers import parts, reading
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    ToolResponseBlock,
+)
+from reasoning_store.importers import content_parts, history_reader
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
-from reasoning_store.importers.reading import Reading, Who
+from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader
+from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags
-from reasoning_store.wire.base import without
+from reasoning_store.wire.event_fields import other_fields
 
 FORMAT: Final = "anthropic"
 _API: Final = "anthropic.messages"
@@ -45,46 +49,49 @@ def conversations(
     reasoning goes back to nobody else. ``name`` stands for the file's own in the ids of
     conversations that have none.
     """
-    who = Who(provider=provider, model=model, base_url=base_url, tags=tags)
-    return reading.conversations(source, FORMAT, _read, who, name)
+    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
+    return history_reader.read_conversations(source, FORMAT, _read, who, name)
 
 
-def _read(one: Found, under_way: Reading) -> None:
-    under_way.prompts(one, "system")
+def _read(one: SourceConversation, reader: HistoryReader) -> None:
+    reader.add_system_prompts(one, "system")
     for placed in one.messages:
         role = placed.value.get("role")
         if role == "assistant":
-            _replied(placed, under_way)
+            _replied(placed, reader)
         elif role == "user":
-            _said(placed, under_way)
+            _said(placed, reader)
         elif role == "system":
-            under_way.told("system", placed, unread=without(placed.value, _READ))
+            reader.add_plain("system", placed, unread=other_fields(placed.value, _READ))
         else:
-            under_way.into.skip(placed.place, reading.UNKNOWN_ROLE)
+            reader.into.skip(placed.place, history_reader.UNKNOWN_ROLE)
 
 
-def _replied(placed: Placed, under_way: Reading) -> None:
+def _replied(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
     content = value.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}] if content else []
     if not isinstance(content, list):
-        reading.refuse_content(placed)
+        history_reader.refuse_content(placed)
     body = {
         "id": _text(value, "id"),
         "model": _text(value, "model"),
         "role": "assistant",
-        "content": [parts.unmarked(part) if isinstance(part, dict) else part for part in content],
+        "content": [
+            content_parts.without_cache_marks(part) if isinstance(part, dict) else part
+            for part in content
+        ],
         "stop_reason": _text(value, "stop_reason"),
         "usage": value.get("usage"),
     }
-    message = under_way.reply(body, _API, value)
-    under_way.add(
+    message = reader.read_reply(body, _API, value)
+    reader.add(
         message,
         placed,
-        texts=parts.texts(content),
+        texts=content_parts.visible_texts(content),
         thoughts=sum(map(_is_thought, content)),
-        unread=reading.unread(value, _READ_OF_REPLY, message),
+        unread=history_reader.unread_fields(value, _READ_OF_REPLY, message),
     )
 
 
@@ -102,31 +109,33 @@ def _is_thought(part: Any) -> bool:
     return part.get("type") == "thinking" and bool(part.get("thinking") or part.get("signature"))
 
 
-def _said(placed: Placed, under_way: Reading) -> None:
+def _said(placed: SourceMessage, reader: HistoryReader) -> None:
     content = placed.value.get("content")
     listed = content if isinstance(content, list) else [content] if content else []
     made: list[Block] = []
     texts: list[str] = []
     for part in listed:
         if isinstance(part, dict) and part.get("type") == _ANSWER:
-            made.append(answer := _answer(part, placed, under_way))
+            made.append(answer := _answer(part, placed, reader))
             if isinstance(answer.result, str):
-                texts += parts.texts(part.get("content"))
+                texts += content_parts.visible_texts(part.get("content"))
         else:
-            made += under_way.parts([part], placed)
-            texts += parts.texts([part])
+            made += reader.read_parts([part], placed)
+            texts += content_parts.visible_texts([part])
     if not isinstance(content, str | list | None):
-        reading.refuse_content(placed)
+        history_reader.refuse_content(placed)
     answers = made and all(isinstance(block, ToolResponseBlock) for block in made)
     message = Message(role="tool" if answers else "user", blocks=tuple(made))
-    under_way.add(message, placed, texts=texts, unread=without(placed.value, _READ))
+    reader.add(message, placed, texts=texts, unread=other_fields(placed.value, _READ))
 
 
-def _answer(part: Mapping[str, Any], placed: Placed, under_way: Reading) -> ToolResponseBlock:
-    return under_way.answer(
+def _answer(
+    part: Mapping[str, Any], placed: SourceMessage, reader: HistoryReader
+) -> ToolResponseBlock:
+    return reader.tool_response(
         placed,
         part.get("tool_use_id"),
         part.get("content"),
         is_error=part.get("is_error") is True,
-        beside=without(parts.unmarked(part), _READ_OF_ANSWER),
+        beside=other_fields(content_parts.without_cache_marks(part), _READ_OF_ANSWER),
     )

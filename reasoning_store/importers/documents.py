@@ -22,15 +22,14 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
 
-from reasoning_store import codec, files, strict
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation import json_values
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ledger.database import files
 
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
 """A path, or lines: with or without their ends, as text or as UTF-8."""
 
 _BLOCK: Final = 1 << 16
-_DEEPEST: Final = 150
-"""Nested deeper, a value is refused here rather than by some parser later."""
 _HINT: Final = "mend the line and import again: what was written before it is not written twice"
 _CLOSERS: Final = {"[": "]", "{": "}"}
 _MARKS: Final = re.compile(r'["\\\[\]{},]')
@@ -47,14 +46,14 @@ class Entry:
 
 def refuse(line: int, what: str) -> NoReturn:
     """Say that a line cannot be read."""
-    raise UsageError(f"line {line}: {what}", hint=_HINT)
+    raise InvalidCall(f"line {line}: {what}", hint=_HINT)
 
 
-def entries(source: Source) -> Iterator[Entry]:
+def read_entries(source: Source) -> Iterator[Entry]:
     """Return the values of a source, one after the other."""
     lines = isinstance(source, Iterable) and not isinstance(source, Mapping | bytes)
     if not (lines or isinstance(source, os.PathLike)):
-        raise UsageError(f"a source is a path or lines, not {type(source).__name__}")
+        raise InvalidCall(f"a source is a path or lines, not {type(source).__name__}")
     pieces = _pieces(source)
     begun: list[str] = []
     for piece in pieces:
@@ -66,7 +65,7 @@ def entries(source: Source) -> Iterator[Entry]:
     return _elements(text) if first == "[" else _lines_or_object(text)
 
 
-def name_of(source: Source) -> str:
+def source_name(source: Source) -> str:
     """Return the name of a file; lines have none."""
     return os.path.basename(source) if isinstance(source, str | os.PathLike) else ""
 
@@ -90,7 +89,7 @@ def _ended(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
         elif isinstance(line, bytes):
             yield line if line.endswith(b"\n") else line + b"\n"
         else:
-            raise UsageError(
+            raise InvalidCall(
                 f"line {number}: a line is text or bytes, not {type(line).__name__}",
                 hint="json.dumps() makes one of a message, or of a list of messages",
             )
@@ -101,7 +100,7 @@ def _decoded(blocks: Iterable[str | bytes]) -> Iterator[str]:
     line, beginning = 1, True
     for block in chain(blocks, (b"",)):
         if beginning and isinstance(block, bytes):
-            strict.check_encoding(block)
+            json_values.check_encoding(block)
         try:
             text = block if isinstance(block, str) else decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
@@ -150,7 +149,7 @@ def _lines_or_object(pieces: Iterable[str]) -> Iterator[Entry]:
 
 def _object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
     """One object over many lines; where it is none, the first line is what is wrong."""
-    if not rest or codec.is_object(rest[0][1]):
+    if not rest or json_values.is_object(rest[0][1]):
         return Entry(line=first[0], value=_value(*first))
     # Blank lines were left out: put back, so that an error names the right one.
     text, at = first[1], first[0]
@@ -162,8 +161,8 @@ def _object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
 
 def _value(line: int, text: str) -> Any:
     try:
-        return strict.loads(text, deepest=_DEEPEST, rules=strict.ANY)
-    except strict.Malformed as error:
+        return json_values.parse(text, strict=False)
+    except json_values.Malformed as error:
         if error.at is None:
             refuse(line, error.what)
         begun = text.rfind("\n", 0, error.at) + 1

@@ -1,11 +1,8 @@
-"""Which format a file is in, and the reader of each.
+"""The formats of kept histories: the marks of each, and its reader.
 
-Theory. A file says what it is in its first bytes: a database by its magic, lines of ours by
-their header, JSON by the names that one protocol has and the other has not. A name counts
-where it stands as a name, which text in a message never does: its quotation marks are
-escaped.
-
-Knows the marks of formats. It must not know how they are read.
+A file is recognised by its first bytes: a database by its magic, the store's own lines by their
+header, JSON by names that only one format has. A mark is searched where JSON has a name; the
+text of a message cannot match, because its quotation marks are escaped.
 """
 
 from __future__ import annotations
@@ -13,14 +10,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from reasoning_store import files, strict
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation import json_values
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import describe
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.values import Conversation
-from reasoning_store.quoting import shown
+from reasoning_store.ledger.database import files
 
 Format: TypeAlias = Literal["openai", "anthropic", "llm", "lines"]
 
@@ -29,16 +28,15 @@ READERS: Final[dict[str, str]] = {
     "anthropic": "reasoning_store.importers.anthropic",
     "llm": "reasoning_store.importers.llm",
 }
-"""The formats that are read here, and where; ``lines`` is the store's own export."""
+"""The module that reads each format; ``lines`` is the store's own export."""
 
-_HEAD: Final = 1 << 16
-_SQLITE: Final = b"SQLite format 3\0"
-_LINES: Final = re.compile(
+_HEAD_BYTES: Final = 1 << 16
+_SQLITE_MAGIC: Final = b"SQLite format 3\0"
+_OWN_LINES: Final = re.compile(
     r'\s*\{\s*"type"\s*:\s*"(?:reasoning-store|profile|session|branch)"\s*[,}]'
 )
-"""The header of our own lines, or one that stands behind it: what lost its header is refused
-as such, by its reader, rather than read as somebody else's."""
-_ANSWER: Final = re.compile(r'\s*\{\s*"schema"\s*:\s*"reasoning-store/')
+"""Our export's header, or a line that follows it: its reader refuses an export without a header."""
+_OWN_ANSWER: Final = re.compile(r'\s*\{\s*"schema"\s*:\s*"reasoning-store/')
 
 
 def _named(*names: str) -> str:
@@ -49,11 +47,68 @@ def _typed(*kinds: str) -> str:
     return rf'(?<!\\)"type"\s*:\s*"(?:{"|".join(kinds)})"'
 
 
-_MARKS: Final[tuple[tuple[Format, re.Pattern[str]], ...]] = (
-    ("anthropic", re.compile(_typed("tool_use", "tool_result") + "|" + _named("tool_use_id"))),
-    (
-        "openai",
-        re.compile(
+def _holding(name: str, begin: str) -> str:
+    return rf'(?<!\\)"{name}"\s*:\s*{re.escape(begin)}'
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """A format and marks that it has together; without a reader, only its name is known."""
+
+    name: str
+    marks: tuple[str, ...]
+    format: Format | None = None
+
+
+_TABLE: Final[tuple[_Marked, ...]] = (
+    _Marked("a ChatGPT export", (_holding("mapping", "{"), _named("create_time", "current_node"))),
+    _Marked("a Claude.ai export", (_holding("chat_messages", "["),)),
+    _Marked(
+        "a Claude Code session",
+        (_named("parentUuid", "leafUuid"), _named("sessionId", "leafUuid")),
+    ),
+    _Marked(
+        "a Codex session",
+        (
+            _typed("session_meta", "response_item", "turn_context", "event_msg"),
+            _holding("payload", "{"),
+        ),
+    ),
+    _Marked(
+        "an Open WebUI export", (_holding("chat", "{"), _named("user_id", "history", "currentId"))
+    ),
+    _Marked(
+        "a LibreChat export",
+        (_named("conversationId"), _named("messageId", "parentMessageId", "exportAt")),
+    ),
+    _Marked(
+        "a LangChain history",
+        (
+            _typed("human", "ai", "system", "tool", "AIMessageChunk")
+            + r'\s*,\s*"data"\s*:\s*\{|'
+            + r'(?<!\\)"lc"\s*:\s*\d',
+        ),
+    ),
+    _Marked("a Pydantic AI history", (_named("part_kind"),)),
+    _Marked("a LlamaIndex history", (_named("block_type"),)),
+    _Marked("a ShareGPT history", (_holding("conversations", "["), _named("from"))),
+    _Marked("a Gemini history", (_holding("chunkedPrompt", "{"),)),
+    _Marked(
+        "a Gemini history",
+        (_named("parts"), r'(?<!\\)"role"\s*:\s*"model"|' + _holding("contents", "[")),
+    ),
+    _Marked(
+        "a history of AI SDK UIMessages",
+        (_named("role"), _holding("parts", "[") + r'\s*\{\s*"type"'),
+    ),
+    _Marked(
+        "Anthropic messages with tools",
+        (_typed("tool_use", "tool_result") + "|" + _named("tool_use_id"),),
+        "anthropic",
+    ),
+    _Marked(
+        "OpenAI messages or items",
+        (
             _named(
                 "tool_calls",
                 "tool_call_id",
@@ -73,55 +128,61 @@ _MARKS: Final[tuple[tuple[Format, re.Pattern[str]], ...]] = (
             + "|"
             + _typed("input_text", "output_text", "input_image", "function_call", "reasoning")
             + r'|(?<!\\)"role"\s*:\s*"(?:developer|tool|function)"'
-            + r'|(?<!\\)"thinking"\s*:\s*\['
+            + r'|(?<!\\)"thinking"\s*:\s*\[',
         ),
+        "openai",
     ),
-    (
-        "anthropic",
-        re.compile(
+    _Marked(
+        "Anthropic messages",
+        (
             _typed("thinking", "redacted_thinking")
             + "|"
             + _named("anthropic_version", "stop_reason", "system", "cache_control")
-            + r'|(?<!\\)"source"\s*:\s*\{\s*"type"\s*:\s*"(?:base64|url|text|file)"'
+            + r'|(?<!\\)"source"\s*:\s*\{\s*"type"\s*:\s*"(?:base64|url|text|file)"',
         ),
+        "anthropic",
     ),
-    ("openai", re.compile(_named("role", "messages"))),
+    _Marked("messages of either", (_named("role", "messages"),), "openai"),
 )
-"""What tells formats apart, the surest first; a history that has no mark reads the same in
-both, and is openai."""
+"""The first row that matches counts."""
 
 
 def detect(source: str | os.PathLike[str] | bytes) -> Format:
     """Return the name of the format of a file, or of its first bytes."""
-    head = source if isinstance(source, bytes) else _head(source)
-    if head.startswith(_SQLITE):
+    head = source if isinstance(source, bytes) else _read_head(source)
+    if head.startswith(_SQLITE_MAGIC):
         if not isinstance(source, bytes):
             import_module(READERS["llm"]).check(source)
         return "llm"
-    strict.check_encoding(head)
+    json_values.check_encoding(head)
     text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
-    if _LINES.match(text):
+    if _OWN_LINES.match(text):
         return "lines"
-    if _ANSWER.match(text):
-        raise UsageError(
-            "this is an answer of a command in JSON, and no history",
-            hint="what export writes without --json can be imported",
+    if _OWN_ANSWER.match(text):
+        raise InvalidCall(
+            "this is the JSON answer of a command, not a history",
+            hint="import the output of export without --json",
         )
     if text[:1] in ("[", "{"):
-        for format, marks in _MARKS:
-            if marks.search(text):
-                return format
-    raise UsageError(
-        "this is no history that can be imported",
-        hint="what can be: openai or anthropic messages as JSON or JSON lines, a logs database "
-        "of llm, and lines that this package exported",
+        for row in _TABLE:
+            if all(re.search(mark, text) for mark in row.marks):
+                if row.format is not None:
+                    return row.format
+                raise InvalidCall(
+                    f"this looks like {row.name}, which cannot be imported yet",
+                    hint="if it is not, name the format: openai or anthropic",
+                )
+    raise InvalidCall(
+        "this is not a history that can be imported",
+        hint="import openai or anthropic messages as JSON or JSON lines, a logs database of llm, "
+        "or the lines of an export",
     )
 
 
-def _head(path: str | os.PathLike[str]) -> bytes:
+def _read_head(path: str | os.PathLike[str]) -> bytes:
     files.check_to_read_again(path)
     with files.opened(path) as file:
-        return file.read(_HEAD)
+        return file.read(_HEAD_BYTES)
 
 
 def conversations(
@@ -133,12 +194,12 @@ def conversations(
     """
     if format is None:
         if not isinstance(source, str | os.PathLike):
-            raise UsageError("lines do not say what format they are in", hint="give format=")
+            raise InvalidCall("lines do not say what format they are in", hint="give format=")
         format = detect(source)
     home = READERS.get(format)
     if home is None:
-        raise UsageError(
-            f"there is no importer for {shown(format)}"
+        raise InvalidCall(
+            f"there is no importer for {describe(format)}"
             if format != "lines"
             else "lines of this package's own export are imported as they are",
             hint="one of: " + ", ".join(READERS)

@@ -1,25 +1,36 @@
 """llm's logs: each conversation of its database, with the reasoning that it keeps.
 
-A thread is read from its messages (``llm_layouts``); a conversation of before there were
-threads from its responses. One that began then and has a thread now is read from the thread,
-which repeats what was before.
-
-Knows where a conversation's history stands. It must not know SQL (``llm_file``) or a
-provider's form (``llm_parts``).
+A thread (from 0.32) points at its last message, and the messages that lead to it are the
+conversation as it was sent; turns name the model call that added a message, its time and cost.
+Before 0.32 a response row has its prompt and its answer. A conversation with both is read from
+its thread, which repeats the earlier responses.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
 
-from reasoning_store.errors import UsageError
-from reasoning_store.importers import llm_layouts
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    Origin,
+    TextBlock,
+)
+from reasoning_store.conversation.errors import InvalidCall, WireError
+from reasoning_store.importers import llm_parts
+from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.llm_file import opened
-from reasoning_store.importers.reading import Who
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, AnsweredBy, HistoryReader
+from reasoning_store.importers.llm_file import LogFile, Row, opened, refuse, value_of
+from reasoning_store.importers.llm_parts import Part
+from reasoning_store.importers.source_messages import SourceMessage, parse_time
 from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.normalizer import Tags
+from reasoning_store.ingress.normalizer import Tags, normalize_response
+from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -44,12 +55,347 @@ def conversations(
     conversation has an id here.
     """
     if not isinstance(source, str | os.PathLike):
-        raise UsageError("a logs database is read from its file", hint="give its path")
-    who = Who(provider=provider, model=model, base_url=base_url, tags=tags)
+        raise InvalidCall("a logs database is read from its file", hint="give its path")
+    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
     with opened(source) as file:
         for row in file.conversations():
             tip = file.tip(row["id"])
             if tip is None:
-                yield llm_layouts.responses(file, row, who)
+                yield responses(file, row, who)
             else:
-                yield llm_layouts.thread(file, row, tip, who)
+                yield thread(file, row, tip, who)
+
+
+# Conversations
+
+
+_OF_ATTACHMENT: Final = ("id", "type", "url", "path")
+
+# From 0.32
+
+
+def thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversation:
+    """Return the conversation that leads to the last message of a thread."""
+    turns = file.turns(row["id"])
+    chain = file.chain(tip)
+    made_by = _turns_of(chain, turns)
+    into = _begin(row, turns)
+    reader = HistoryReader(into=into, who=who)
+    said: set[str] = set()
+    for place, message in enumerate(chain):
+        name = f"message {into.next} of {into.id}"
+        parts = [_part(file, part, name) for part in file.parts(message["hash"])]
+        about = value_of(message["provider_metadata"], name)
+        turn = made_by.get(place)
+        placed = placed_at(name, turn)
+        if message["role"] == "assistant":
+            is_last = place + 1 == len(chain) or made_by.get(place + 1) is not turn
+            add_reply(parts, turn, placed, reader, counted=is_last, about=about)
+            said.add(_text(parts))
+        else:
+            add_heard(message["role"], parts, placed, reader, about=about)
+    line = {message["hash"] for message in chain}
+    for turn in turns:
+        if turn["tip_message_hash"] not in line:
+            into.skip(f"turn {turn['id']}", "it is not on the line that its thread is on now")
+    for old in _old(file, row["id"]):
+        if (old["response"] or "") not in said:
+            into.skip(f"response {old['id']}", "the thread of its conversation goes on without it")
+    return into.conversation()
+
+
+def _turns_of(chain: Sequence[Row], turns: Sequence[Row]) -> dict[int, Row]:
+    """Return which turn each message belongs to: what it added, and what it was asked."""
+    at = {message["hash"]: place for place, message in enumerate(chain)}
+    found: dict[int, Row] = {}
+    for turn in turns:
+        parent, tip = turn["parent_message_hash"], turn["tip_message_hash"]
+        if tip not in at or not (parent is None or parent in at):
+            continue
+        first = 0 if parent is None else at[parent] + 1
+        found.update(dict.fromkeys(range(first, at[tip] + 1), turn))
+        while first and chain[first - 1]["role"] != "assistant" and first - 1 not in found:
+            first -= 1
+            found[first] = turn
+    return found
+
+
+def _part(file: LogFile, row: Row, place: str) -> Part:
+    """Return a part as llm's JSON has it, with what is kept elsewhere put in."""
+    payload = value_of(row["payload"], place) or {}
+    if not isinstance(payload, dict):
+        refuse(place, "a part is not an object")
+    part: Part = {**payload, "type": row["type"]}
+    if row["text"] is not None:
+        part["text"] = row["text"]
+    if (pieces := part.pop("text_ref", None)) is not None:
+        part["text"] = "".join(_piece(file, piece, place) for piece in _listed(pieces, place))
+    if not isinstance(part.get("text") or "", str):
+        refuse(place, "the text of a part is none")
+    if (about := part.get("attachment")) is not None:
+        part["attachment"] = _attachment(file, about, place)
+    if (attached := part.get("attachments")) is not None:
+        part["attachments"] = [_attachment(file, item, place) for item in _listed(attached, place)]
+    return part
+
+
+def _listed(value: Any, place: str) -> list[Any]:
+    if not isinstance(value, list):
+        refuse(place, "what a part refers to is not a list")
+    return value
+
+
+def _piece(file: LogFile, piece: Any, place: str) -> str:
+    """Return a piece of a text: itself, or the fragment that it names."""
+    if isinstance(piece, dict):
+        if isinstance(literal := piece.get("literal"), str):
+            return literal
+        if isinstance(number := piece.get("fragment"), int | str):
+            return file.fragment(number)
+    refuse(place, "a piece of a text is neither a literal nor a fragment")
+
+
+def _attachment(file: LogFile, about: Any, place: str) -> Row:
+    """Return the row of an attachment, or what stands in its place."""
+    if not isinstance(about, dict):
+        refuse(place, "an attachment is not an object")
+    if any(not isinstance(about.get(name) or "", str) for name in _OF_ATTACHMENT):
+        refuse(place, "what names an attachment is not a text")
+    return file.attachment(about.get("id")) or Row(
+        {name: about.get(name) for name in _OF_ATTACHMENT}
+    )
+
+
+# To 0.31
+
+
+def responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
+    """Return the conversation that responses make, one after the other."""
+    rows = _old(file, row["id"])
+    into = _begin(row, rows)
+    reader = HistoryReader(into=into, who=who)
+    system = ""
+    for response in rows:
+        placed = placed_at(f"response {response['id']}", response)
+        id = response["id"]
+        told = "\n\n".join(
+            text.strip()
+            for text in [*_texts(file, "system_fragments", id), response.get("system") or ""]
+            if text.strip()
+        )
+        if told and told != system:
+            system = told
+            add_heard("system", [{"type": "text", "text": told}], placed, reader)
+        answers = [_answer(file, answer) for answer in file.owned("tool_results", id)]
+        if answers:
+            add_heard("tool", answers, placed, reader)
+        asked = "\n".join(
+            text for text in [*_texts(file, "prompt_fragments", id), response["prompt"]] if text
+        )
+        media = file.in_order("prompt_attachments", id)
+        prompt: list[Part] = [{"type": "text", "text": asked}] if asked else []
+        prompt += [{"type": "attachment", "attachment": medium} for medium in media]
+        if prompt:
+            add_heard("user", prompt, placed, reader)
+        add_reply(_said(file, response), response, placed, reader)
+    return into.conversation()
+
+
+def _old(file: LogFile, conversation: str) -> list[Row]:
+    """Return the responses that are in no turn."""
+    return [row for row in file.owned("responses", conversation) if not file.is_turn(row["id"])]
+
+
+def _texts(file: LogFile, table: str, response: str) -> list[str]:
+    return [row["text"] or "" for row in file.in_order(table, response)]
+
+
+def _answer(file: LogFile, row: Row) -> Part:
+    attached = file.in_order("tool_results_attachments", row["id"])
+    return {
+        "type": "tool_result",
+        "name": row["name"],
+        "output": row["output"],
+        "tool_call_id": row["tool_call_id"],
+        "exception": row.get("exception"),
+        "attachments": attached,
+    }
+
+
+def _said(file: LogFile, response: Row) -> list[Part]:
+    """Return what a model said, in the order in which it must have said it (EC-006)."""
+    parts: list[Part] = [
+        {"type": kind, "text": response[column]}
+        for kind, column in (("reasoning", "reasoning"), ("text", "response"))
+        if response.get(column)
+    ]
+    return parts + [
+        {
+            "type": "tool_call",
+            "name": call["name"],
+            "arguments": value_of(call["arguments"], f"response {response['id']}"),
+            "tool_call_id": call["tool_call_id"],
+        }
+        for call in file.owned("tool_calls", response["id"])
+    ]
+
+
+# Both
+
+
+def _begin(row: Row, calls: Sequence[Row]) -> ConversationBuilder:
+    began = parse_time(calls[0]["datetime_utc"]) if calls else None
+    return ConversationBuilder(row["id"], title=row["name"], created_at=began)
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return "".join(part.get("text") or "" for part in parts if part["type"] == "text")
+
+
+# Messages
+
+
+_WHOLE: Final[Mapping[str, str]] = {
+    "choices": "openai.chat",
+    "output": "openai.responses",
+    "content": "anthropic.messages",
+    "candidates": "gemini.generate_content",
+}
+"""The list that a whole response of a protocol has."""
+_KEYED: Final = frozenset({"text", "tool_call", "tool_result"})
+_SAID: Final = ("type", "text", "name", "arguments", "output")
+
+
+def placed_at(place: str, call: Row | None) -> SourceMessage:
+    """Return how an error names a message, with the time of the call it belongs to."""
+    at: datetime | None = None if call is None else parse_time(call["datetime_utc"])
+    return SourceMessage(
+        place=place, line=0, value={} if at is None else {"created_at": at.isoformat()}
+    )
+
+
+def _key_source(role: str, parts: Sequence[Part]) -> Any:
+    """Return what a message's key is made of."""
+    return [role, *([part.get(name) for name in _SAID] for part in parts if part["type"] in _KEYED)]
+
+
+def _unread_of(parts: Sequence[Part], about: Any) -> dict[str, Any]:
+    kept = llm_parts.unread(parts)
+    return {**kept, "provider_metadata": about} if about else kept
+
+
+def add_heard(
+    role: Any,
+    parts: Sequence[Part],
+    placed: SourceMessage,
+    reader: HistoryReader,
+    *,
+    about: Any = None,
+) -> None:
+    """Take in what was not said by a model, as it stands."""
+    if role not in ("user", "tool", "system"):
+        reader.into.skip(placed.place, UNKNOWN_ROLE)
+        return
+    made: list[Block] = []
+    texts: list[str] = []
+    for part in parts:
+        if part["type"] == "tool_result":
+            output = part.get("output")
+            made.append(
+                reader.tool_response(
+                    placed,
+                    part.get("tool_call_id"),
+                    output,
+                    name=part.get("name"),
+                    is_error=bool(part.get("exception")),
+                )
+            )
+            made += map(llm_parts.medium, part.get("attachments") or ())
+            texts += [output] if isinstance(output, str) else []
+        elif part["type"] == "attachment":
+            made.append(llm_parts.medium(part.get("attachment") or {}))
+        elif part.get("text"):
+            made.append(TextBlock(text=part["text"]))
+            texts.append(part["text"])
+    message = Message(role=role, blocks=tuple(made))
+    unread = _unread_of(parts, about)
+    reader.add(
+        message,
+        placed,
+        texts=texts,
+        beside=len(unread.get("parts", ())),
+        source=_key_source(role, parts),
+        unread=unread,
+    )
+
+
+def add_reply(
+    parts: Sequence[Part],
+    call: Row | None,
+    placed: SourceMessage,
+    reader: HistoryReader,
+    *,
+    counted: bool = True,
+    about: Any = None,
+) -> None:
+    """Take in what a model said; ``counted`` says that the call's usage is this message's."""
+    call = call or Row()
+    model = call.get("resolved_model") or call.get("model")
+    message = llm_parts.reply(parts, reader.who, model)
+    thoughts = sum(map(llm_parts.is_thought, parts))
+    whole = _whole(call, message, reader.who, model) if "response" in call else None
+    if whole is not None:
+        message = whole
+        thoughts = sum(block.source_field != TAG_SOURCE for block in whole.thinking)
+    media = [part.get("attachment") or {} for part in parts if part["type"] == "attachment"]
+    message = replace(message, blocks=(*message.blocks, *map(llm_parts.medium, media)))
+    if counted:
+        details = value_of(call.get("token_details"), placed.place)
+        message = replace(message, usage=llm_parts.usage(call, details))
+    if not (reader.who.provider or reader.who.base_url or _is_known(message.origin)):
+        # Nobody's protocol: only the model is known.
+        message = replace(message, origin=Origin(model=model) if model else None)
+    unread = _unread_of(parts, about)
+    reader.add(
+        message,
+        placed,
+        texts=[part["text"] for part in parts if part["type"] == "text" and part.get("text")],
+        thoughts=thoughts,
+        beside=len(unread.get("parts", ())),
+        source=_key_source("assistant", parts),
+        unread=unread,
+    )
+
+
+def _is_known(origin: Origin | None) -> bool:
+    return origin is not None and origin.api != "thinking_events"
+
+
+def _whole(call: Row, message: Message, who: AnsweredBy, model: str | None) -> Message | None:
+    """Return the provider's own response, where it says the same and thinks more."""
+    try:
+        body = value_of(call.get("response_json"), "")
+    except InvalidCall:
+        return None  # the columns say all the same what was said
+    named = [
+        api for name, api in _WHOLE.items() if isinstance(body, dict) and _has_list(body, name)
+    ]
+    if not named:
+        return None
+    try:
+        whole = normalize_response(body, api=named[0], **who.asked(model=model))
+    except WireError:
+        return None
+    thinks_more = len(whole.thinking) > len(message.thinking) or any(
+        block.opaque for block in whole.thinking
+    )
+    agrees = whole.text == message.text and _called(whole) == _called(message)
+    return whole if agrees and thinks_more else None
+
+
+def _has_list(body: Mapping[str, Any], name: str) -> bool:
+    return isinstance(body.get(name), list)
+
+
+def _called(message: Message) -> list[str]:
+    return [call.name for call in message.tool_calls]

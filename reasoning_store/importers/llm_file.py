@@ -16,12 +16,21 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
-from reasoning_store import files
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ledger.database import files
 
-Row: TypeAlias = dict[str, Any]
+
+class Row(dict[str, Any]):
+    """A row by its columns; a column that this version of the file lacks is ``None``."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+_LEAST: Final = 1 << 16
+"""How long a value may be in the smallest file."""
 
 _OLD: Final = frozenset({"conversations", "responses"})
 _NEW: Final = frozenset({"threads", "turns", "messages", "parts"})
@@ -94,7 +103,7 @@ _HINT: Final = "mend the row and import again: what was written before it is not
 
 def refuse(place: str, what: str) -> NoReturn:
     """Say that a row cannot be read."""
-    raise UsageError(f"{place}: {what}", hint=_HINT)
+    raise InvalidCall(f"{place}: {what}", hint=_HINT)
 
 
 def _checked(row: Row, table: str) -> Row:
@@ -115,7 +124,7 @@ class LogFile:
         self._tables = frozenset(row["name"] for row in self._rows("sqlite_schema", _NAMES))
         self._layouts = (self._tables >= _OLD, self._tables >= _NEW)
         if not any(self._layouts):
-            raise UsageError(
+            raise InvalidCall(
                 "an SQLite file, but not a logs database of llm", hint="llm logs path names it"
             )
 
@@ -123,9 +132,9 @@ class LogFile:
         """Return the rows of a query, each when it is asked for; ``table`` is whose they are."""
         try:
             for row in self._connection.execute(sql, tuple(values)):
-                yield _checked(dict(row), table)
+                yield _checked(Row(row), table)
         except sqlite3.Error as error:
-            raise UsageError(f"the database cannot be read: {error}", hint=_COPY) from None
+            raise InvalidCall(f"the database cannot be read: {error}", hint=_COPY) from None
 
     def _one(self, table: str, sql: str, values: Sequence[Any] = ()) -> Row | None:
         return next(self._rows(table, sql, values), None)
@@ -169,7 +178,7 @@ class LogFile:
         while hash is not None:
             row = self._one("messages", "SELECT * FROM messages WHERE hash = ?", (hash,))
             if row is None or hash in seen:
-                raise UsageError("the database has a message whose predecessor is not there")
+                raise InvalidCall("the database has a message whose predecessor is not there")
             seen.add(hash)
             chain.append(row)
             hash = row["parent_hash"]
@@ -192,7 +201,7 @@ class LogFile:
         sql = "SELECT id, content AS text FROM fragments WHERE id = ?"
         row = self._one("fragments", sql, (number,))
         if row is None:
-            raise UsageError("the database has a text whose fragment is not there")
+            raise InvalidCall("the database has a text whose fragment is not there")
         return row["text"] or ""
 
     def attachment(self, id: Any) -> Row | None:
@@ -220,18 +229,28 @@ def opened(path: str | os.PathLike[str]) -> Iterator[LogFile]:
     try:
         connection = sqlite3.connect(address, uri=True, isolation_level=None)
     except sqlite3.Error as error:
-        raise UsageError(f"the database cannot be opened: {error}", hint=_COPY) from None
+        raise InvalidCall(f"the database cannot be opened: {error}", hint=_COPY) from None
     try:
+        # No value that was written is longer than the file, but in another encoding of text; one
+        # that a column computes may be.
+        limit = min(max(_LEAST, 2 * _size(path)), connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH))
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
         connection.row_factory = sqlite3.Row
         connection.text_factory = _text
         try:
+            connection.execute("PRAGMA trusted_schema = off")
             connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
         except sqlite3.Error as error:
-            raise UsageError(f"the database cannot be read: {error}", hint=_COPY) from None
+            raise InvalidCall(f"the database cannot be read: {error}", hint=_COPY) from None
         yield LogFile(connection)
     finally:
         connection.close()
+
+
+def _size(path: str | os.PathLike[str]) -> int:
+    """Return the bytes of a file with its log."""
+    return sum(part.stat().st_size for part in (Path(path), Path(f"{path}-wal")) if part.exists())
 
 
 def _text(data: bytes) -> str:

@@ -18,10 +18,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from reasoning_store.blocks import MediaBlock, MediaKind, Message, Usage
-from reasoning_store.importers.reading import Who
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    MediaKind,
+    Message,
+    Usage,
+)
+from reasoning_store.importers.history_reader import AnsweredBy
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire.base import whole_number, without
+from reasoning_store.wire.event_fields import other_fields, whole_number
 
 Part: TypeAlias = dict[str, Any]
 """``type`` and the fields of llm's own JSON; ``attachment`` and ``attachments`` are rows."""
@@ -40,7 +45,7 @@ class _Form:
     body: Callable[[Sequence[Part]], Any]
 
 
-def reply(parts: Sequence[Part], who: Who, model: str | None) -> Message:
+def reply(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
     """Return what a model said, through ingress."""
     marks = (name for part in parts for name in _about(part) if name in _FORMS and _of(part, name))
     name = next(marks, None)
@@ -54,7 +59,7 @@ def reply(parts: Sequence[Part], who: Who, model: str | None) -> Message:
     return normalize_response(form.body(parts), api=form.api, **asked)
 
 
-def _neutral(parts: Sequence[Part], who: Who, model: str | None) -> Message:
+def _neutral(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
     normalizer = StreamNormalizer(api="thinking_events", **who.asked(model=model))
     for number, part in enumerate(parts):
         for event in _events(part):
@@ -110,12 +115,17 @@ def _items(parts: Sequence[Part]) -> dict[str, Any]:
         elif kind == "text":
             content = [{"type": "output_text", "text": part.get("text") or ""}]
             items.append(
-                {**without(about, ()), "type": "message", "role": "assistant", "content": content}
+                {
+                    **other_fields(about, ()),
+                    "type": "message",
+                    "role": "assistant",
+                    "content": content,
+                }
             )
         elif kind == "tool_call":
             items.append(
                 {
-                    **without(about, ()),
+                    **other_fields(about, ()),
                     "type": "function_call",
                     "call_id": part.get("tool_call_id"),
                     "name": part.get("name") or "",
@@ -235,11 +245,16 @@ def usage(row: Mapping[str, Any], details: Any) -> Usage | None:
     output = counts["output"]
     if output is not None and reasoning is not None and reasoning > output:
         output += reasoning  # it stood beside the output
+    cached, cache_write = _detail(details, _CACHED), _detail(details, _CACHE_WRITE)
+    given = counts["input"]
+    if given is not None and _detail(details, _OUTSIDE_INPUT) is not None:
+        given += (cached or 0) + (cache_write or 0)
     return Usage(
-        input=counts["input"],
+        input=given,
         output=output,
         reasoning=reasoning,
-        cached=_detail(details, _CACHED),
+        cached=cached,
+        cache_write=cache_write,
         raw={**counts, **({"details": details} if details else {})},
     )
 
@@ -256,6 +271,13 @@ _CACHED: Final = (
     ("cache_read_input_tokens",),
     ("cachedContentTokenCount",),
 )
+_CACHE_WRITE: Final = (
+    ("input_tokens_details", "cache_write_tokens"),
+    ("prompt_tokens_details", "cache_write_tokens"),
+    ("cache_creation_input_tokens",),
+)
+_OUTSIDE_INPUT: Final = (("cache_read_input_tokens",), ("cache_creation_input_tokens",))
+"""Anthropic's words: it counts as input only those outside of its cache."""
 
 
 def _detail(details: Any, places: Sequence[Sequence[str]]) -> int | None:

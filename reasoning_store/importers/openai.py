@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from reasoning_store.importers import openai_items, parts, reading
+from reasoning_store.importers import content_parts, history_reader, openai_items
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
-from reasoning_store.importers.reading import Reading, Who
+from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader
+from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.wire import contracts
-from reasoning_store.wire.base import without
+from reasoning_store.wire.event_fields import other_fields
 
 FORMAT: Final = "openai"
 _API: Final = "openai.chat"
@@ -63,48 +63,48 @@ def conversations(
     reasoning goes back to nobody else. ``name`` stands for the file's own in the ids of
     conversations that have none.
     """
-    who = Who(provider=provider, model=model, base_url=base_url, tags=tags)
-    return reading.conversations(source, FORMAT, _read, who, name)
+    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
+    return history_reader.read_conversations(source, FORMAT, _read, who, name)
 
 
-def _read(one: Found, under_way: Reading) -> None:
-    under_way.prompts(one, "instructions", "system")
+def _read(one: SourceConversation, reader: HistoryReader) -> None:
+    reader.add_system_prompts(one, "instructions", "system")
     every = [*one.messages, *openai_items.output(one, one.about.get("output"))]
     if openai_items.are_items([placed.value for placed in every]):
-        openai_items.read(every, under_way)
+        openai_items.read(every, reader)
         return
     for placed in every:
         role = placed.value.get("role")
         read = _ROLES.get(role) if isinstance(role, str) else None
         if read is None:
-            under_way.into.skip(placed.place, reading.UNKNOWN_ROLE)
+            reader.into.skip(placed.place, history_reader.UNKNOWN_ROLE)
         else:
-            read(placed, under_way)
+            read(placed, reader)
 
 
-def _told(placed: Placed, under_way: Reading) -> None:
+def _told(placed: SourceMessage, reader: HistoryReader) -> None:
     role = placed.value["role"]
     ours = _OURS[role]
     read = (*OF_MESSAGE, "content", *(("role",) if role == ours else ()))
-    under_way.told(ours, placed, unread=without(placed.value, read))
+    reader.add_plain(ours, placed, unread=other_fields(placed.value, read))
 
 
-def _replied(placed: Placed, under_way: Reading) -> None:
+def _replied(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
     usage, reason = value.get("usage"), value.get("finish_reason")
     body = {
         "choices": [{"message": _unmarked(value), "finish_reason": reason}],
         "usage": usage if isinstance(usage, dict) else None,
     }
-    message = under_way.reply(body, _API, value)
-    contract = contracts.resolve(under_way.who.provider, under_way.who.model, _API)
-    aliases = contracts.mirrors(contract)
-    under_way.add(
+    message = reader.read_reply(body, _API, value)
+    contract = contracts.resolve(reader.who.provider, reader.who.model, _API)
+    aliases = contracts.mirrored_fields(contract)
+    reader.add(
         message,
         placed,
         texts=_texts(value),
         thoughts=_thoughts(value, aliases),
-        unread=reading.unread(value, (*_READ, *aliases), message),
+        unread=history_reader.unread_fields(value, (*_READ, *aliases), message),
     )
 
 
@@ -112,15 +112,18 @@ def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
     content = value.get("content")
     if not isinstance(content, list):
         return dict(value)
-    kept = [parts.unmarked(item) if isinstance(item, dict) else item for item in content]
+    kept = [
+        content_parts.without_cache_marks(item) if isinstance(item, dict) else item
+        for item in content
+    ]
     return {**value, "content": kept}
 
 
 def _texts(value: Mapping[str, Any]) -> list[str]:
     content, audio = value.get("content"), value.get("audio")
-    found = parts.texts(content)
+    found = content_parts.visible_texts(content)
     if isinstance(content, list):
-        found += parts.refusals(content)
+        found += content_parts.refusal_texts(content)
     found.append(value.get("refusal") or "")
     found.append((audio.get("transcript") or "") if isinstance(audio, dict) else "")
     return [text for text in found if isinstance(text, str)]
@@ -129,7 +132,7 @@ def _texts(value: Mapping[str, Any]) -> list[str]:
 def _thoughts(value: Mapping[str, Any], aliases: tuple[str, ...]) -> int:
     """Count the thoughts beside the text: each entry of a list, each field, each part."""
     nested = value.get(_NESTED)
-    value = {**nested, **without(value, ())} if isinstance(nested, dict) else value
+    value = {**nested, **other_fields(value, ())} if isinstance(nested, dict) else value
     count, listed = 0, False
     for alias in aliases:
         held = value.get(alias)
@@ -150,16 +153,16 @@ def _is_thought(entry: Any, fields: tuple[str, ...]) -> bool:
     return isinstance(entry, dict) and any(entry.get(field) for field in fields)
 
 
-def _answered(placed: Placed, under_way: Reading) -> None:
+def _answered(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
     content, name = value.get("content"), value.get("name")
-    block = under_way.answer(placed, value.get("tool_call_id"), content, name=name)
+    block = reader.tool_response(placed, value.get("tool_call_id"), content, name=name)
     read = (*OF_MESSAGE, "role", "content", "tool_call_id", "name")
-    under_way.answered(block, content, placed, without(value, read))
+    reader.add_tool_message(block, content, placed, other_fields(value, read))
 
 
 _OURS: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
-_ROLES: Final[Mapping[str, Callable[[Placed, Reading], None]]] = {
+_ROLES: Final[Mapping[str, Callable[[SourceMessage, HistoryReader], None]]] = {
     **dict.fromkeys(_OURS, _told),
     "assistant": _replied,
     "tool": _answered,

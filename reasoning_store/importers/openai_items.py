@@ -14,15 +14,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from reasoning_store.importers import parts
-from reasoning_store.importers.found import OF_MESSAGE, Found, Placed
-from reasoning_store.importers.reading import Reading
-from reasoning_store.wire.base import without
+from reasoning_store.importers import content_parts
+from reasoning_store.importers.history_reader import HistoryReader
+from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
+from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.openai_responses import typed_calls
 
 _API: Final = "openai.responses"
 _PARTS: Final = ("input_text", "output_text", "input_image", "input_file")
 _ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
 _ANSWER: Final = "_output"
+_APPROVAL: Final = "mcp_approval_response"
 _KINDS: Final = re.compile(
     r"message|reasoning|compaction|item_reference|mcp_\w+|\w+(_call|_output)"
 )
@@ -44,34 +46,39 @@ def _is_item(value: Mapping[str, Any]) -> bool:
     )
 
 
-def output(one: Found, listed: Any) -> list[Placed]:
+def output(one: SourceConversation, listed: Any) -> list[SourceMessage]:
     """Return the items that a kept response adds to those of its request."""
     return [
-        Placed(place=f"line {one.line}: output[{number}]", line=one.line, value=value)
+        SourceMessage(place=f"line {one.line}: output[{number}]", line=one.line, value=value)
         for number, value in enumerate(listed if isinstance(listed, list) else ())
         if isinstance(value, dict)
     ]
 
 
-def read(placed: Sequence[Placed], under_way: Reading) -> None:
+def read(placed: Sequence[SourceMessage], reader: HistoryReader) -> None:
     """Take in the messages that items make."""
-    run: list[Placed] = []
+    run: list[SourceMessage] = []
+    hosted: set[Any] = set()
     for item in placed:
         take = _role(item.value)
+        if item.value.get("type") == "shell_call" and not typed_calls.is_typed(item.value):
+            hosted.add(item.value.get("call_id"))
+        elif take == "tool" and item.value.get("call_id") in hosted:
+            take = "assistant"  # the service ran the command, and this is what it says of it
         if take == "assistant":
             run.append(item)
             continue
-        _reply(run, under_way)
+        _reply(run, reader)
         run = []
         if take == "tool":
-            _answer(item, under_way)
+            _answer(item, reader)
         elif take is None:
-            under_way.into.skip(item.place, "neither its type nor its role is the format's")
+            reader.into.skip(item.place, "neither its type nor its role is the format's")
         else:
             same = item.value["role"] == take
             read_ = _READ if same else [name for name in _READ if name != "role"]
-            under_way.told(take, item, unread=without(item.value, read_))
-    _reply(run, under_way)
+            reader.add_plain(take, item, unread=other_fields(item.value, read_))
+    _reply(run, reader)
 
 
 def _role(item: Mapping[str, Any]) -> str | None:
@@ -81,16 +88,18 @@ def _role(item: Mapping[str, Any]) -> str | None:
         return None
     if kind == "message":
         return "assistant" if role == "assistant" else _ROLES.get(str(role))
+    if kind == _APPROVAL:
+        return "tool" if isinstance(item.get("approval_request_id"), str) else "assistant"
     answers = kind.endswith(_ANSWER) and isinstance(item.get("call_id"), str)
     return "tool" if answers else "assistant"
 
 
-def _reply(run: Sequence[Placed], under_way: Reading) -> None:
+def _reply(run: Sequence[SourceMessage], reader: HistoryReader) -> None:
     if not run:
         return
     items = [_long(placed.value) for placed in run]
-    message = under_way.reply({"output": items}, _API, run[0].value)
-    under_way.add(
+    message = reader.read_reply({"output": items}, _API, run[0].value)
+    reader.add(
         message,
         run[0],
         texts=[text for item in items for text in _texts(item)],
@@ -111,7 +120,7 @@ def _long(item: Mapping[str, Any]) -> dict[str, Any]:
 def _texts(item: Mapping[str, Any]) -> list[str]:
     if item.get("type") != "message" or not isinstance(content := item.get("content"), list):
         return []
-    return [*parts.texts(content), *parts.refusals(content)]
+    return [*content_parts.visible_texts(content), *content_parts.refusal_texts(content)]
 
 
 def _is_thought(item: Mapping[str, Any]) -> bool:
@@ -128,13 +137,22 @@ def _listed(item: Mapping[str, Any], name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _answer(placed: Placed, under_way: Reading) -> None:
+def _answer(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
-    content = value.get("output")
     kind = value["type"]
+    if kind == _APPROVAL:
+        content: Any = other_fields(value, ("type", "id", "approval_request_id"))
+        block = reader.tool_response(
+            placed, value["approval_request_id"], content, beside={"item_type": kind}
+        )
+        reader.add_tool_message(block, content, placed, {})
+        return
+    content = value.get("tools" if kind == "tool_search_output" else "output")
     beside = {} if kind in _CALLS else {"item_type": kind}
-    block = under_way.answer(placed, value["call_id"], content, beside=beside)
-    under_way.answered(block, content, placed, without(value, (*_READ, "call_id", "output")))
+    block = reader.tool_response(placed, value["call_id"], content, beside=beside)
+    reader.add_tool_message(
+        block, content, placed, other_fields(value, (*_READ, "call_id", "output", "tools"))
+    )
 
 
 _CALLS: Final = frozenset({"function_call_output", "custom_tool_call_output"})

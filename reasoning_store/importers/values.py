@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from reasoning_store.blocks import Message
+from reasoning_store.conversation.blocks import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """Something that gave no message: where it stands, and why."""
+    """Something that was left out: a message, or only its time; its place, and why."""
 
     place: str
     reason: str
@@ -40,6 +40,8 @@ class Report:
     kept_raw: int = 0
     """Parts that nobody here understands, kept as they came."""
     skipped: tuple[Skipped, ...] = ()
+    unread_times: tuple[Skipped, ...] = ()
+    """Times that are stated and could not be read: the message goes by the one before it."""
 
     def __add__(self, other: Report) -> Report:
         return Report(

@@ -1,7 +1,6 @@
-"""What arrived: from a provider's chunks to one clean message.
+"""Reading a reply: from a provider's chunks to one message.
 
-``normalizer`` is the door; ``channels`` keeps thinking and answer apart, ``tags`` takes
-inline delimiters out of text, ``accumulator`` builds the message, ``masking`` stands
-before every write. The room knows channels; it must not know policy, SQL or a provider's
-words.
+``normalizer`` is the door, ``channels`` and ``text_channel`` keep thinking and answer apart, the
+``accumulator`` makes the message and ``draft_parts`` the stored parts of a reply that is arriving.
+``masking`` is applied before every write.
 """

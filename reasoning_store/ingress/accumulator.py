@@ -1,24 +1,22 @@
 """Builds one message out of one choice's chunks, in the order in which its blocks began.
 
-What it is given is well formed (``channels`` saw to that), so it only collects: pieces of
-text by block, metadata where a later value replaces an earlier one, usage where a later
-report fills in what an earlier one lacked. Blocks are never merged and never re-sorted,
-but for a ``group``: the entries of one array stand together where its first one began.
+``channels`` made the chunks well formed, so that pieces are only collected here: text by block,
+metadata in which a later value replaces an earlier one, usage in which a later report fills in
+absent numbers. Blocks are never merged and never re-sorted, except that the entries of one array
+(``group``) stay together where the first of them began.
 
-Everything that arrived is in the message (BR-002). A thinking block is dropped only when
-thought, signature and ciphertext are all empty (EC-002), a text block only when it is
-empty and carries nothing opaque.
-
-It knows blocks and chunks. It must not know providers, tags, policy or SQL.
+The message has everything that arrived (BR-002). A thinking block is left out only when thought,
+signature and ciphertext are all empty (EC-002), a text block only when it is empty and carries
+nothing opaque.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, Protocol, TypeVar
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Block,
     Message,
     Origin,
@@ -28,7 +26,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import (
+from reasoning_store.conversation.chunks import (
     BlockChunk,
     Chunk,
     ErrorChunk,
@@ -39,183 +37,251 @@ from reasoning_store.chunks import (
     ToolCallChunk,
     UsageChunk,
 )
-from reasoning_store.ingress.copies import Copies
-from reasoning_store.ingress.jsonable import jsonable
-from reasoning_store.wire import neutral
+from reasoning_store.conversation.json_values import make_json
+from reasoning_store.ingress.counters import Counters
+from reasoning_store.ingress.duplicates import find_copies
+from reasoning_store.ingress.text_channel import TAG_SOURCE
+from reasoning_store.wire.tools import parse_arguments
+
+_STILL_RUNNING: Final = ("in_progress",)
+"""The finish reasons of a reply that was read before its end, e.g. an agent's at Google."""
 
 
-@dataclass(slots=True)
-class _Draft:
-    """One block under construction."""
+class _Unfinished(Protocol):
+    """A block that is arriving."""
 
-    kind: type
-    pieces: list[str] = field(default_factory=list)
-    """As many as come: nothing is cut (ERR-003)."""
-    metadata: dict[str, Any] = field(default_factory=dict)
-    interrupted: bool = False
-    id: str | None = None
-    name: str | None = None
-    parameters: Any = None
-    complete: bool = False
-    whole: Block | None = None
+    metadata: dict[str, Any]
+
+    def build(self) -> Block | None:
+        """Return the block so far, or None while it is empty."""
+        ...
+
+
+_B = TypeVar("_B", bound=_Unfinished)
 
 
 class Accumulator:
     """The message of one choice, as far as it has come."""
 
     __slots__ = (
-        "_about",
-        "_drafts",
+        "_blocks",
         "_error",
         "_finish_reason",
+        "_metadata",
         "_model",
         "_response_id",
         "_usage",
     )
 
     def __init__(self) -> None:
-        self._drafts: dict[int, _Draft] = {}
+        self._blocks: dict[int, _Unfinished] = {}
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
         self._response_id: str | None = None
         self._model: str | None = None
-        self._about: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
         self._error: Any = None
 
     def add(self, chunk: Chunk) -> None:
-        """Take in one chunk."""
-        step = _STEPS.get(type(chunk))
-        if step is not None:
-            step(self, chunk)
+        """Add one chunk."""
+        match chunk:
+            case ReasoningChunk():
+                self._block(chunk.content_index, _Thought).add(chunk)
+            case TextChunk():
+                self._block(chunk.content_index, _Text).add(chunk)
+            case ToolCallChunk():
+                self._block(chunk.content_index, _Call).add(chunk)
+            case BlockChunk():
+                self._block(chunk.content_index, _Whole).block = chunk.block
+            case UsageChunk():
+                self._usage = merge_usage(self._usage, chunk.usage)
+            case FinishChunk():
+                self._finish_reason = self._finish_reason or chunk.reason
+            case OriginChunk():
+                self._response_id = self._response_id or chunk.response_id
+                self._model = chunk.model or self._model
+                _merge(self._metadata, chunk.metadata)
+            case ErrorChunk():
+                self._error = chunk.raw
+            case _:
+                pass  # an event that was not understood is no part of a block
 
-    def message(
+    def _block(self, index: int | None, kind: type[_B]) -> _B:
+        place = len(self._blocks) if index is None else index
+        block = self._blocks.get(place)
+        if not isinstance(block, kind):
+            block = self._blocks[place] = kind()
+        return block
+
+    @property
+    def has_content(self) -> bool:
+        """Whether a block, an end or an error came: more than the origin and the usage."""
+        return bool(self._blocks or self._finish_reason or self._error is not None)
+
+    def build(
         self,
         *,
         origin: Origin,
         interrupted: bool,
-        tag_source: str,
-        counters: Mapping[str, int],
+        counters: Counters,
         metadata: Mapping[str, Any],
     ) -> Message:
-        """Return the message as it stands; ``counters`` that are zero are left out of it."""
-        copies = self._copies(tag_source)
-        count = dict(counters)
-        count["suppressedDuplicates"] = count.get("suppressedDuplicates", 0) + len(copies)
-        notes = {**{name: n for name, n in count.items() if n}, **metadata}
-        if self._about:
-            notes["providerMetadata"] = jsonable(self._about)
+        """Return the message so far."""
+        copies = self._find_copies()
+        suppressed = counters.suppressed_duplicates + len(copies)
+        notes = {**replace(counters, suppressed_duplicates=suppressed).to_metadata(), **metadata}
+        if self._metadata:
+            notes["providerMetadata"] = make_json(self._metadata)
         if self._error is not None:
-            notes["error"] = jsonable(self._error)
+            notes["error"] = make_json(self._error)
+        is_partial = interrupted or self._error is not None or self._finish_reason in _STILL_RUNNING
         known = replace(origin, model=origin.model or self._model, response_id=self._response_id)
+        blocks = (block.build() for index, block in self._in_order() if index not in copies)
+        usage = self._usage
         return Message(
             role="assistant",
-            blocks=tuple(
-                block
-                for draft in self._in_order()
-                if id(draft) not in copies and (block := _finished(draft)) is not None
-            ),
-            status="interrupted" if interrupted or self._error is not None else "complete",
+            blocks=tuple(block for block in blocks if block is not None),
+            status="interrupted" if is_partial else "complete",
             origin=None if known == Origin() else known,
-            usage=None
-            if self._usage is None
-            else replace(self._usage, raw=jsonable(self._usage.raw)),
+            usage=None if usage is None else replace(usage, raw=make_json(usage.raw)),
             finish_reason=self._finish_reason,
             metadata=notes or None,
         )
 
-    def _draft(self, number: int | None, kind: type) -> _Draft:
-        place = len(self._drafts) if number is None else number
-        draft = self._drafts.get(place)
-        if draft is None:
-            draft = self._drafts[place] = _Draft(kind)
-        return draft
-
-    def _text(self, chunk: TextChunk) -> None:
-        draft = self._draft(chunk.content_index, TextBlock)
-        if chunk.text:
-            draft.pieces.append(chunk.text)
-        if chunk.metadata:
-            _merge(draft.metadata, chunk.metadata)
-
-    def _reasoning(self, chunk: ReasoningChunk) -> None:
-        draft = self._draft(chunk.content_index, ThinkingBlock)
-        if chunk.text:
-            draft.pieces.append(chunk.text)
-        if chunk.metadata:
-            _merge(draft.metadata, chunk.metadata)
-        if chunk.phase == "end":
-            draft.interrupted = not chunk.is_complete
-
-    def _tool_call(self, chunk: ToolCallChunk) -> None:
-        draft = self._draft(chunk.content_index, ToolCallBlock)
-        draft.id = draft.id or chunk.id
-        draft.name = draft.name or chunk.name
-        if chunk.arguments:
-            draft.pieces.append(chunk.arguments)
-        if chunk.parameters is not None:
-            draft.parameters = chunk.parameters
-        draft.complete = draft.complete or chunk.is_complete
-        if chunk.metadata:
-            _merge(draft.metadata, chunk.metadata)
-
-    def _whole(self, chunk: BlockChunk) -> None:
-        self._draft(chunk.content_index, type(chunk.block)).whole = chunk.block
-
-    def _reported(self, chunk: UsageChunk) -> None:
-        self._usage = merged_usage(self._usage, chunk.usage)
-
-    def _finish(self, chunk: FinishChunk) -> None:
-        self._finish_reason = self._finish_reason or chunk.reason
-
-    def _origin(self, chunk: OriginChunk) -> None:
-        self._response_id = self._response_id or chunk.response_id
-        self._model = chunk.model or self._model
-        if chunk.metadata:
-            _merge(self._about, chunk.metadata)
-
-    def _failed(self, chunk: ErrorChunk) -> None:
-        self._error = chunk.raw
-
-    def _copies(self, tag_source: str) -> set[int]:
-        """Return which thoughts of the text a native field repeats."""
-        tagged: list[_Draft] = []
-        native: list[_Draft] = []
-        for draft in self._drafts.values():
-            if draft.kind is ThinkingBlock:
-                is_tagged = draft.metadata.get("sourceField") == tag_source
-                (tagged if is_tagged else native).append(draft)
+    def _find_copies(self) -> set[int]:
+        """Return the indices of thoughts of the text that a native field repeats."""
+        tagged: dict[int, list[str]] = {}
+        native: list[list[str]] = []
+        for index, block in self._blocks.items():
+            if not isinstance(block, _Thought):
+                continue
+            if block.metadata.get("sourceField") == TAG_SOURCE:
+                tagged[index] = block.pieces
+            else:
+                native.append(block.pieces)
         if not tagged or not native:
             return set()
-        copies = Copies(draft.pieces for draft in native)
-        return {id(draft) for draft in tagged if draft.pieces in copies}
+        found = find_copies([*tagged.values()], native)
+        return {index for index, is_copy in zip(tagged, found, strict=True) if is_copy}
 
-    def _in_order(self) -> Iterator[_Draft]:
-        """The blocks as they began, but the entries of one array together."""
-        numbered = sorted(self._drafts.items())
+    def _in_order(self) -> Iterator[tuple[int, _Unfinished]]:
+        """The blocks as they began, the entries of one array together."""
+        numbered = sorted(self._blocks.items())
         first: dict[str, int] = {}
-        for number, draft in numbered:
-            if group := draft.metadata.get("group"):
-                first.setdefault(group, number)
-        order = sorted(
+        for index, block in numbered:
+            if group := block.metadata.get("group"):
+                first.setdefault(group, index)
+        yield from sorted(
             numbered, key=lambda item: first.get(item[1].metadata.get("group", ""), item[0])
         )
-        return (draft for _, draft in order)
 
 
-_STEPS: dict[type, Callable[[Accumulator, Any], None]] = {
-    TextChunk: Accumulator._text,
-    ReasoningChunk: Accumulator._reasoning,
-    ToolCallChunk: Accumulator._tool_call,
-    BlockChunk: Accumulator._whole,
-    UsageChunk: Accumulator._reported,
-    FinishChunk: Accumulator._finish,
-    OriginChunk: Accumulator._origin,
-    ErrorChunk: Accumulator._failed,
-}
+# Blocks that are arriving; of their pieces, however many, none is cut off (ERR-003)
 
 
-def merged_usage(before: Usage | None, report: Usage) -> Usage:
-    """Return a report on top of an earlier one: what is absent in it stays as it was."""
+@dataclass(slots=True)
+class _Text:
+    pieces: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, chunk: TextChunk) -> None:
+        if chunk.text:
+            self.pieces.append(chunk.text)
+        _merge(self.metadata, chunk.metadata)
+
+    def build(self) -> Block | None:
+        text = "".join(self.pieces)
+        if not text and not self.metadata:
+            return None
+        return TextBlock(text=text, provider_metadata=make_json(self.metadata) or None)
+
+
+@dataclass(slots=True)
+class _Thought:
+    pieces: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def add(self, chunk: ReasoningChunk) -> None:
+        if chunk.text and chunk.phase == "end":
+            self.pieces.clear()  # the end states the whole
+        if chunk.text:
+            self.pieces.append(chunk.text)
+        _merge(self.metadata, chunk.metadata)
+        if chunk.phase == "end":
+            self.interrupted = not chunk.is_complete
+
+    def build(self) -> Block | None:
+        thought = "".join(self.pieces)
+        metadata = self.metadata
+        signature = metadata.get("signature") or None
+        encrypted = metadata.get("encrypted") or None
+        # EC-002: empty reasoning is no block; a signature or ciphertext makes it a real one.
+        if not thought and signature is None and encrypted is None:
+            return None
+        return ThinkingBlock(
+            thought=thought,
+            source_field=metadata.get("sourceField"),
+            is_hidden=not thought,
+            signature=signature,
+            encrypted=encrypted,
+            redacted=bool(metadata.get("redacted")),
+            interrupted=self.interrupted,
+            provider_metadata=make_json(metadata.get("providerMetadata")) or None,
+        )
+
+
+@dataclass(slots=True)
+class _Call:
+    pieces: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    id: str | None = None
+    name: str | None = None
+    parameters: Any = None
+    complete: bool = False
+
+    def add(self, chunk: ToolCallChunk) -> None:
+        self.id = self.id or chunk.id
+        self.name = self.name or chunk.name
+        if chunk.arguments:
+            self.pieces.append(chunk.arguments)
+        if chunk.parameters is not None:
+            self.parameters = chunk.parameters
+        self.complete = self.complete or chunk.is_complete
+        _merge(self.metadata, chunk.metadata)
+
+    def build(self) -> Block | None:
+        arguments = "".join(self.pieces) if self.pieces else None
+        parameters = make_json(self.parameters)
+        if arguments is not None:
+            parameters = parse_arguments(arguments, parameters)
+        elif parameters is None and self.complete:
+            parameters = {}  # a complete call without arguments; a cut off one has None
+        return ToolCallBlock(
+            id=self.id or "",
+            name=self.name or "",
+            parameters=parameters,
+            arguments=arguments,
+            provider_metadata=make_json(self.metadata) or None,
+        )
+
+
+@dataclass(slots=True)
+class _Whole:
+    block: Block | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def build(self) -> Block | None:
+        block = self.block
+        if block is None:
+            return None
+        if isinstance(block, RawBlock):
+            block = replace(block, data=make_json(block.data))
+        return replace(block, provider_metadata=make_json(block.provider_metadata) or None)
+
+
+def merge_usage(before: Usage | None, report: Usage) -> Usage:
+    """Return a report on top of an earlier one, whose numbers fill in absent ones."""
     if before is None:
         return report
     raw = report.raw
@@ -226,85 +292,21 @@ def merged_usage(before: Usage | None, report: Usage) -> Usage:
         output=report.output if report.output is not None else before.output,
         reasoning=report.reasoning if report.reasoning is not None else before.reasoning,
         cached=report.cached if report.cached is not None else before.cached,
+        cache_write=(report.cache_write if report.cache_write is not None else before.cache_write),
         raw=raw if raw is not None else before.raw,
     )
 
 
-def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Later values replace earlier ones; ``providerMetadata`` and its objects grow."""
-    for name, value in more.items():
+def _merge(into: dict[str, Any], more: Mapping[str, Any] | None) -> None:
+    """Replace earlier values by later ones; ``providerMetadata`` and its objects grow."""
+    for name, value in (more or {}).items():
         before = into.get(name)
         if isinstance(before, dict) and isinstance(value, Mapping):
-            into[name] = (
-                {**before, **value} if name != "providerMetadata" else _grown(before, value)
-            )
+            grown = dict(before)
+            if name == "providerMetadata":
+                _merge(grown, value)
+            else:
+                grown.update(value)
+            into[name] = grown
         else:
             into[name] = value
-
-
-def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    grown = dict(before)
-    _merge(grown, more)
-    return grown
-
-
-def _finished(draft: _Draft) -> Block | None:
-    return _BUILDERS.get(draft.kind, _whole_block)(draft)
-
-
-def _whole_block(draft: _Draft) -> Block | None:
-    block = draft.whole
-    if block is None:
-        return None
-    if isinstance(block, RawBlock):
-        block = replace(block, data=jsonable(block.data))
-    return replace(block, provider_metadata=jsonable(block.provider_metadata) or None)
-
-
-def _text_block(draft: _Draft) -> Block | None:
-    text = "".join(draft.pieces)
-    if not text and not draft.metadata:
-        return None
-    return TextBlock(text=text, provider_metadata=jsonable(draft.metadata) or None)
-
-
-def _thinking_block(draft: _Draft) -> Block | None:
-    thought = "".join(draft.pieces)
-    about = draft.metadata
-    signature, encrypted = about.get("signature") or None, about.get("encrypted") or None
-    # EC-002: empty reasoning is no block; a signature or ciphertext makes it a real one.
-    if not thought and signature is None and encrypted is None:
-        return None
-    return ThinkingBlock(
-        thought=thought,
-        source_field=about.get("sourceField"),
-        is_hidden=not thought,
-        signature=signature,
-        encrypted=encrypted,
-        redacted=bool(about.get("redacted")),
-        interrupted=draft.interrupted,
-        provider_metadata=jsonable(about.get("providerMetadata")) or None,
-    )
-
-
-def _tool_call_block(draft: _Draft) -> Block | None:
-    arguments = "".join(draft.pieces) if draft.pieces else None
-    parameters = jsonable(draft.parameters)
-    if arguments is not None:
-        parameters = neutral.read(arguments, parameters)
-    elif parameters is None and draft.complete:
-        parameters = {}  # a call of nothing; one that was cut off before it spoke has None
-    return ToolCallBlock(
-        id=draft.id or "",
-        name=draft.name or "",
-        parameters=parameters,
-        arguments=arguments,
-        provider_metadata=jsonable(draft.metadata) or None,
-    )
-
-
-_BUILDERS: dict[type, Callable[[_Draft], Block | None]] = {
-    TextBlock: _text_block,
-    ThinkingBlock: _thinking_block,
-    ToolCallBlock: _tool_call_block,
-}

@@ -1,31 +1,27 @@
-"""One choice's chunks put in order: two channels, well-formed lifecycles, native first.
+"""One choice's chunks put in order: native thoughts first, and one lifecycle for each block.
 
-What comes in is an adapter's: deltas without a start, ends that repeat the whole text,
-the same thought in two fields, delimiters inside the answer. What goes out keeps these
-promises for every input:
+An adapter gives deltas without a start, ends that repeat the whole text, one thought in two
+fields, delimiters inside the answer. For every input, these promises hold of what comes out:
 
-1. A reasoning block has one start, then its deltas, then one end; ``content_index`` is its
-   place among the message's blocks in the order in which they began.
-2. Visible text holds no supported delimiter.
-3. A thought that arrives in several fields is taken from the first that speaks; once any
-   field spoke, tagged copies in the text are taken out and not added, unless ``merge`` asks
-   for them. A block that is never closed is no copy, unless it says what a field said.
-4. Nothing follows the finish. What a provider still sends after it is kept for the message,
-   in ``late``, and not shown.
+1. A thinking block has one start, then its deltas, then one end; ``content_index`` is its place
+   among the message's blocks in the order in which they began.
+2. Visible text holds no supported delimiter (``text_channel``).
+3. A thought that comes in several fields is taken from the first that has more than white space
+   (``duplicates``); from then on tagged copies in the text are taken out and not added.
+4. Nothing follows the finish: chunks that a provider sends after it are in ``late``, for the
+   message alone.
 
-A unit that the protocol numbers is open until the protocol ends it; one that it does not
-number is ended by the next piece of another kind (EC-003). ``units`` keeps the lifecycles,
-``texts`` the text; this module decides what counts. It knows channels. It must not know a
-provider's field names, what a message is, or any policy.
+A block that the protocol numbers is open until the protocol ends it; one without a number is
+ended by the next piece of another kind (EC-003).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reasoning_store.chunks import (
+from reasoning_store.conversation.chunks import (
     BlockChunk,
     Chunk,
     FinishChunk,
@@ -33,253 +29,350 @@ from reasoning_store.chunks import (
     TextChunk,
     ToolCallChunk,
 )
-from reasoning_store.ingress.places import PlacedTagFilter
-from reasoning_store.ingress.texts import TextChannel
-from reasoning_store.ingress.units import Unit, Units
+from reasoning_store.ingress.duplicates import MirroredFields, WaitingThought, without_white_space
+from reasoning_store.ingress.open_blocks import OpenBlock, OpenBlocks
+from reasoning_store.ingress.tags import Run
+from reasoning_store.ingress.text_channel import TAG_SOURCE, TextChannel
 from reasoning_store.wire import call_ids
 
-_SPEAKS = ("signature", "encrypted", "redacted")
+_SEALS = ("signature", "encrypted", "redacted")
+_TURN_ENDED = ("end_turn", "stop")
+"""The finish reasons of a model that has answered."""
+_TAGGED: Mapping[str, Any] = {"sourceField": TAG_SOURCE}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call: its place among the blocks, and among the calls."""
+
+    index: int
+    number: int
+    id: str | None
+    complete: bool = False
 
 
 class Channels:
     """The state of one choice between an adapter and the accumulator."""
 
     __slots__ = (
-        "_alias",
-        "_call_at",
+        "_blocks",
         "_calls",
+        "_calls_by_index",
         "_choice",
         "_finished",
-        "_last_alias",
-        "_mirrored",
+        "_last_mirrored",
+        "_last_text",
         "_mirrors",
+        "_native",
+        "_out",
+        "_reserved",
+        "_tagged",
         "_text",
-        "_units",
+        "_text_at",
+        "_text_key",
         "late",
     )
 
     def __init__(
-        self,
-        *,
-        provider: str,
-        mirrors: frozenset[str],
-        tag_filter: PlacedTagFilter | None,
-        merge: bool = False,
-        choice: int = 0,
+        self, text: TextChannel, mirrors: MirroredFields, *, provider: str, choice: int = 0
     ) -> None:
-        self._units = Units(provider, choice)
-        self._text = TextChannel(self._units, tag_filter, merge=merge, choice=choice)
-        self._mirrors = mirrors
         self._choice = choice
-        self._alias: str | None = None
-        self._last_alias: Unit | None = None
-        self._mirrored: set[str | None] = set()
-        self._calls: list[_Call] = []
-        self._call_at: dict[int, _Call] = {}
-        self._finished = False
+        self._out: list[Chunk] = []
         self.late: list[Chunk] = []
-        """What belongs to the message and is no longer shown; the owner takes it away."""
-
-    @property
-    def suppressed(self) -> int:
-        """How many copies of a thought were not stored a second time."""
-        return len(self._mirrored) + self._text.copies
-
-    @property
-    def stripped(self) -> int:
-        """How many delimiters were taken out of the text."""
-        return self._text.stripped
-
-    @property
-    def extracted(self) -> int:
-        """How many thoughts were found in the text."""
-        return self._text.extracted
+        """Chunks for the message that are no longer shown; the owner empties it."""
+        self._finished = False
+        # Thoughts
+        self._blocks = OpenBlocks(provider, choice, self._out)
+        self._mirrors = mirrors
+        self._last_mirrored: OpenBlock | None = None
+        self._native: list[list[str]] = []
+        # Text, and the thoughts in it
+        self._text = text
+        self._text_key: int | None = None
+        self._text_at: dict[int | None, int] = {}
+        self._last_text: int | None = None
+        self._tagged: OpenBlock | None = None
+        self._reserved: int | None = None
+        # Tool calls
+        self._calls: list[_Call] = []
+        self._calls_by_index: dict[int, _Call] = {}
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
-        """Return what one chunk of an adapter comes to."""
-        out: list[Chunk] = []
-        step = _STEPS.get(type(chunk))
-        if step is None:
-            return [chunk]
-        step(self, chunk, out)
-        if self._finished and not isinstance(chunk, FinishChunk):
-            self.late += out
-            return []
-        return out
+        """Return the chunks that one chunk of an adapter comes to."""
+        match chunk:
+            case ReasoningChunk():
+                self._take_reasoning(chunk)
+            case TextChunk():
+                self._take_text(chunk)
+            case ToolCallChunk():
+                self._take_call(chunk)
+            case BlockChunk():
+                self._take_block(chunk)
+            case FinishChunk():
+                return self._finish(chunk)
+            case _:
+                return [chunk]
+        return self._taken_out()
 
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
-        """End what is open; the pieces that are left belong to the application still."""
-        out: list[Chunk] = []
-        self._end_all(out, interrupted=interrupted)
-        if self._finished:
-            self.late += out
-            return []
+        """End all that is open; the last pieces are still for the application."""
+        self._end_all(interrupted=interrupted)
+        out = self._taken_out()
         self._finished = True
         return out
 
-    # Reasoning
+    def _taken_out(self) -> list[Chunk]:
+        out = self._out.copy()
+        self._out.clear()
+        if not self._finished:
+            return out
+        self.late += out
+        return []
 
-    def _reasoning(self, chunk: ReasoningChunk, out: list[Chunk]) -> None:
-        metadata = chunk.metadata
-        source = metadata.get("sourceField")
-        if source in self._mirrors and not self._speaks_first(source, chunk):
-            self._mirror(source, chunk, out)
-            return
-        key = chunk.content_index
-        unit = self._units.find(key)
-        if unit is not None and key is None and unit.metadata.get("sourceField") != source:
-            self._units.end(unit, out)
-            unit = None
-        if chunk.phase == "end":
-            self._protocol_end(unit, chunk, out)
-            return
-        if not chunk.text and chunk.phase == "delta":
-            if not _says(metadata):
-                return
-            ended = self._units.ended(key)
-            if unit is None and ended is not None:
-                # A seal that comes after its block's end is that block's still.
-                self.late.append(self._units.piece("delta", ended, "", metadata))
-                return
-        if unit is not None and key is None and self._text.waits:
-            # EC-003: text came between, though it is not decided yet whether it is shown.
-            self._units.end(unit, out)
-            unit = None
-        self._told(chunk)
-        if unit is None:
-            unit = self._begin(key, metadata, out)
-        elif chunk.phase == "start" and not chunk.text:
-            return
-        if source in self._mirrors:
-            self._last_alias = unit
-        if chunk.text or _says(metadata):
-            self._units.grow(unit, chunk.text, metadata, out)
-
-    def _speaks_first(self, source: str | None, chunk: ReasoningChunk) -> bool:
-        """Whether this field is the one that counts; the first with text locks the others out."""
-        if self._alias is None and chunk.text:
-            self._alias = source
-        # Ciphertext is nobody's copy: it has no text that another field could repeat.
-        return (
-            self._alias is None
-            or self._alias == source
-            or (not chunk.text and bool(chunk.metadata.get("encrypted")))
-        )
-
-    def _mirror(self, source: str | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
-        """Take from a copy only what the first field did not carry, e.g. the signature."""
-        if chunk.text:
-            self._mirrored.add(source)
-        unit = self._last_alias
-        if not _says(chunk.metadata) or unit is None:
-            return
-        extra = {name: item for name, item in chunk.metadata.items() if name != "sourceField"}
-        piece = self._units.piece("delta", unit.number, "", extra)
-        (self.late if unit.ended else out).append(piece)
-
-    def _protocol_end(self, unit: Unit | None, chunk: ReasoningChunk, out: list[Chunk]) -> None:
-        if unit is None:
-            if not chunk.text and not _says(chunk.metadata):
-                return
-            unit = self._begin(chunk.content_index, chunk.metadata, out)
-        if chunk.text or _says(chunk.metadata):
-            self._told(chunk)
-            # The end repeats the whole text: only what the deltas lacked is new.
-            said = "".join(unit.said)
-            rest = chunk.text[len(said) :] if chunk.text.startswith(said) else ""
-            if rest or _says(chunk.metadata):
-                self._units.grow(unit, rest, chunk.metadata, out)
-        if chunk.metadata.get("sourceField") in self._mirrors:
-            self._last_alias = unit
-        self._units.end(unit, out)
-
-    def _told(self, chunk: ReasoningChunk) -> None:
-        """Note that something was thought that the text may repeat; a blank field says nothing."""
-        if (chunk.text and not chunk.text.isspace()) or _says(chunk.metadata):
-            self._text.native_begins()
-            self._text.native = True
-
-    def _begin(self, key: int | None, metadata: Mapping[str, Any], out: list[Chunk]) -> Unit:
-        if key is None:
-            self._units.end_loose(out)
-        self._text.pause(out)
-        unit = self._units.begin(metadata, out, key=key)
-        self._text.natives.append(unit.said)
-        if key is None:
-            self._units.loose = unit
-        return unit
-
-    # Everything else
-
-    def _tool_call(self, chunk: ToolCallChunk, out: list[Chunk]) -> None:
-        call = self._call_at.get(chunk.index)
-        # Some hosts number every call of a message alike; then the ids tell them apart.
-        if call is None or (chunk.id and call.id and chunk.id != call.id):
-            self._units.end_loose(out)
-            self._text.pause(out)
-            call = _Call(number=self._units.number(), index=len(self._calls), id=chunk.id)
-            self._calls.append(call)
-            self._call_at[chunk.index] = call
-        call.id = call.id or chunk.id
-        call.complete = call.complete or chunk.is_complete
-        if call.complete and not call.id:
-            # Whoever answers it has to name it.
-            call.id = call_ids.made(self._choice, call.number)
-            chunk = replace(chunk, id=call.id)
-        out.append(replace(chunk, index=call.index, content_index=call.number))
-
-    def _visible(self, chunk: TextChunk, out: list[Chunk]) -> None:
-        self._text.take(chunk, out)
-
-    def _whole(self, chunk: BlockChunk, out: list[Chunk]) -> None:
-        self._units.end_loose(out)
-        self._text.pause(out)
-        out.append(replace(chunk, content_index=self._units.number()))
-
-    def _finish(self, chunk: FinishChunk, out: list[Chunk]) -> None:
-        self._end_all(out, interrupted=False)
-        if self._finished:
-            self.late += [*out, chunk]
-            out.clear()
-            return
-        out.append(chunk)
+    def _finish(self, chunk: FinishChunk) -> list[Chunk]:
+        self._end_all(interrupted=False, turn_ended=chunk.reason in _TURN_ENDED)
+        self._out.append(chunk)
+        out = self._taken_out()
         self._finished = True
+        return out
 
-    def _end_all(self, out: list[Chunk], *, interrupted: bool) -> None:
-        self._text.end(out)
-        for unit in self._units.opened():
-            self._units.end(unit, out, interrupted=interrupted)
+    def _end_all(self, *, interrupted: bool, turn_ended: bool = False) -> None:
+        self._settle_mirrors()
+        self._end_text(turn_ended=turn_ended)
+        self._blocks.end_all(interrupted=interrupted)
         for call in self._calls:
             if not call.complete and not interrupted:
                 call.complete = True
-                out.append(
+                self._out.append(
                     ToolCallChunk(
-                        index=call.index,
-                        id=call.id or call_ids.made(self._choice, call.number),
-                        content_index=call.number,
+                        index=call.number,
+                        id=call.id or call_ids.make_call_id(self._choice, call.index),
+                        content_index=call.index,
                         is_complete=True,
                         choice=self._choice,
                     )
                 )
 
+    # The blocks of the message
 
-@dataclass(slots=True)
-class _Call:
-    number: int
-    index: int
-    id: str | None
-    complete: bool = False
+    def _begin_block(self, *, ends_thought: bool = True) -> int:
+        """Return the index of a block that begins; text that is held stays before it."""
+        self._add_runs(self._text.release())
+        if self._text.withheld and self._reserved is None:
+            self._reserved = self._blocks.next_index()
+        if ends_thought:
+            self._blocks.end_unnumbered()
+        self._text_at.pop(None, None)
+        return self._blocks.next_index()
+
+    def _begin_thought(self, key: int | None, metadata: Mapping[str, Any]) -> OpenBlock:
+        """Begin the block of a native thought."""
+        index = self._begin_block(ends_thought=key is None)
+        thought = self._blocks.begin(index, metadata, key=key)
+        self._native.append(thought.pieces)
+        return thought
+
+    # Native thoughts
+
+    def _take_reasoning(self, chunk: ReasoningChunk) -> None:
+        text, metadata, key = chunk.text, chunk.metadata, chunk.content_index
+        source = metadata.get("sourceField")
+        if source is not None and source in self._mirrors:
+            earlier = self._take_mirrored(source, chunk)
+            if earlier is None:
+                return
+            text = earlier + text
+        thought = self._blocks.find(key)
+        if thought and key is None and thought.metadata.get("sourceField") != source:
+            self._blocks.end(thought)
+            thought = None
+        if chunk.phase == "end":
+            self._take_end(thought, text, chunk)
+            return
+        if not text and chunk.phase == "delta":
+            if not _has_content(metadata):
+                return
+            past = self._blocks.past_index(key)
+            if thought is None and past is not None:
+                # A seal that comes after the end of its block still belongs to it.
+                self.late.append(self._blocks.piece("delta", past, "", metadata))
+                return
+        self._note_native(text, metadata)
+        if thought and key is None and self._text.holds_visible:
+            self._blocks.end(thought)  # EC-003: text has come since
+            thought = None
+        if thought is None:
+            thought = self._begin_thought(key, metadata)
+        elif chunk.phase == "start" and not text:
+            return
+        if source in self._mirrors:
+            self._last_mirrored = thought
+        if text or _has_content(metadata):
+            self._blocks.grow(thought, text, metadata)
+
+    def _take_end(self, thought: OpenBlock | None, text: str, chunk: ReasoningChunk) -> None:
+        metadata = chunk.metadata
+        has_content = _has_content(metadata)
+        if thought is None:
+            if not text and not has_content:
+                return
+            thought = self._begin_thought(chunk.content_index, metadata)
+        whole = ""
+        if text or has_content:
+            self._note_native(text, metadata)
+            # The end repeats the whole text: only the part that the deltas lacked is new.
+            before = "".join(thought.pieces)
+            rest = text.removeprefix(before) if text.startswith(before) else ""
+            if rest or has_content:
+                self._blocks.grow(thought, rest, metadata)
+            if not text.startswith(before):
+                whole = text
+        if metadata.get("sourceField") in self._mirrors:
+            self._last_mirrored = thought
+        self._blocks.end(thought, whole=whole)
+
+    def _note_native(self, text: str, metadata: Mapping[str, Any]) -> None:
+        """Note a thought that the text may repeat; a blank field has no thought."""
+        if (text and not text.isspace()) or _has_content(metadata):
+            self._add_runs(self._text.note_native())
+
+    def _take_mirrored(self, source: str, chunk: ReasoningChunk) -> str | None:
+        """Return the blank text of the first field before this piece; None where it waits."""
+        mirrors, text, metadata = self._mirrors, chunk.text, chunk.metadata
+        if text and mirrors.first == source:
+            mirrors.add_first(text)
+            return ""
+        if mirrors.first is None and not text.strip():
+            thought = self._blocks.find(chunk.content_index)
+            has_begun = thought is not None and thought.metadata.get("sourceField") == source
+            if has_begun or _has_content(metadata):
+                return mirrors.take_blank(source, chunk.content_index, text)
+            if not text:
+                return ""
+        # Ciphertext is no copy: it has no text that another field could repeat.
+        if not text and metadata.get("encrypted"):
+            return ""
+        if text.strip() if mirrors.first is None else mirrors.first == source:
+            return mirrors.choose_first(source, text)
+        self._let_wait(source, chunk)
+        return None
+
+    def _let_wait(self, source: str, chunk: ReasoningChunk) -> None:
+        """Let a piece wait that may be a copy, and take from a copy its seal."""
+        key, thought = chunk.content_index, self._last_mirrored
+        has_content = _has_content(chunk.metadata)
+        if not chunk.text and not has_content:
+            return
+        waiting = self._mirrors.add_waiting(
+            source, key, chunk.text, chunk.metadata, whole=chunk.phase == "end"
+        )
+        if thought is None or not has_content:
+            return
+        if without_white_space(waiting.pieces) in without_white_space(thought.pieces):
+            self._mirrors.drop_waiting(source, key)
+            self._move_seal(waiting, thought)
+
+    def _move_seal(self, copy: WaitingThought, thought: OpenBlock) -> None:
+        """Give a thought the metadata that only its copy has, e.g. the signature."""
+        seal = {name: value for name, value in copy.metadata.items() if name != "sourceField"}
+        piece = self._blocks.piece("delta", thought.index, "", seal)
+        (self.late if thought.ended else self._out).append(piece)
+
+    def _settle_mirrors(self) -> None:
+        """Decide about the fields that wait: something other than reasoning comes."""
+        for waiting, is_copy in self._mirrors.settle():
+            if is_copy:
+                if self._last_mirrored is not None and _has_content(waiting.metadata):
+                    self._move_seal(waiting, self._last_mirrored)
+                continue
+            text = "".join(waiting.pieces)
+            self._note_native(text, waiting.metadata)
+            thought = self._begin_thought(None, waiting.metadata)
+            self._blocks.grow(thought, text, waiting.metadata)
+            self._blocks.end(thought)
+
+    # Text
+
+    def _take_text(self, chunk: TextChunk) -> None:
+        key, text, metadata = chunk.content_index, chunk.text, chunk.metadata
+        if text and self._mirrors.has_news:
+            self._settle_mirrors()
+        if key != self._text_key:
+            if self._text.is_open:
+                self._end_text()  # no delimiter reaches from one text of the protocol to the next
+            self._text_key = key
+        if metadata:
+            index = self._last_text  # where it is a note on earlier text
+            if index is None or text or key is not None or None in self._text_at:
+                index = self._text_index()
+            self._add_text("", index, metadata)
+        if text:
+            self._add_runs(self._text.feed(text))
+
+    def _end_text(self, *, turn_ended: bool = False) -> None:
+        self._add_runs(self._text.finish(self._native, turn_ended=turn_ended))
+        self._end_tagged(interrupted=True)  # an unclosed block is never visible and never lost
+
+    def _add_runs(self, runs: Iterable[Run]) -> None:
+        for run in runs:
+            if run.kind == "visible":
+                self._add_text(run.text, self._text_index())
+            elif run.phase == "end":
+                self._end_tagged()
+            else:
+                self._add_tagged(run.text)
+
+    def _add_text(self, text: str, index: int, metadata: Mapping[str, Any] | None = None) -> None:
+        self._out.append(
+            TextChunk(text=text, content_index=index, metadata=metadata, choice=self._choice)
+        )
+
+    def _text_index(self) -> int:
+        """Return the index of the block that visible text goes to, begun here if need be."""
+        self._blocks.end_unnumbered()
+        index = self._text_at.get(self._text_key)
+        if index is None:
+            index = self._text_at[self._text_key] = self._blocks.next_index()
+        self._last_text = index
+        return index
+
+    def _add_tagged(self, text: str) -> None:
+        if self._tagged is None:
+            self._blocks.end_unnumbered()
+            self._text_at.clear()
+            index = self._blocks.next_index() if self._reserved is None else self._reserved
+            self._tagged = self._blocks.begin(index, _TAGGED, continues=False)
+        self._blocks.grow(self._tagged, text, _TAGGED)
+
+    def _end_tagged(self, *, interrupted: bool = False) -> None:
+        self._reserved = None
+        if self._tagged is not None:
+            self._blocks.end(self._tagged, interrupted=interrupted)
+            self._tagged = None
+
+    # Calls and whole blocks
+
+    def _take_call(self, chunk: ToolCallChunk) -> None:
+        self._settle_mirrors()
+        call = self._calls_by_index.get(chunk.index)
+        # Some hosts number every call of a message alike; then the ids tell them apart.
+        if call is None or (chunk.id and call.id and chunk.id != call.id):
+            call = _Call(self._begin_block(), len(self._calls), chunk.id)
+            self._calls.append(call)
+            self._calls_by_index[chunk.index] = call
+        call.id = call.id or chunk.id
+        call.complete = call.complete or chunk.is_complete
+        if call.complete and not call.id:
+            # The application has to name it in its answer.
+            call.id = call_ids.make_call_id(self._choice, call.index)
+            chunk = replace(chunk, id=call.id)
+        self._out.append(replace(chunk, index=call.number, content_index=call.index))
+
+    def _take_block(self, chunk: BlockChunk) -> None:
+        self._settle_mirrors()
+        self._out.append(replace(chunk, content_index=self._begin_block()))
 
 
-def _says(metadata: Mapping[str, Any]) -> bool:
+def _has_content(metadata: Mapping[str, Any]) -> bool:
     """Whether metadata alone makes a block real: EC-002."""
-    return len(metadata) > 1 and any(metadata.get(name) for name in (*_SPEAKS, "providerMetadata"))
-
-
-_STEPS: dict[type, Callable[[Channels, Any, list[Chunk]], None]] = {
-    ReasoningChunk: Channels._reasoning,
-    TextChunk: Channels._visible,
-    ToolCallChunk: Channels._tool_call,
-    BlockChunk: Channels._whole,
-    FinishChunk: Channels._finish,
-}
+    return len(metadata) > 1 and any(metadata.get(name) for name in (*_SEALS, "providerMetadata"))

@@ -1,20 +1,19 @@
-"""What delimits thinking inside plain text: tag names, literal markers, and their patterns.
+"""Delimiters of thinking inside plain text: tag names, literal markers, and their patterns.
 
 Theory. A delimiter is a string that a model writes to turn from one channel to the other.
 Two kinds exist. A *tag* is ``<name>`` or ``</name>`` with a little tolerance; a *marker*
-is a string of a model family's own, taken exactly as it stands. What a delimiter means
-depends only on whether a thinking block is open, so two lists of them are enough:
+is a model family's own string, taken exactly. The meaning of a delimiter depends only on
+whether a thinking block is open, so two lists of them are enough:
 
     outside a block   opens, closes (stray), answers and drops are delimiters
     inside a block    closes, answers and ends are delimiters
 
 Each list becomes two patterns: one finds the next delimiter, the other tells whether the
 end of what has arrived may still grow into one. A delimiter is decided as soon as it is
-complete, the shortest first where one begins another, so no later character changes what
-an earlier one meant; that is why the pieces in which a text arrives cannot matter.
+complete, the shortest first where one begins another, so no later character changes the
+meaning of an earlier one; that is why the pieces in which a text arrives cannot matter.
 
-This module knows spelling. It must not know streams, blocks or providers: which family a
-model speaks is data of ``wire``, and what is done at a delimiter is ``ingress.tags``.
+The contracts of ``wire`` name the families of a model; ``tags`` acts on the delimiters.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from reasoning_store.errors import SettingError
-from reasoning_store.quoting import shown
+from reasoning_store.conversation.errors import SettingError
 
 DEFAULT_TAGS: tuple[str, ...] = ("think", "thinking", "thought", "reasoning", "reflection")
 """The names that models put around their thoughts."""
@@ -64,9 +62,9 @@ FAMILIES: dict[str, Family] = {
     "cohere": Family(
         opens=("<|START_THINKING|>",),
         closes=("<|END_THINKING|>",),
-        answers=("<|START_RESPONSE|>",),
-        drops=("<|END_RESPONSE|>",),
-        source="Command A Reasoning chat template; the prompt usually opens the block",
+        answers=("<|START_RESPONSE|>", "<|START_TEXT|>"),
+        drops=("<|END_RESPONSE|>", "<|END_TEXT|>"),
+        source="Command A Reasoning and Command A+ (START_TEXT); the prompt may open the block",
     ),
     "ernie": Family(
         tags=("think",),
@@ -74,9 +72,10 @@ FAMILIES: dict[str, Family] = {
         source="ERNIE 4.5 chat template; the prompt opens the block",
     ),
     "gemma": Family(
-        opens=("<|channel>thought\n",),
+        # A server that forces the close leaves out the line end, or writes the open twice.
+        opens=("<|channel>thought", "<|channel><|channel>thought"),
         closes=("<channel|>",),
-        source="Gemma 4 chat template",
+        source="Gemma 4 chat template; llama.cpp tests/test-chat.cpp",
     ),
     # Granite 3.2 turns channels with plain English sentences. Those are words that an
     # answer may contain, so they are in no family.
@@ -85,9 +84,9 @@ FAMILIES: dict[str, Family] = {
         drops=("<response>", "</response>"),
         source="Granite 3.3 chat template",
     ),
-    # A commentary message without a recipient is said to the user, so it is visible. One
-    # with a recipient is a tool call: its header is no literal, it stays as it came, and
-    # so does the <|call|> that ends it.
+    # A commentary message without a recipient is for the user, so it is visible. One
+    # with a recipient is a tool call: its header is no literal and is left as it came,
+    # like the <|call|> that ends it.
     "harmony": Family(
         opens=(
             "<|channel|>analysis<|message|>",
@@ -136,42 +135,42 @@ FAMILIES: dict[str, Family] = {
 
 
 class Scan(NamedTuple):
-    """One list of delimiters: ``find`` the next one, or what ``might`` become one."""
+    """One list of delimiters: ``find`` the next one, or text that ``might`` become one."""
 
     find: re.Pattern[str]
     might: re.Pattern[str]
 
 
 class Grammar(NamedTuple):
-    """Everything the filter asks about spelling."""
+    """The patterns that the filter needs."""
 
     outside: Scan
     inside: Scan
     opening: Scan
-    """Only what opens a block: ``find`` tells such a delimiter from the others."""
+    """Only delimiters that open a block."""
     trigger: str
-    """The one character that every delimiter starts with, or nothing where they differ."""
+    """The one character that every delimiter starts with, or empty where they differ."""
     triggers: re.Pattern[str]
     """Any character that a delimiter starts with."""
     reach: int
     """The most characters that may be held: one less than the longest delimiter."""
 
 
-def grammar(tags: Iterable[str] | None, markers: Iterable[str]) -> Grammar:
-    """The patterns for these tag names and marker families; a bad one is a SettingError."""
-    names = DEFAULT_TAGS if tags is None else tag_names(tags)
-    families = _sequence("markers", markers)
+def compile_grammar(tags: Iterable[str] | None, markers: Iterable[str]) -> Grammar:
+    """Return the patterns for tag names and marker families; a bad one is a SettingError."""
+    names = DEFAULT_TAGS if tags is None else check_tag_names(tags)
+    families = _check_sequence("markers", markers)
     for family in families:
         if not isinstance(family, str) or family not in FAMILIES:
             raise SettingError(
                 f"unknown marker family; known are {', '.join(FAMILIES)}", key="markers"
             )
-    return _compiled(names, families)
+    return _compile_grammar(names, families)
 
 
-def tag_names(tags: Iterable[str]) -> tuple[str, ...]:
+def check_tag_names(tags: Iterable[str]) -> tuple[str, ...]:
     """Return names that tags can have; a bad one is a SettingError."""
-    names = _sequence("tags", tags)
+    names = _check_sequence("tags", tags)
     for name in names:
         if not isinstance(name, str) or not name or _NOT_IN_NAMES.search(name):
             raise SettingError(
@@ -182,22 +181,15 @@ def tag_names(tags: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _sequence(key: str, value: Iterable[str]) -> tuple[str, ...]:
+def _check_sequence(key: str, value: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         kind = "one text" if isinstance(value, str) else type(value).__name__
         raise SettingError(f"{key} is a sequence of names, not {kind}", key=key)
     return tuple(value)
 
 
-def truth(key: str, value: Any) -> bool:
-    """Return True or False; neither 1 nor "no" is one."""
-    if not isinstance(value, bool):
-        raise SettingError(f"{key} is True or False, not {shown(value)}", key=key)
-    return value
-
-
 @lru_cache(maxsize=64)
-def _compiled(names: tuple[str, ...], families: tuple[str, ...]) -> Grammar:
+def _compile_grammar(names: tuple[str, ...], families: tuple[str, ...]) -> Grammar:
     rows = [FAMILIES[family] for family in families]
     names = tuple(dict.fromkeys((*names, *(tag for row in rows for tag in row.tags))))
     opens = [literal for row in rows for literal in row.opens]
@@ -209,22 +201,24 @@ def _compiled(names: tuple[str, ...], families: tuple[str, ...]) -> Grammar:
     triggers = {literal[0] for literal in every} | ({"<"} if names or not every else set())
     lengths = [len("<>/") + 3 * LONGEST_RUN + len(name) for name in names]
     return Grammar(
-        outside=_scan(names, [f"<{_SPACES}(?:/{_SPACES})?"], [*opens, *closes, *answers, *drops]),
-        inside=_scan(names, [f"<{_SPACES}", f"/{_SPACES}"], [*closes, *answers, *ends]),
-        opening=_scan(names, [f"<{_SPACES}"], opens),
+        outside=_compile_scan(
+            names, [f"<{_SPACES}(?:/{_SPACES})?"], [*opens, *closes, *answers, *drops]
+        ),
+        inside=_compile_scan(names, [f"<{_SPACES}", f"/{_SPACES}"], [*closes, *answers, *ends]),
+        opening=_compile_scan(names, [f"<{_SPACES}"], opens),
         trigger="".join(triggers) if len(triggers) == 1 else "",
         triggers=re.compile("|".join(map(re.escape, sorted(triggers)))),
         reach=max([*lengths, *map(len, every)], default=1) - 1,
     )
 
 
-def _scan(names: tuple[str, ...], head: list[str], literals: list[str]) -> Scan:
-    """The two patterns of one list; ``head`` is how its tags begin, piece by piece."""
+def _compile_scan(names: tuple[str, ...], head: list[str], literals: list[str]) -> Scan:
+    """Return the two patterns of one list; ``head`` has the pieces that its tags begin with."""
     literals = sorted(set(literals), key=len)
     whole = [re.escape(literal) for literal in literals]
     begun = [_beginnings([re.escape(char) for char in literal[:-1]]) for literal in literals]
     if names:
-        spelled = [[_letter(char) for char in name] for name in names]
+        spelled = [[_letter_pattern(char) for char in name] for name in names]
         any_name = "|".join("".join(letters) for letters in spelled)
         any_part = "|".join(_beginnings([*letters, _SPACES]) for letters in spelled)
         whole.insert(0, f"{''.join(head)}(?:{any_name}){_SPACES}>")
@@ -236,15 +230,15 @@ def _scan(names: tuple[str, ...], head: list[str], literals: list[str]) -> Scan:
     )
 
 
-def _letter(char: str) -> str:
-    """One letter of a tag name: both cases in ASCII (not U+212A for k), else itself."""
+def _letter_pattern(char: str) -> str:
+    """Return the pattern of a letter: both cases in ASCII (not U+212A for k), else itself."""
     if char.isascii() and char.isalpha():
         return f"[{char.lower()}{char.upper()}]"
     return re.escape(char)
 
 
 def _beginnings(pieces: list[str]) -> str:
-    """A pattern for every beginning of these pieces that has at least the first."""
+    """Return a pattern for every beginning of these pieces that has at least the first."""
     pattern = ""
     for piece in reversed(pieces):
         pattern = f"{piece}(?:{pattern})?" if pattern else piece

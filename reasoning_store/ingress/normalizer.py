@@ -1,55 +1,74 @@
-"""The door: whatever a provider sends comes out as chunks, and at the end as one message.
+"""Turns a stream, or a whole response, into chunks and at its end into one message.
 
-``StreamNormalizer`` feeds a protocol's adapter, hands each chunk to the channels of its
-choice, and lets an accumulator collect what they let through. A whole response goes the
-same way in one step, so that streamed and whole give the same blocks.
+The path of an event: the protocol's reader makes chunks of it (``wire``), the ``channels`` of a
+choice put these in order, the application gets the result, and the ``accumulator`` makes the
+message of the same chunks. A whole response takes the same path in one step.
 
-Nothing raises into an application's stream: an event that the adapter does not know, or
-cannot read, is counted, kept within bounds, and changes nothing else.
-
-It knows how the parts of this room fit. It must not know a provider's words, SQL or policy.
+No event raises into an application's stream. One that the reader does not know, or cannot read,
+is an ``UnknownChunk``: it is counted, kept within bounds, and changes nothing else. A stream of
+which nothing was understood gives an interrupted message (``UNREAD``), never a complete one
+without content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from reasoning_store import codec
-from reasoning_store.blocks import Message, Origin
-from reasoning_store.chunks import (
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import Message, Origin
+from reasoning_store.conversation.chunks import (
     Chunk,
     TextChunk,
     UnknownChunk,
 )
-from reasoning_store.errors import SettingError, UsageError, WireError
+from reasoning_store.conversation.errors import (
+    InvalidCall,
+    SettingError,
+    WireError,
+)
+from reasoning_store.conversation.json_values import make_json
+from reasoning_store.conversation.validation import check_truth, describe
 from reasoning_store.ingress.accumulator import Accumulator
 from reasoning_store.ingress.channels import Channels
-from reasoning_store.ingress.jsonable import jsonable
-from reasoning_store.ingress.markers import DEFAULT_TAGS, tag_names, truth
-from reasoning_store.ingress.padding import PaddedTagFilter
-from reasoning_store.ingress.places import PlacedTagFilter
-from reasoning_store.ingress.texts import TAG_SOURCE
-from reasoning_store.quoting import shown
-from reasoning_store.wire import contracts, registry
-from reasoning_store.wire.base import Flushing, plain
+from reasoning_store.ingress.counters import Counters
+from reasoning_store.ingress.duplicates import MirroredFields
+from reasoning_store.ingress.half_characters import HalfCharacters
+from reasoning_store.ingress.markers import DEFAULT_TAGS, check_tag_names
+from reasoning_store.ingress.tags import TagFilter
+from reasoning_store.ingress.text_channel import TextChannel
+from reasoning_store.wire import (
+    contracts,
+    registry,
+)
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import plain_value
+from reasoning_store.wire.protocol import Flushing
 
-Where: TypeAlias = Literal["auto", "always", "never"]
-Tags: TypeAlias = Where | Iterable[str]
+TagMode: TypeAlias = Literal["auto", "always", "never"]
+Tags: TypeAlias = TagMode | Iterable[str]
 
-_WHERE: Final = get_args(Where)
+_TAG_MODES: Final = get_args(TagMode)
+_NO_NAMES: Final = (None, None, None, None)
 
-_KEPT_UNKNOWN = 16
-_KEPT_UNKNOWN_CHARACTERS = 16_384
+UNREAD: Final = "unread"
+"""The finish reason of a stream of which nothing was understood."""
+
+_UNREAD_CHARACTERS = 4_194_304
+_UNKNOWN_CHARACTERS = 65_536
+"""How much is kept of the events: of a stream that was not understood, and of any other."""
 
 
 class StreamNormalizer:
     """Turns one stream into clean chunks, and into a ``Message`` at its end.
 
-    ``api`` names the protocol; without it the provider and the model do. ``tags`` says
+    ``api`` names the protocol. Without it the first event does, where it carries the mark of
+    one; else ``usual_api``, the path of the address, the provider or the model. ``tags`` says
     whether text is searched for inline delimiters: where the protocol may hold them
-    (``auto``), ``always``, ``never``, or for these names. Tagged thoughts behind a native one
-    are taken for copies of it, whatever they say; ``merge`` keeps those that say something else.
+    (``auto``), ``always``, ``never``, or for these names. Tagged thoughts after a native one
+    are taken for copies of it; ``merge`` keeps those with another text.
     """
 
     def __init__(
@@ -59,72 +78,94 @@ class StreamNormalizer:
         api: str | None = None,
         *,
         base_url: str | None = None,
+        usual_api: str | None = None,
         tags: Tags = "auto",
         starts_inside: bool | None = None,
         merge: bool = False,
     ) -> None:
-        self._contract = contracts.resolve(provider, model, api, base_url)
-        self._adapter = registry.resolve(model=model, provider=provider, api=api, base_url=base_url)
-        known = provider is not None or model is not None or api is not None or bool(base_url)
-        self._origin = Origin(
-            provider=contracts.provider_id(provider, base_url),
-            api=self._contract.api if known else None,
-            model=model,
-            base_url=base_url,
-        )
-        self._tags = _told(tags)
+        self._provider, self._model, self._base_url = provider, model, base_url
+        self._api, self._usual_api = api, usual_api
+        self._tags = _check_tags(tags)
         if starts_inside is not None:
-            truth("starts_inside", starts_inside)
-        self._starts_inside = starts_inside
-        self._merge = truth("merge", merge)
-        self._mirrors = frozenset(contracts.mirrors(self._contract))
-        self._begin()
-
-    def _begin(self) -> None:
-        self._choices: dict[int, tuple[Channels, Accumulator]] = {}
-        self._unknown = 0
-        self._kept: list[Any] = []
-        self._kept_characters = 0
-        self._message: Message | None = None
-        self._others: tuple[Message, ...] = ()
-        self.unseen: list[Chunk] = []
-        """What the last event said that belongs to the message and is not shown any more."""
+            check_truth("starts_inside", starts_inside)
+        self._starts_inside = bool(starts_inside)
+        self._merge = check_truth("merge", merge)
+        self.reset()
 
     def reset(self) -> None:
         """Forget the stream: the next event is the first of another."""
-        self._adapter.reset()
-        self._begin()
+        self._read_as(self._usual_api if self._api is None else self._api)
+        self._is_protocol_known = self._api is not None
+        self._is_stream = False
+        self._choices: dict[int, _Choice] = {}
+        self._halves = HalfCharacters()
+        self._unknown_count = 0
+        self._unknown = _KeptEvents(_UNKNOWN_CHARACTERS)
+        self._unread = _KeptEvents(_UNREAD_CHARACTERS)
+        self.is_unread = False
+        """Whether the finished stream had events, and none was understood."""
+        self._message: Message | None = None
+        self._others: tuple[Message, ...] = ()
+        self.late: list[Chunk] = []
+        """Chunks of the last event that are for the message alone, and no longer shown."""
+
+    def _read_as(self, api: str | None) -> None:
+        """Read the stream in this protocol; ``None`` for the one of address, host and model."""
+        names = (self._provider, self._model, api, self._base_url or None)
+        self._contract = contracts.resolve(*names)
+        self._adapter = registry.resolve(
+            model=self._model, provider=self._provider, api=api, base_url=self._base_url
+        )
+        self._origin = Origin(
+            provider=contracts.provider_id(self._provider, self._base_url),
+            api=None if names == _NO_NAMES else self._contract.api,
+            model=self._model,
+            base_url=self._base_url,
+        )
 
     def feed(self, raw: Any) -> list[Chunk]:
-        """Return what one event of the stream says, for the application to show."""
+        """Return the chunks of one event, for the application to show."""
         if self._message is not None:
-            raise UsageError("the stream is finished", hint="reset() begins another")
-        self.unseen.clear()
+            raise InvalidCall("the stream is finished", hint="reset() begins another")
+        self.late.clear()
+        self._is_stream = True
         try:
+            if not self._is_protocol_known:
+                self._recognize_protocol(raw)
             chunks = self._adapter.parse_chunk(raw)
-        except Exception:  # whatever a stream holds, it never raises into the application's
+        except Exception:  # no event, whatever it holds, raises into the application's stream
             chunks = [UnknownChunk(raw=raw)]
-        return self._take(chunks)
+        shown = self._add_chunks(chunks)
+        if not self._has_content:
+            self._unread.add(raw)
+        return shown
+
+    def _recognize_protocol(self, raw: Any) -> None:
+        """Read the stream in the protocol that an event names, until one was understood."""
+        named = None if self._choices else registry.api_named_by(raw)
+        self._is_protocol_known = named is not None or bool(self._choices)
+        if named is not None and not contracts.is_dialect(self._contract.api, named):
+            self._read_as(named)
 
     def feed_whole(self, body: Any) -> list[Chunk]:
-        """Return what a whole response says: the one event of a stream that was not asked for.
+        """Return the chunks of a whole response.
 
         Raises ``WireError`` for a body that does not have the protocol's form.
         """
-        self.unseen.clear()
-        chunks = registry.parser(self._contract.api)(body, self._contract)
-        return self._take(chunks)
+        self.late.clear()
+        return self._add_chunks(
+            registry.find_protocol(self._contract.api).parse(body, self._contract)
+        )
 
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
         """Return the chunks that end what is still open. ``finish`` does this by itself."""
         out: list[Chunk] = []
-        self.unseen.clear()
+        self.late.clear()
         if isinstance(self._adapter, Flushing):
-            out += self._take(self._adapter.flush())
-        for channels, accumulator in self._choices.values():
-            chunks = channels.close(interrupted=interrupted)
-            self._collect(channels, accumulator, chunks)
-            out += chunks
+            out += self._add_chunks(self._adapter.flush())
+        out += self._add_chunks(self._halves.release())
+        for choice in self._choices.values():
+            out += choice.close(self.late, interrupted=interrupted)
         return out
 
     def finish(self, interrupted: bool = False) -> Message:
@@ -134,16 +175,22 @@ class StreamNormalizer:
         """
         if self._message is None:
             self.close(interrupted=interrupted)
+            self.is_unread = self._is_stream and self._unknown_count > 0 and not self._has_content
             self._message = self._build(0, interrupted)
             self._others = tuple(
-                self._build(choice, interrupted) for choice in sorted(self._choices) if choice
+                self._build(number, interrupted) for number in sorted(self._choices) if number
             )
-            self._choices.clear()  # the messages hold the text; the pieces are not kept beside
+            self._choices.clear()  # the messages hold the text; the pieces are let go
         return self._message
 
     @property
+    def api(self) -> str:
+        """The protocol in which the stream is read."""
+        return self._contract.api
+
+    @property
     def others(self) -> tuple[Message, ...]:
-        """The messages of the choices beside the first, after ``finish``."""
+        """The messages of the further choices, after ``finish``."""
         return self._others
 
     def snapshot(self) -> Message:
@@ -153,100 +200,128 @@ class StreamNormalizer:
         """
         return self._message if self._message is not None else self._build(0, interrupted=True)
 
-    def _take(self, chunks: Iterable[Chunk]) -> list[Chunk]:
+    @property
+    def _has_content(self) -> bool:
+        return any(choice.accumulator.has_content for choice in self._choices.values())
+
+    def _add_chunks(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         out: list[Chunk] = []
-        for chunk in chunks:
-            if type(chunk) is UnknownChunk:
-                self._note(chunk.raw)
-                continue
-            pair = self._choices.get(chunk.choice)
-            if pair is None:
-                pair = self._choices[chunk.choice] = (
-                    self._channels(chunk.choice),
-                    Accumulator(),
-                )
-            channels, accumulator = pair
-            shown = channels.feed(chunk)
-            self._collect(channels, accumulator, shown)
-            out += shown
+        for chunk in chain.from_iterable(map(self._halves.mend, chunks)):
+            if isinstance(chunk, UnknownChunk):
+                self._unknown_count += 1
+                self._unknown.add(chunk.raw)
+                out.append(chunk)
+            else:
+                choice = self._choices.get(chunk.choice) or self._begin_choice(chunk.choice)
+                out += choice.feed(chunk, self.late)
         return out
 
-    def _collect(self, channels: Channels, accumulator: Accumulator, shown: list[Chunk]) -> None:
-        for chunk in shown:
-            accumulator.add(chunk)
-        if channels.late:
-            for chunk in channels.late:
-                accumulator.add(chunk)
-            self.unseen += channels.late
-            channels.late.clear()
-
-    def _channels(self, choice: int) -> Channels:
-        return Channels(
-            provider=self._contract.provider or "",
-            mirrors=self._mirrors,
-            tag_filter=self._tag_filter(),
-            merge=self._merge,
-            choice=choice,
+    def _begin_choice(self, number: int) -> _Choice:
+        choice = self._choices[number] = _Choice(
+            self._contract, self._tag_filter(), merge=self._merge, number=number
         )
+        return choice
 
-    def _tag_filter(self) -> PlacedTagFilter | None:
-        contract = self._contract
-        if self._tags == "never" or (self._tags == "auto" and not contract.tags):
+    def _tag_filter(self) -> TagFilter | None:
+        reading = self._contract.reading
+        if self._tags == "never" or (self._tags == "auto" and not reading.tags):
             return None
-        names: Iterable[str] = (*DEFAULT_TAGS, *contract.tag_names)
-        if not isinstance(self._tags, str):
-            names = self._tags
-        starts_inside = self._starts_inside
-        make = PaddedTagFilter if contract.padded_tags else PlacedTagFilter
-        return make(
-            tuple(names),
-            contract.starts_inside if starts_inside is None else starts_inside,
-            markers=contract.markers,
+        return TagFilter(
+            DEFAULT_TAGS if isinstance(self._tags, str) else tuple(self._tags),
+            self._starts_inside,
+            markers=reading.markers,
             events=True,
         )
 
-    def _note(self, raw: Any) -> None:
-        """Count an event that nobody understood, and keep it if there is room."""
-        self._unknown += 1
-        if len(self._kept) >= _KEPT_UNKNOWN:
-            return
-        try:
-            value = jsonable(plain(raw))
-            size = len(codec.dumps(value))
-        except Exception:  # an object that cannot even be looked at is counted all the same
-            return
-        if self._kept_characters + size <= _KEPT_UNKNOWN_CHARACTERS:
-            self._kept_characters += size
-            self._kept.append(value)
-
-    def _build(self, choice: int, interrupted: bool) -> Message:
-        pair = self._choices.get(choice)
-        channels, accumulator = pair if pair else (self._channels(choice), Accumulator())
-        # An event that nobody understood belongs to the stream, which the first choice stands for.
-        first = choice == 0
-        return accumulator.message(
+    def _build(self, number: int, interrupted: bool) -> Message:
+        choice = self._choices.get(number)
+        accumulator = choice.accumulator if choice else Accumulator()
+        counters = choice.counters if choice else Counters()
+        metadata = {}
+        if number == 0:  # an event that was not understood is of no choice: the first has it
+            counters = replace(counters, unknown_chunks=self._unknown_count)
+            if kept := (self._unread if self.is_unread else self._unknown).events:
+                metadata["unknownEvents"] = [*kept]
+        message = accumulator.build(
             origin=self._origin,
-            interrupted=interrupted,
-            tag_source=TAG_SOURCE,
-            counters={
-                "strippedDelimiters": channels.stripped,
-                "extractedBlocks": channels.extracted,
-                "suppressedDuplicates": channels.suppressed,
-                "unknownChunks": self._unknown if first else 0,
-            },
-            metadata={"unknownEvents": list(self._kept)} if first and self._kept else {},
+            interrupted=interrupted or self.is_unread,
+            counters=counters,
+            metadata=metadata,
+        )
+        return replace(message, finish_reason=UNREAD) if self.is_unread else message
+
+
+class _Choice:
+    """One choice of a reply: its channels, and the message that comes of them."""
+
+    __slots__ = ("_channels", "accumulator", "counters")
+
+    def __init__(
+        self, contract: Contract, tag_filter: TagFilter | None, *, merge: bool, number: int
+    ) -> None:
+        self.accumulator = Accumulator()
+        self.counters = Counters()
+        self._channels = Channels(
+            TextChannel(
+                tag_filter,
+                self.counters,
+                merge=merge,
+                stray_opens=contract.reading.stray_opens,
+            ),
+            MirroredFields(frozenset(contracts.mirrored_fields(contract)), self.counters),
+            provider=contract.provider or "",
+            choice=number,
         )
 
+    def feed(self, chunk: Chunk, late: list[Chunk]) -> list[Chunk]:
+        """Return the chunks to show of one chunk; ``late`` gets those for the message alone."""
+        return self._collect(self._channels.feed(chunk), late)
 
-def _told(tags: Tags) -> Tags:
-    """Return where tags are looked for, or their names; refuse what is neither."""
+    def close(self, late: list[Chunk], *, interrupted: bool) -> list[Chunk]:
+        """Return the chunks that end what is open."""
+        return self._collect(self._channels.close(interrupted=interrupted), late)
+
+    def _collect(self, shown: list[Chunk], late: list[Chunk]) -> list[Chunk]:
+        for chunk in shown:
+            self.accumulator.add(chunk)
+        if self._channels.late:
+            for chunk in self._channels.late:
+                self.accumulator.add(chunk)
+            late += self._channels.late
+            self._channels.late.clear()
+        return shown
+
+
+class _KeptEvents:
+    """The first events of a stream, as JSON, as far as there is room."""
+
+    __slots__ = ("_room", "events")
+
+    def __init__(self, room: int) -> None:
+        self.events: list[Any] = []
+        self._room = room
+
+    def add(self, raw: Any) -> None:
+        try:
+            value = make_json(plain_value(raw))
+            size = len(codec.dumps(value))
+        except Exception:  # an object that cannot even be looked at is not kept
+            return
+        if size <= self._room:
+            self._room -= size
+            self.events.append(value)
+
+
+def _check_tags(tags: Tags) -> Tags:
+    """Return a mode, or names that tags can have."""
     if isinstance(tags, str):
-        if tags not in _WHERE:
+        if tags not in _TAG_MODES:
             raise SettingError(
-                f"tags is {', '.join(_WHERE)} or a sequence of names, not {shown(tags)}", key="tags"
+                f"tags is {', '.join(_TAG_MODES)} or a sequence of names, not {describe(tags)}",
+                key="tags",
             )
         return tags
-    return tag_names(tags)
+    return check_tag_names(tags)
 
 
 def normalize_response(
@@ -274,13 +349,14 @@ def normalize_response(
         merge=merge,
     )
     if isinstance(body, str):
-        normalizer._take([TextChunk(text=body)])
+        normalizer._add_chunks([TextChunk(text=body)])
     else:
         try:
             normalizer.feed_whole(body)
         except WireError as error:
             if api is None:
-                read_as = normalizer._contract.api
-                error.hint = f"it was read as {read_as}; api= names another protocol"
+                read_as = normalizer.api
+                hint = f"it was read as {read_as}; api= names another protocol"
+                raise WireError(str(error), hint=hint) from None
             raise
     return normalizer.finish()

@@ -1,28 +1,28 @@
 """The shipped masker: secrets that the application registers, and keys known by their prefix.
 
 Theory. It guesses nothing: no entropy, no words such as "password". A registered value is
-found in the spellings that JSON, URLs and base64 give it. A key is found by the prefix that
-its maker gave it, where a word begins.
+found in the spellings that JSON, HTML, URLs, hexadecimal and base64 give it. A key is found by
+the prefix that its maker gave it, where a word begins.
 
-What stands in a secret's place names its kind and nothing of the secret. The same text is
-always masked alike, so that a repeated append is still the same append; there is no state
-and no randomness. Masking twice is masking once: values are looked for between placeholders
-only, and no rule matches the brackets of one.
-
-This module knows text. It must not know blocks, SQL or policy.
+A placeholder names the kind of the secret and nothing of the secret itself. The same text is
+always masked alike, so that a repeated append is still the same append; there is no state and no
+randomness. Masking twice is masking once: values are looked for between placeholders only, and no
+rule matches the brackets of one.
 """
 
 from __future__ import annotations
 
 import base64
 import hmac
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
-from reasoning_store.errors import SettingError, UsageError
+from reasoning_store.conversation.errors import InvalidCall, SettingError
 
 _WORD = r"[A-Za-z0-9_-]{1,256}"
 
@@ -30,10 +30,10 @@ _WORD = r"[A-Za-z0-9_-]{1,256}"
 class Rule(NamedTuple):
     """A kind of secret: how it begins, what makes it one, and how it may go on.
 
-    ``begins`` and ``rest`` decide; every run in them is bounded, and ``span`` is all that
-    they look at. What is found goes on while ``more`` matches, piece by piece, and ends with
-    ``close`` if that is there: so a key of any length is masked whole, though only the
-    first characters of it are waited for.
+    ``begins`` and ``rest`` decide; every run in them is bounded, and they look at ``span``
+    characters at most. A match is extended while ``more`` matches, piece by piece, and ends with
+    ``close`` if that is there: so a key of any length is masked whole, though a growing text
+    waits only for its first characters.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
     more: str = _WORD
     close: str | None = None
     anchored: bool = True
-    """Whether it begins a word: no letter, digit, ``_`` or ``-`` stands before it."""
+    """Whether it begins a word: no letter, digit, ``_`` or ``-`` is before it."""
 
 
 _PEM_NAME = r"[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----"
@@ -78,7 +78,7 @@ RULES: tuple[Rule, ...] = (
         271,
         more=r"\.?[A-Za-z0-9_-]{1,256}",
     ),
-    # Only what stands between :// and @ goes; the address stays readable.
+    # Only the text between :// and @ is masked; the address stays readable.
     Rule(
         "url_credentials",
         "(?<=://)",
@@ -104,28 +104,28 @@ RULES: tuple[Rule, ...] = (
         anchored=False,
     ),
 )
-"""The prefixes that are known, the particular before the general."""
+"""The known prefixes, the particular before the general."""
 
 _WORD_BEGINS = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[bfnrt])|(?<=%[0-9A-Fa-f]{2}))"
-"""No part of a word stands before, but for an escape of JSON or of a URL."""
+"""No part of a word is before it, except an escape of JSON or of a URL."""
 _LOOKED_AT = 4
-"""The most that is looked at outside ``span``."""
+"""The most characters that are looked at outside ``span``."""
 
 _RULE_OF = {rule.kind: rule for rule in RULES}
 _MORE = {rule.kind: re.compile(rule.more) for rule in RULES}
 _CLOSE = {rule.kind: re.compile(rule.close) for rule in RULES if rule.close is not None}
 
 
-def _any_of(rules: Iterable[Rule]) -> str:
+def _any_rule(rules: Iterable[Rule]) -> str:
     return "|".join(f"(?P<{rule.kind}>{rule.begins}{rule.rest})" for rule in rules)
 
 
-_NEXT = re.compile(_any_of(RULES))
+_NEXT = re.compile(_any_rule(RULES))
 _FIRST = re.compile(
-    # What a rule begins with is tried before the costly look at what stands before it.
+    # The beginnings of the rules are tried before the costly look at the text before them.
     f"(?={'|'.join(rule.begins for rule in RULES)})(?:"
-    f"{_WORD_BEGINS}(?:{_any_of(rule for rule in RULES if rule.anchored)})"
-    f"|{_any_of(rule for rule in RULES if not rule.anchored)})"
+    f"{_WORD_BEGINS}(?:{_any_rule(rule for rule in RULES if rule.anchored)})"
+    f"|{_any_rule(rule for rule in RULES if not rule.anchored)})"
 )
 _PLACEHOLDER = re.compile(
     rf"(\[masked:(?:value_[0-9]{{1,6}}|{'|'.join(_RULE_OF)})(?::[0-9a-f]{{6}})?\])"
@@ -137,19 +137,38 @@ _SHORTEST_VALUE = 8
 
 
 class _Spelling(NamedTuple):
-    """One form of a registered value: what must occur for it, and all that then goes."""
+    """One form of a registered value: ``probe`` must occur, then ``pattern`` is masked."""
 
     probe: str
     pattern: str
-    number: int
+    span: int
+    """The most characters that ``pattern`` matches, without ``_LOOKED_AT``."""
+    wrapped: bool = False
+    """Whether it may be broken into lines."""
+    number: int = 0
+
+
+_ESCAPED_IN_JSON = ("", "<>&", "<>&'\"", "<>&'\"+`")
+"""The characters that are escaped without need: by most, by Go, by PHP if asked, by .NET."""
+_JSON_ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
+_HTML_QUOTES = (
+    ('"', "'"),
+    ("&quot;", "'"),
+    ("&quot;", "&#x27;"),
+    ("&quot;", "&#39;"),
+    ("&quot;", "&#039;"),
+    ("&quot;", "&apos;"),
+    ("&#34;", "&#39;"),
+)
+_LINE_BREAK = r"(?:\r?\n|(?:\\r)?\\n)?"
 
 
 class SecretMasker:
     """Masks the registered ``values`` and, unless ``prefixes=False``, keys known by their prefix.
 
-    A value of fewer than 8 characters is refused. With a ``key`` of your own making, kept
-    outside the store, each placeholder ends in a short keyed digest, by which equal secrets
-    can be told to be equal; without one, values have their number and keys only their kind.
+    A value of fewer than 8 characters is refused. With a ``key`` of your own, kept outside the
+    store, each placeholder ends in a short keyed digest that is the same for equal secrets;
+    without one, values have their number and keys only their kind.
     """
 
     def __init__(
@@ -162,32 +181,37 @@ class SecretMasker:
             )
         self._prefixes = prefixes
         self._key = key
-        self._values = _checked(values)
+        self._values = _check_values(values)
         spellings = {
-            probe: _Spelling(probe, pattern, number)
+            spelling.pattern: spelling._replace(number=number)
             for number, value in reversed([*enumerate(self._values, 1)])
-            for probe, pattern in _spellings(value)
+            for spelling in _spellings(value)
         }
         # Where one value begins another, the longer is tried first and leaves no rest.
         self._spellings = sorted(spellings.values(), key=lambda item: -len(item.probe))
         self.lookback = self._reach()
 
     def _reach(self) -> int:
-        """A value inside a key decides where the key ends, so what they span adds up."""
+        """A value inside a key decides where the key ends, so their spans add up."""
         rule = max(rule.span for rule in RULES) + _LOOKED_AT if self._prefixes else 0
         # Base64 may take one character more on each side, and two of padding.
-        value = len(self._spellings[0].probe) + _LOOKED_AT if self._spellings else 0
+        value = max((spelling.span + _LOOKED_AT for spelling in self._spellings), default=0)
         return rule + value + _LONGEST_PLACEHOLDER if rule or value else 0
 
     def mask(self, text: str) -> str:
         """Return the text without its secrets."""
         if not isinstance(text, str):
-            raise UsageError(f"a text is masked, not {_kind(text)}", hint='content or ""')
+            raise InvalidCall(f"a text is masked, not {type(text).__name__}", hint='content or ""')
         text = self._without_values(text)
         return self._without_keys(text) if self._prefixes else text
 
     def _without_values(self, text: str) -> str:
-        found = [spelling for spelling in self._spellings if spelling.probe in text]
+        line = _join_lines(text) if self._spellings and ("\n" in text or "\\" in text) else text
+        found = [
+            spelling
+            for spelling in self._spellings
+            if spelling.probe in text or (spelling.wrapped and spelling.probe in line)
+        ]
         if not found:
             return text
         pattern = re.compile("|".join(f"({spelling.pattern})" for spelling in found))
@@ -209,9 +233,9 @@ class SecretMasker:
         while match is not None:
             kind = match.lastgroup or ""
             out.append(text[end : match.start()])
-            end = _end(kind, text, match.end())
+            end = _match_end(kind, text, match.end())
             out.append(self._placeholder(kind, text[match.start() : end]))
-            # Right behind a match is a place where a word begins: a placeholder will be there.
+            # A word begins directly after a match: a placeholder will be there.
             match = _NEXT.match(text, end) or _FIRST.search(text, end)
         return "".join([*out, text[end:]])
 
@@ -222,8 +246,8 @@ class SecretMasker:
         return f"[masked:{kind}:{digest.hex()[:6]}]"
 
 
-def _end(kind: str, text: str, end: int) -> int:
-    """Return where a secret that was found ends."""
+def _match_end(kind: str, text: str, end: int) -> int:
+    """Return the end of a match, extended as far as its rule goes."""
     more = _MORE[kind]
     while piece := more.match(text, end):
         end = piece.end()
@@ -231,36 +255,57 @@ def _end(kind: str, text: str, end: int) -> int:
     return close.end() if close is not None else end
 
 
-def _checked(values: Iterable[str]) -> tuple[str, ...]:
+def _check_values(values: Iterable[str]) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
+        found = "one string" if isinstance(values, str) else type(values).__name__
         raise SettingError(
-            f"values of a masker are several strings, not {_kind(values)}",
+            f"values of a masker is a list of strings, not {found}",
             hint='as in rs.SecretMasker(values=["the whole secret"])',
         )
     checked = tuple(values)
     for place, value in enumerate(checked, 1):
         if not isinstance(value, str) or len(value) < _SHORTEST_VALUE:
             raise SettingError(
-                f"value {place} of a masker is no string of {_SHORTEST_VALUE} characters or more",
+                f"value {place} is not a string of {_SHORTEST_VALUE} or more characters",
                 hint="a shorter secret would be found everywhere; give the whole of it",
             )
     return checked
 
 
-def _kind(value: object) -> str:
-    return "one" if isinstance(value, str) else type(value).__name__
-
-
-def _spellings(value: str) -> Iterator[tuple[str, str]]:
+def _spellings(value: str) -> Iterator[_Spelling]:
+    data = value.encode("utf-8", "surrogatepass")
     plain = (
         value,
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
+        *_json_spellings(value),
+        *_html_spellings(value),
         *_url_spellings(value),
+        data.hex(),
+        data.hex().upper(),
     )
-    for text in dict.fromkeys(plain):
-        yield text, re.escape(text)
-    yield from _base64_spellings(value.encode("utf-8", "surrogatepass"))
+    for text in plain:
+        yield _Spelling(text, re.escape(text), len(text))
+    yield from _base64_spellings(data)
+
+
+def _json_spellings(value: str) -> Iterator[str]:
+    """Yield a string as writers of JSON spell it; they escape different characters."""
+    for ascii_only, escaped in product((True, False), _ESCAPED_IN_JSON):
+        text = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        if '"' in escaped:
+            text = text.replace('\\"', '"')
+        text = "".join(f"\\u{ord(char):04x}" if char in escaped else char for char in text)
+        upper = _JSON_ESCAPE.sub(lambda match: "\\u" + match[1].upper(), text)
+        for spelling in (text, upper):
+            yield spelling
+            yield spelling.replace("/", "\\/")
+
+
+def _html_spellings(value: str) -> Iterator[str]:
+    text = html.escape(value, quote=False)
+    for double, single in _HTML_QUOTES:
+        quoted = text.replace('"', double).replace("'", single)
+        yield quoted
+        yield quoted.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def _url_spellings(value: str) -> Iterator[str]:
@@ -274,8 +319,11 @@ def _url_spellings(value: str) -> Iterator[str]:
         yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), spelling)
 
 
-def _base64_spellings(data: bytes) -> Iterator[tuple[str, str]]:
-    """Base64 of any text that holds the value, wherever in a group of three bytes it begins."""
+def _base64_spellings(data: bytes) -> Iterator[_Spelling]:
+    """Yield base64 of any text that holds the value, wherever in three bytes it begins.
+
+    It may be broken into lines, as in mail and PEM files, and be inside JSON.
+    """
     character = "[A-Za-z0-9+/_-]"
     for shift in range(3):
         bits = 8 * (shift + len(data))
@@ -284,4 +332,12 @@ def _base64_spellings(data: bytes) -> Iterator[tuple[str, str]]:
         after = f"{character}?={{0,2}}" if bits % 6 else ""
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             core = encode(bytes(shift) + data).decode("ascii")[whole]
-            yield core, before + re.escape(core) + after
+            lines = _LINE_BREAK.join(r"\\?/" if char == "/" else re.escape(char) for char in core)
+            yield _Spelling(core, before + lines + after, 5 * len(core), wrapped=True)
+
+
+def _join_lines(text: str) -> str:
+    """Return a text as one line, so that base64 that was broken into lines is whole."""
+    for line_break in ("\r", "\n", "\\r", "\\n"):
+        text = text.replace(line_break, "")
+    return text.replace("\\/", "/")

@@ -1,13 +1,8 @@
-"""What happened: SQL and nothing but.
+"""The ledger: the only room with SQL; it knows no policy, no provider and no tokenizer.
 
-The ledger keeps every message with its thinking, in order, on SQLite or PostgreSQL, and
-answers what a request needs to know from a constant number of rows. It imports blocks,
-codec and errors; it must not know policy, a provider or a tokenizer: counts arrive as values.
-
-``keys``, ``values`` and ``tables`` say what is kept. The modules named after what they keep hold
-the statements, over a Connection; ``columns`` and ``rows`` turn values into them and back.
-``engine`` and what it imports hold the database open. ``verbs`` is what can be done, each in one
-short transaction, and ``ledger`` all of them together. docs/code-map.md has every module.
+A subject is a module: its statements, its functions over a transaction and its class, which opens
+one. ``ledger.Ledger`` holds the classes over one database. Four subjects have their statements in
+a module of their own (``message_rows``, ``draft_rows``, ``compaction_rows``, ``erasure_rows``).
 """
 
 from __future__ import annotations

@@ -1,26 +1,43 @@
-"""The SQL of branches: a lineage as flat segments, and forks.
+"""Branches: a lineage as flat segments, and forks, which copy no message.
 
-A branch owns the positions from its ``first`` on; those before lie on the branches named
-in ``segments``, flat, so that no read climbs from parent to parent. Forking writes one
-row and copies no message.
+A branch owns the positions from its ``first`` on; those before it are on the branches that
+``segments`` names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, insert, literal_column, select, union_all
 
-from reasoning_store import numerals
-from reasoning_store.errors import CorruptRow, NotFound
-from reasoning_store.ledger import arguments, columns, rows, sessions
-from reasoning_store.ledger.carried import NOTHING
-from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import STATE, branches, messages
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.errors import CorruptRow, NotFound
+from reasoning_store.conversation.validation import check_number, describe
+from reasoning_store.ledger import decode, encode, sessions
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.keys import Clock
+from reasoning_store.ledger.records import (
+    MOST_NUMBER,
+    BranchRow,
+    Resolve,
+    RunningTotals,
+    Segment,
+    SessionRow,
+)
+from reasoning_store.ledger.tables import (
+    STATE,
+    branches,
+    compactions,
+    messages,
+)
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.values import MOST_NUMBER, BranchRow, Segment, State
+from reasoning_store.ledger.totals import NOTHING
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.drafts import Drafts
 
 _b = branches.c
 _m = messages.c
@@ -35,8 +52,8 @@ _COLUMNS = (
 )
 _THESE = _b.session_key == bindparam("key")
 
-_INSERT = Sql(insert(branches))
-_LIST = Sql(select(*_COLUMNS).where(_THESE).order_by(_b.branch))
+_INSERT = Statement(insert(branches))
+_LIST = Statement(select(*_COLUMNS).where(_THESE).order_by(_b.branch))
 WHOLE = (*_COLUMNS, sessions_table.c.encoding, _b.next_compaction)
 """What ``looked`` takes."""
 THIS = (
@@ -44,10 +61,10 @@ THIS = (
     _b.branch == bindparam("branch"),
     sessions_table.c.session_key == bindparam("key"),
 )
-_GET = Sql(select(*WHOLE).where(*THIS))
+_GET = Statement(select(*WHOLE).where(*THIS))
 _PLACES = tuple((f"branch_{n}", f"position_{n}") for n in range(3))
 _NOWHERE = {name: 0 for place in _PLACES for name in place}
-_STATES = Sql(
+_STATES = Statement(
     union_all(
         *(
             select(
@@ -65,24 +82,35 @@ _STATES = Sql(
     )
 )
 
+_COMPACTION = tuple(column.name for column in compactions.c)
+_LAST = _COMPACTION.index("last")
+_NUMBER = _COMPACTION.index("number")
+_UNDONE_AT = _COMPACTION.index("undone_at")
+_COMPACTIONS = Statement(
+    select(compactions)
+    .where(compactions.c.session_key == bindparam("key"), compactions.c.branch == bindparam("of"))
+    .order_by(compactions.c.number)
+)
+_INSERT_COMPACTION = Statement(insert(compactions))
+
 
 def _row(row: Sequence[Any]) -> BranchRow:
     try:
         return _branch(row)
-    except rows.UNREADABLE:
+    except decode.UNREADABLE:
         raise CorruptRow(f"branch {row[0]} cannot be read back") from None
 
 
 def _branch(row: Sequence[Any]) -> BranchRow:
     number, parent, first, segments, next_position, created_at, *state = row
-    shared = tuple([Segment(*segment) for segment in rows.parsed(segments)])
+    shared = tuple([Segment(*segment) for segment in decode.parsed(segments)])
     own = (Segment(number, first, next_position - 1),) if first < next_position else ()
     return BranchRow(
         number=number,
         parent=parent,
         first=first,
         segments=shared + own,
-        state=rows.state(next_position - 1, state),
+        state=decode.state(next_position - 1, state),
         created_at=created_at,
     )
 
@@ -100,7 +128,7 @@ def again(connection: Connection, key: int, was: BranchRow) -> tuple[BranchRow, 
     """
     found, encoding = get(connection, key, was.number)
     if found.created_at != was.created_at or found.next_position < was.next_position:
-        raise no_branch()
+        raise no_branch(was.number)
     return found, encoding
 
 
@@ -109,31 +137,33 @@ def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str,
     check(branch)
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
-        raise no_branch()
+        raise no_branch(branch)
     return looked(row)
 
 
 def looked(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
     """Return what ``look`` does, of its row."""
     *own, encoding, next_compaction = row
-    return _row(own), rows.name_of(encoding), next_compaction
+    return _row(own), decode.name_of(encoding), next_compaction
 
 
 def check(branch: int) -> None:
     """Refuse a number that no column can hold, as the absent branch that it is."""
-    if not 0 < arguments.number(branch, "a branch id") <= MOST_NUMBER:
-        raise no_branch()
+    if not 0 < check_number("a branch id", branch) <= MOST_NUMBER:
+        raise no_branch(branch)
 
 
-def no_branch() -> NotFound:
+def no_branch(branch: int, session_id: str | None = None) -> NotFound:
+    of = "this session" if session_id is None else f"the session {describe(session_id)}"
     return NotFound(
-        "there is no such session or branch for this owner", hint="branches() lists those there are"
+        f"there is no branch {describe(branch)} of {of}, or no such session",
+        hint="branches() lists those there are",
     )
 
 
 def no_position(position: int) -> NotFound:
     return NotFound(
-        f"there is no message at position {numerals.told(position)}",
+        f"there is no message at position {describe(position)}",
         hint="history() tells which there are",
     )
 
@@ -168,7 +198,7 @@ def between(branch: BranchRow, first: int, last: int) -> list[Segment]:
 
 def place(branch: BranchRow, position: int) -> Segment:
     """Return the segment of the lineage that holds ``position``."""
-    arguments.number(position, "position")
+    check_number("position", position)
     for segment in branch.segments:
         if segment.first <= position <= segment.last:
             return segment
@@ -177,7 +207,7 @@ def place(branch: BranchRow, position: int) -> Segment:
 
 def states(
     connection: Connection, key: int, branch: BranchRow, positions: Sequence[int]
-) -> dict[int, tuple[State, bool]]:
+) -> dict[int, tuple[RunningTotals, bool]]:
     """Return the state at each position, with whether the message there has a call.
 
     Three positions are one statement; 0 is the empty state.
@@ -190,20 +220,20 @@ def states(
             params[number], params[at] = place(branch, position).branch, position
         try:
             for _, position, has_call, *sums in _STATES.rows(connection, params):
-                found[position] = (rows.state(position, sums), bool(has_call))
-        except rows.UNREADABLE:
+                found[position] = (decode.state(position, sums), bool(has_call))
+        except decode.UNREADABLE:
             raise CorruptRow("the state that a message carries cannot be read back") from None
     if not found.keys() >= set(wanted):
         raise CorruptRow("a message that the branch counts is not there")
     return found
 
 
-def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
+def add_branch(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
     """Write a branch that shares the positions before ``at``, and return its number."""
     # First, since it holds the session: an erasure could change the state that is copied.
     number = sessions.take_branch_number(connection, key)
     parent, _, next_compaction = look(connection, key, branch)
-    if not 1 <= arguments.number(at, "at") <= parent.next_position:
+    if not 1 <= check_number("at", at) <= parent.next_position:
         raise no_position(at)
     state = states(connection, key, parent, [at - 1])[at - 1][0]
     shared = [[s.branch, s.first, s.last] for s in upto(parent.segments, at - 1)]
@@ -219,7 +249,100 @@ def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: 
             "draft": None,
             "next_compaction": next_compaction,
             "created_at": created_at,
-            **columns.state_columns(state),
+            **encode.state_columns(state),
         },
     )
     return number
+
+
+def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
+    """Write a branch with copies of the compactions that end before it; return its number."""
+    number = add_branch(connection, key, branch, at, created_at=created_at)
+    _copy_compactions(connection, key, branch, number, at)
+    return number
+
+
+def _copy_compactions(connection: Connection, key: int, branch: int, fork: int, at: int) -> None:
+    """Give a fork its own of those that end before ``at``, the first position of its own.
+
+    A range that ends there is in force on the fork once a turn of its own has started.
+    """
+    rows = [
+        row
+        for row in _COMPACTIONS.rows(connection, {"key": key, "of": branch})
+        if row[_LAST] < at and row[_UNDONE_AT] is None
+    ]
+    present = {row[_NUMBER] for row in rows}
+    inside: dict[int, list[int]] = {number: [] for number in present}
+    copies = []
+    for row in rows:
+        made = dict(zip(_COMPACTION, row, strict=True))
+        made.update(session_key=key, branch=fork, copied_from=branch)
+        if made["superseded_by"] in present:
+            inside[made["superseded_by"]].append(made["number"])
+        else:
+            made["superseded_by"] = None
+        copies.append(made)
+    for made in copies:
+        # Of what it superseded some may have been undone, and is not here.
+        made["supersedes"] = codec.dumps(inside[made["number"]])
+    _INSERT_COMPACTION.many(connection, copies)
+
+
+class Branches:
+    """The branches of a session."""
+
+    def __init__(self, database: Database, clock: Clock, drafts: Drafts) -> None:
+        self._database = database
+        self._clock = clock
+        self._drafts = drafts
+
+    def all_of(self, session_key: int) -> list[BranchRow]:
+        return self._database.read(lambda connection: all_of(connection, session_key), single=True)
+
+    def head(self, session_key: int, branch: int) -> RunningTotals:
+        """Return the running totals at the head of a branch; its position is the last one."""
+        return self.get(session_key, branch).state
+
+    def get(self, session_key: int, branch: int) -> BranchRow:
+        return self._database.read(
+            lambda connection: get(connection, session_key, branch)[0], single=True
+        )
+
+    def fork(
+        self,
+        session_key: int,
+        branch: int,
+        at: int,
+        *,
+        current: bool = False,
+        created_at: int | None = None,
+        resolve: Resolve | None = None,
+    ) -> int:
+        """Return a new branch that shares the messages before ``at`` and nothing after.
+
+        It has its own copies of the compactions that end before it. With ``current`` it is,
+        in the same step, the one that opening the session gives. Where the last that it
+        shares is a draft which has lost its recorder, that ends first: ``resolve`` is that of
+        ``append``.
+        """
+        now = self._clock.time(created_at)
+        shared = check_number("at", at) - 1
+        self._drafts.end_at(session_key, branch, shared, resolve)
+
+        def work(connection: Connection) -> int:
+            number = fork(connection, session_key, branch, at, created_at=now)
+            if current:
+                sessions.change(connection, session_key, "current_branch", number)
+            return number
+
+        return self._database.write(work)
+
+    def activate(self, session_key: int, branch: int) -> SessionRow:
+        """Make a branch the one that opening the session gives."""
+
+        def work(connection: Connection) -> SessionRow:
+            get(connection, session_key, branch)
+            return sessions.change(connection, session_key, "current_branch", branch)
+
+        return self._database.write(work)

@@ -1,176 +1,378 @@
-"""The SQL of compactions: what stands for ranges of one branch in its views.
+"""Compactions: made, undone, and superseded by wider ones; no message is changed.
 
-There are two kinds. A *summary* stands for whole turns, none of them the open one. A
-*clearing* (a row without a summary) is about the tool results from the first message up to
-one before the open turn, which give way to a placeholder.
-
-Of the summaries that nothing supersedes no two have a message in common, of clearings the one
-that reaches farthest holds: what is in force at a position follows from the rows alone. How
-rows come to be, and are taken back, is in ``compacting``.
+A wider range marks those of its kind inside as superseded by it, and undoing it takes the mark
+away, or hands it on to the one around it. A fork has its own copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, or_, select
+from sqlalchemy import Connection, bindparam, insert, select, update
 
-from reasoning_store import codec, numerals
-from reasoning_store.blocks import Counts
-from reasoning_store.errors import CorruptRow, NotFound
-from reasoning_store.ledger import arguments
-from reasoning_store.ledger.rows import EXACTNESS_OF, UNREADABLE, parsed
-from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.summaries import (
-    Cleared,
-    ClearingRow,
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS
+from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.conversation.validation import check_number
+from reasoning_store.ledger import (
+    branches,
+    compaction_rows,
+    sessions,
+    totals,
+)
+from reasoning_store.ledger.compaction_rows import (
+    THESE,
+    get,
+    standing,
+)
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.keys import Clock
+from reasoning_store.ledger.records import BranchRow, NewMessage
+from reasoning_store.ledger.tables import branches as branches_table
+from reasoning_store.ledger.tables import compactions
+from reasoning_store.ledger.view_records import (
     CompactionRow,
     InForce,
-    SummaryRange,
+    NewCompaction,
+    RangeSnapshot,
 )
-from reasoning_store.ledger.tables import compactions
-from reasoning_store.ledger.values import MOST_NUMBER
 
-_c = compactions.c
-THESE = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+_b, _c = branches_table.c, compactions.c
+_BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _THIS = (*THESE, _c.number == bindparam("this"))
-COLUMNS = (
-    _c.number,
-    _c.branch,
-    _c.first,
-    _c.last,
-    _c.summary,
-    _c.tokens,
-    _c.exactness,
-    _c.effective,
-    _c.supersedes,
-    _c.superseded_by,
-    _c.copied_from,
-    _c.created_at,
-    _c.undone_at,
+# Either locks the branch, so that what is in force cannot change meanwhile.
+_TAKE = Statement(
+    update(branches_table)
+    .where(*_BRANCH)
+    .values(next_compaction=_b.next_compaction + 1)
+    .returning(_b.next_compaction - 1)
 )
-
-_GET = Sql(select(*COLUMNS).where(*_THIS))
-OF_BRANCH = Sql(select(*COLUMNS).where(*THESE).order_by(_c.number))
-_AT_ONCE = 8
-
-
-def _farthest(*held: ColumnElement[bool], at_once: int | None = None) -> tuple[Sql, Sql]:
-    """Return what reads the summaries that end before a place, farthest first, and a clearing."""
-    found = (
-        select(_c.number, _c.first, _c.last, _c.tokens, _c.exactness)
-        .where(*THESE, *held, _c.last < bindparam("before"))
-        .order_by(_c.last.desc(), _c.number.desc())
-    )
-    summaries = Sql(found.where(_c.summary.is_not(None)).limit(at_once))
-    return summaries, Sql(found.where(_c.summary.is_(None)).limit(1))
-
-
-_HELD = _farthest(_c.undone_at.is_(None), at_once=_AT_ONCE)
-_HELD_THEN = _farthest(
-    _c.created_at < bindparam("then"),
-    or_(_c.undone_at.is_(None), _c.undone_at >= bindparam("then")),
+_LOCK = Statement(select(_b.branch).where(*_BRANCH).with_for_update())
+_INSERT = Statement(insert(compactions))
+_NOT_SUPERSEDED = Statement(
+    select(_c.number, _c.first, _c.last, _c.kind)
+    .where(*THESE, _c.undone_at.is_(None), _c.superseded_by.is_(None))
+    .order_by(_c.first)
 )
+_SUPERSEDE = Statement(update(compactions).where(*_THIS).values(superseded_by=bindparam("by")))
+_HAND_ON = Statement(
+    update(compactions)
+    .where(*THESE, _c.superseded_by == bindparam("by"))
+    .values(superseded_by=bindparam("around"))
+)
+_ALONG = Statement(update(compactions).where(*_THIS).values(along=bindparam("along")))
+_UNDO = Statement(update(compactions).where(*_THIS).values(undone_at=bindparam("now")))
 
 
-def _row(row: Sequence[Any]) -> ClearingRow:
-    number, branch, first, last, summary, tokens, exactness, effective, inside, *rest = row
-    by, source, made, undone = rest
-    try:
-        about: dict[str, Any] = {
-            "number": number,
-            "branch": branch,
-            "first": first,
-            "last": last,
-            "effective": effective,
-            "supersedes": tuple([int(one) for one in parsed(inside)]),
-            "superseded_by": by,
-            "copied_from": source,
-            "created_at": made,
-            "undone_at": undone,
-        }
-        if summary is None:
-            return ClearingRow(**about)
-        return CompactionRow(
-            **about,
-            message=codec.message_from_json(parsed(summary)),
-            counts=Counts(visible=tokens, exactness=EXACTNESS_OF[exactness]),
+def summary_columns(summary: NewMessage | None) -> dict[str, Any]:
+    """Return the columns of a summary, which is one user message and thinks nothing.
+
+    None is a clearing, which has none.
+    """
+    if summary is None:
+        return {"kind": "clearing", "summary": None, "tokens": 0, "exactness": 0}
+    message, counts = summary.message, summary.counts
+    if not message.starts_turn or message.thinking or message.status != "complete":
+        raise InvalidCall("a summary is one whole user message, without reasoning")
+    if not 0 <= counts.visible <= MOST_TOKENS or counts.thinking:
+        raise InvalidCall("counts: a number of tokens is out of range")
+    return {
+        "kind": "summary",
+        "summary": codec.dumps(codec.message_to_json(message)),
+        "tokens": counts.visible,
+        "exactness": EXACTNESS.index(counts.exactness),
+    }
+
+
+def basis(
+    connection: Connection, key: int, found: BranchRow, first: int, last: int
+) -> RangeSnapshot:
+    """Return what a range is now; refuse one that no summary can stand for."""
+    head = found.state
+    if first > last:
+        raise InvalidCall(f"a range from {first} to {last} holds no message")
+    if first < 1 or last > head.position:
+        raise branches.no_position(first if first < 1 else last)
+    if head.turn_start is None or last >= head.turn_start:
+        raise InvalidCall(
+            "the open turn cannot be summarized", hint="end the range before it, where a turn ends"
         )
-    except UNREADABLE:
-        raise CorruptRow(f"compaction {number} cannot be read back") from None
+    states = branches.states(connection, key, found, [first - 1, first, last, last + 1])
+    if states[first][0].turn_start != first or states[last + 1][0].turn_start != last + 1:
+        raise InvalidCall(
+            f"from {first} to {last} are no whole turns",
+            hint="a turn is a real user message and all that follows it up to the next one",
+        )
+    inside = []
+    for number, begin, end, kind in _not_superseded(connection, key, found.number):
+        if kind == "clearing":
+            continue
+        if first <= begin and end <= last:
+            inside.append(number)
+        elif begin <= last and first <= end:
+            raise Conflict(
+                f"a summary stands for {begin} to {end} already",
+                hint=f"take in all of it, or undo it first: it is number {number}",
+            )
+    sums = totals.between(states[first - 1][0], states[last][0])
+    return RangeSnapshot(first, last, sums, tuple(inside))
 
 
-def standing(
+def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int) -> RangeSnapshot:
+    """Return what is to be cleared now; refuse a place up to which no results can be."""
+    head = found.state
+    if not 1 <= check_number("a position", last) <= head.position:
+        raise branches.no_position(last)
+    if head.turn_start is None or last >= head.turn_start:
+        raise InvalidCall(
+            "what tools answered in the open turn is not cleared",
+            hint="clear up to a position before it",
+        )
+    cleared = standing(connection, key, found.number, head.turn_start).cleared
+    if cleared is not None and last <= cleared.last:
+        raise Conflict(
+            f"the tool results up to {cleared.last} are cleared already",
+            hint=f"clear beyond, or undo that first: it is number {cleared.number}",
+        )
+    sums = totals.between(totals.NOTHING, branches.states(connection, key, found, [last])[last][0])
+    # On a fork, one that reaches farther may not be in force before its own turn has begun.
+    rows = _not_superseded(connection, key, found.number)
+    inside = [number for number, _, end, kind in rows if kind == "clearing" and end <= last]
+    return RangeSnapshot(1, last, sums, tuple(inside))
+
+
+def _not_superseded(
+    connection: Connection, key: int, branch: int
+) -> list[tuple[int, int, int, str]]:
+    """Return number, ends and kind of each that nothing wider stands in for."""
+    return _NOT_SUPERSEDED.rows(connection, {"key": key, "of": branch})
+
+
+def compact(
     connection: Connection,
     key: int,
     branch: int,
-    turn_start: int | None,
+    wanted: NewCompaction,
+    summary: dict[str, Any],
     *,
-    then: int | None = None,
-) -> InForce:
-    """Return what is in force at a position in the turn that starts at ``turn_start``.
+    now: int,
+) -> CompactionRow:
+    """Write a compaction of the branch; ``summary`` is its columns."""
+    taken = _TAKE.row(connection, {"key": key, "of": branch})
+    if taken is None:
+        raise branches.no_branch(branch)
+    number: int = taken[0]
+    basis_now = _basis_of(connection, key, branch, wanted)
+    _INSERT.run(
+        connection,
+        {
+            "session_key": key,
+            "branch": branch,
+            "number": number,
+            "first": basis_now.first,
+            "last": basis_now.last,
+            **summary,
+            "effective": wanted.effective,
+            "supersedes": codec.dumps(list(basis_now.supersedes)),
+            "superseded_by": None,
+            "copied_from": None,
+            "created_at": sessions.behind(connection, key, now),
+            "undone_at": None,
+            "along": None,
+        },
+    )
+    _SUPERSEDE.many(
+        connection,
+        [{"key": key, "of": branch, "this": one, "by": number} for one in basis_now.supersedes],
+    )
+    return get(connection, key, branch, number)
 
-    With ``then``, what was in force there at that time.
 
-    Those that end before it and are inside of no other that does: so at an earlier position
-    a narrower one holds where the wider did not apply yet. Two have nothing in common, or
-    one is inside of the other and older: the farthest one that ends before a place holds,
-    and the next ends before that begins. So what is superseded is not read, but for a few.
-    """
-    this: dict[str, Any] = {"key": key, "of": branch}
-    farthest, clearings = _HELD
-    if then is not None:
-        farthest, clearings = _HELD_THEN
-        this["then"] = then
-    before = 0 if turn_start is None else turn_start
-    clearing = clearings.row(connection, {**this, "before": before})
-    ranges: list[SummaryRange] = []
+def together(
+    connection: Connection, key: int, rows: list[CompactionRow], settings: Mapping[str, Any]
+) -> list[CompactionRow]:
+    """Change settings, and note with the first compaction what is undone with it."""
+    if not (settings or len(rows) > 1):
+        return rows
+    along: dict[str, Any] = {}
+    if settings:
+        before = sessions.by_key(connection, key).settings
+        sessions.change_settings(connection, key, settings)
+        along["settings"] = {name: [before.get(name), value] for name, value in settings.items()}
+    for row in rows[1:]:
+        along["clearing"] = row.number
+    for row in rows[:1]:
+        this = {"key": key, "of": row.branch, "this": row.number}
+        _ALONG.run(connection, {**this, "along": codec.dumps(along)})
+    return [get(connection, key, row.branch, row.number) for row in rows]
+
+
+def _basis_of(
+    connection: Connection, key: int, branch: int, wanted: NewCompaction
+) -> RangeSnapshot:
+    """Return what is wanted now; refuse what is not as it was when that was planned."""
+    found, _ = branches.get(connection, key, branch)
     try:
-        found = farthest.rows(connection, {**this, "before": before})
-        while found:
-            for number, first, last, tokens, exactness in found:
-                if last < before:
-                    made = SummaryRange(number, first, last, tokens, EXACTNESS_OF[exactness])
-                    ranges.insert(0, made)
-                    before = first
-            if before <= 1 or len(found) < _AT_ONCE:
-                break
-            found = farthest.rows(connection, {**this, "before": before})
-    except UNREADABLE:
-        raise CorruptRow("a compaction cannot be read back") from None
-    return InForce(
-        tuple(ranges), None if clearing is None else Cleared(clearing[0], last=clearing[2])
+        if wanted.kind == "clearing":
+            now = clearing_basis(connection, key, found, wanted.last)
+        else:
+            now = basis(connection, key, found, wanted.first, wanted.last)
+        if wanted.expected in (None, now):
+            return now
+    except InvalidCall:
+        # It could stand for something once: where turns begin has changed.
+        if wanted.expected is None:
+            raise
+    raise Conflict(
+        f"what stands from {wanted.first} to {wanted.last} was changed since this was planned",
+        hint="ask for a plan again"
+        if wanted.kind == "clearing"
+        else "read it again and make a new summary",
     )
 
 
-def in_force(
-    connection: Connection, key: int, branch: int, turn_start: int | None
-) -> list[ClearingRow]:
-    """Return the same with their summaries, a clearing last."""
-    found = standing(connection, key, branch, turn_start)
-    return [get(connection, key, branch, number) for number in found.numbers]
+def lock(connection: Connection, key: int, branch: int) -> None:
+    """Keep waiting whoever else would change what is in force on a branch."""
+    if not _LOCK.rows(connection, {"key": key, "of": branch}):
+        raise branches.no_branch(branch)
 
 
-def summaries(connection: Connection, key: int, branch: int, found: InForce) -> list[CompactionRow]:
-    """Return the summaries of what is in force."""
-    rows = [get(connection, key, branch, one.number) for one in found.ranges]
-    return [row for row in rows if isinstance(row, CompactionRow)]
+def undo(connection: Connection, key: int, branch: int, number: int, *, now: int) -> CompactionRow:
+    """Take a compaction back, with all that was done along; those that it superseded are in
+    force again.
 
-
-def get(connection: Connection, key: int, branch: int, number: int) -> ClearingRow:
-    """Return one, in force or not."""
-    row = None
-    if 0 < arguments.number(number, "a compaction id") <= MOST_NUMBER:
-        row = _GET.row(connection, {"key": key, "of": branch, "this": number})
-    if row is None:
-        raise NotFound(
-            f"there is no compaction {numerals.told(number)} on this branch",
-            hint="compactions() lists those in force",
+    One that is in force can be taken back, though a wider one is yet to hold: as where that
+    ends before the fork's own turn, and none of its own has begun.
+    """
+    lock(connection, key, branch)
+    found = get(connection, key, branch, number)
+    if found.undone_at is not None:
+        return found
+    lineage, _ = branches.get(connection, key, branch)
+    wider = _in_its_place(found, standing(connection, key, branch, lineage.state.turn_start))
+    if wider is not None:
+        raise Conflict(
+            "a wider one stands in its place", hint=f"undo that one first: it is number {wider}"
         )
-    return _row(row)
+    this = {"key": key, "of": branch}
+    undone_at = sessions.behind(connection, key, now)
+    _UNDO.run(connection, {**this, "this": number, "now": undone_at})
+    _HAND_ON.run(connection, {**this, "by": number, "around": found.superseded_by})
+    if "clearing" in found.along:
+        with suppress(Conflict):  # a wider one holds in its place
+            undo(connection, key, branch, found.along["clearing"], now=now)
+    if "settings" in found.along:
+        _restore_settings(connection, key, found.along["settings"])
+    return get(connection, key, branch, number)
 
 
-def all_of(connection: Connection, key: int, branch: int) -> list[ClearingRow]:
-    """Return every compaction of a branch, undone and superseded ones too."""
-    return [_row(row) for row in OF_BRANCH.rows(connection, {"key": key, "of": branch})]
+def _in_its_place(found: CompactionRow, there: InForce) -> int | None:
+    """Return which of those in force stands in the place of another one."""
+    if found.kind == "summary":
+        around = [
+            one.number
+            for one in there.ranges
+            if one.first <= found.first and found.last <= one.last
+        ]
+    else:
+        cleared = there.cleared
+        around = [cleared.number] if cleared is not None and found.last <= cleared.last else []
+    return next((number for number in around if number != found.number), None)
+
+
+def _restore_settings(connection: Connection, key: int, changed: Mapping[str, Any]) -> None:
+    """Give settings their value before a change, but for those that were changed since."""
+    sessions.lock(connection, key)
+    now = sessions.by_key(connection, key).settings
+    back = {name: before for name, (before, then) in changed.items() if now.get(name) == then}
+    kept = {name: value for name, value in {**now, **back}.items() if value is not None}
+    if kept != now:
+        sessions.change(connection, key, "settings", codec.dumps(kept))
+
+
+class Compactions:
+    """Summaries and clearings of a branch."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def make(
+        self,
+        session_key: int,
+        branch: int,
+        wanted: Sequence[NewCompaction],
+        *,
+        settings: Mapping[str, Any] | None = None,
+    ) -> list[CompactionRow]:
+        """Make several compactions of a branch and change settings of its session, all or none.
+
+        What is done with the first is undone with it.
+
+        A summary stands for a range; a clearing, which has none, empties the tool results up
+        to a position before the open turn. Each supersedes those inside; one that reaches
+        over an end of it is a Conflict. Where the range is no longer what was ``expected``,
+        the basis that it was made from, that is a Conflict, and nothing is written.
+        """
+        branches.check(branch)
+        made = [(one, summary_columns(one.summary)) for one in wanted]
+        now = self._clock.now()
+
+        def work(connection: Connection) -> list[CompactionRow]:
+            rows = [
+                compact(connection, session_key, branch, one, columns, now=now)
+                for one, columns in made
+            ]
+            return together(connection, session_key, rows, settings or {})
+
+        return self._database.write(work)
+
+    def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:
+        """Return what a range is now; refuse one that no summary can stand for."""
+
+        def work(connection: Connection) -> RangeSnapshot:
+            found, _ = branches.get(connection, session_key, branch)
+            return basis(connection, session_key, found, first, last)
+
+        return self._database.read(work)
+
+    def clearing_basis(self, session_key: int, branch: int, upto: int) -> RangeSnapshot:
+        """Return what is to be cleared now; refuse a place up to which no results can be."""
+
+        def work(connection: Connection) -> RangeSnapshot:
+            found, _ = branches.get(connection, session_key, branch)
+            return clearing_basis(connection, session_key, found, upto)
+
+        return self._database.read(work)
+
+    def in_force(
+        self, session_key: int, branch: int, *, every: bool = False
+    ) -> list[CompactionRow]:
+        """Return the compactions in force: summaries in order, then a clearing.
+
+        ``every`` returns all that the branch ever had,
+        undone and superseded ones too, by number.
+        """
+
+        def work(connection: Connection) -> list[CompactionRow]:
+            found, _ = branches.get(connection, session_key, branch)
+            if every:
+                return compaction_rows.all_of(connection, session_key, branch)
+            turn_start = found.state.turn_start
+            return compaction_rows.in_force(connection, session_key, branch, turn_start)
+
+        return self._database.read(work)
+
+    def undo(self, session_key: int, branch: int, number: int) -> CompactionRow:
+        """Take a compaction back on this branch; those that it superseded are in force again.
+
+        A second time is nothing; one that a wider one supersedes is a Conflict.
+        """
+        branches.check(branch)
+        now = self._clock.now()
+        return self._database.write(
+            lambda connection: undo(connection, session_key, branch, number, now=now)
+        )

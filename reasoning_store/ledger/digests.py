@@ -13,14 +13,11 @@ import json
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from reasoning_store import codec
+from reasoning_store.conversation import codec
 
 
 def digest(columns: Iterable[str | None]) -> bytes:
-    """Return 16 bytes of BLAKE2b over columns, each told apart from the next by its length.
-
-    Surrogates are encoded one by one, so that no two strings share a digest.
-    """
+    """Return 16 bytes of BLAKE2b over columns, each told apart from the next by its length."""
     columns = list(columns)
     lengths = ",".join(["-" if text is None else str(len(text)) for text in columns])
     whole = f"{lengths};{''.join([text for text in columns if text is not None])}"

@@ -1,266 +1,245 @@
-"""The SQL of drafts: replies that are still arriving.
+"""Drafts: replies that are recorded while they arrive.
 
-A draft is one row, and parts that are only ever added behind one another; it has no
-position of its own, no count and no digest. ``branches.draft`` names the live one, so that
-an append sees it in the row that it has to take anyway (``appending``).
-
-A draft ends in one of three ways. Its recorder ends it, by an append that deletes it. Its
-recorder drops it. Or somebody else is in a hurry: the draft is first *taken away*, after
-which nothing can be added to it, so that what is made of its parts, outside of any
-transaction, is what it ends as; whoever comes next may finish that.
-
-Parts are texts of JSON; nobody here reads them.
+A recorder holds the ``DraftRow`` that ``begin`` gave it; ``write_parts`` returns whether the draft
+is still its own. To show a conversation with its draft, read the draft first: a message that is at
+its position by the time the messages are read is what the draft has become.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection
 
-from reasoning_store import codec
-from reasoning_store.errors import CorruptRow, NotFound, UsageError
-from reasoning_store.ledger import branches as lineages
-from reasoning_store.ledger.columns import holdable
-from reasoning_store.ledger.rows import UNREADABLE, parsed
-from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages
-from reasoning_store.ledger.values import BranchRow, DraftRow, Growth
-
-_b, _c, _d, _p = branches.c, compactions.c, drafts.c, draft_parts.c
-_BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
-_THIS = (
-    _d.session_key == bindparam("key"),
-    _d.branch == bindparam("of"),
-    _d.id == bindparam("this"),
+from reasoning_store.conversation.blocks import Origin
+from reasoning_store.conversation.errors import (
+    Conflict,
+    InvalidCall,
+    StoreBusy,
 )
-_PARTS = and_(_p.session_key == _d.session_key, _p.branch == _d.branch)
-
-_CLAIM = Sql(
-    update(branches)
-    .where(*_BRANCH, _b.draft.is_(None))
-    .values(draft=bindparam("this"))
-    .returning(_b.next_position, _b.next_compaction)
+from reasoning_store.conversation.validation import check_number
+from reasoning_store.ledger import (
+    branches,
+    draft_rows,
+    encode,
+    history,
 )
-_SHORTENED = Sql(
-    select(func.max(_c.created_at), func.max(_c.undone_at)).where(
-        _c.session_key == bindparam("key"), _c.branch == bindparam("of")
-    )
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.encode import EncodedMessage
+from reasoning_store.ledger.keys import Clock
+from reasoning_store.ledger.messages import (
+    Messages,
+    new_rows,
+    same,
 )
-_RELEASE = Sql(
-    update(branches)
-    .where(*_BRANCH, _b.draft == bindparam("this"))
-    .values(draft=None)
-    .returning(_b.branch)
-)
-_INSERT = Sql(insert(drafts))
-_DELETE = Sql(delete(drafts).where(*_THIS))
-_GET = Sql(
-    select(
-        _b.draft,
-        _b.next_position,
-        _d.id,
-        _d.header,
-        _d.sent,
-        _d.idempotency_key,
-        _d.created_at,
-        _d.lease_until,
-        _d.parts,
-        _p.body,
-    )
-    .select_from(
-        branches.outerjoin(
-            drafts,
-            and_(_d.session_key == _b.session_key, _d.branch == _b.branch, _d.id == _b.draft),
-        ).outerjoin(draft_parts, _PARTS)
-    )
-    .where(*_BRANCH)
-    .order_by(_p.part)
-)
-_COUNT = Sql(
-    update(drafts)
-    .where(*_THIS, _d.lease_until.is_not(None), _d.parts == bindparam("behind"))
-    .values(parts=bindparam("last"), lease_until=bindparam("until"))
-    .returning(_d.parts)
-)
-_COUNTED = Sql(select(_d.parts).where(*_THIS, _d.lease_until.is_not(None)))
-_INSERT_PARTS = Sql(insert(draft_parts))
-_RENEW = Sql(
-    update(drafts)
-    .where(*_THIS, _d.lease_until.is_not(None))
-    .values(lease_until=bindparam("until"))
-    .returning(_d.branch)
-)
-_TAKE_AWAY = Sql(update(drafts).where(*_THIS).values(lease_until=None).returning(_d.branch))
-_UNDER_KEY = Sql(
-    select(_d.branch).where(
-        _d.session_key == bindparam("key"), _d.idempotency_key == bindparam("idempotency_key")
-    )
-)
-_USED = Sql(
-    select(messages.c.position).where(
-        messages.c.session_key == bindparam("key"),
-        messages.c.idempotency_key == bindparam("idempotency_key"),
-    )
+from reasoning_store.ledger.records import (
+    DraftRow,
+    NewMessage,
+    NewParts,
+    Resolve,
+    StoredRow,
 )
 
 
-def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
-    """Return the columns of a draft that is kept until then; None: its recorder is gone."""
-    header: dict[str, Any] = {}
-    if draft.origin is not None:
-        header["origin"] = codec.origin_to_json(draft.origin)
-    if draft.metadata is not None:
-        header["metadata"] = draft.metadata
-    return {
-        "session_key": draft.session_key,
-        "branch": draft.branch,
-        "id": draft.id,
-        "header": codec.dumps(header),
-        "sent": None if draft.sent is None else codec.dumps(draft.sent),
-        "idempotency_key": draft.idempotency_key,
-        "parts": len(draft.parts),
-        "lease_until": until,
-        "created_at": draft.created_at,
-    }
+class Drafts:
+    """Replies that are still arriving."""
 
+    def __init__(self, database: Database, clock: Clock, messages: Messages) -> None:
+        self._database = database
+        self._clock = clock
+        self._messages = messages
+        self._unsure: dict[tuple[int, str], str] = {}
+        """By session and idempotency key: a draft of which nobody knows whether it has begun."""
 
-def begin(connection: Connection, row: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Write a draft; return the position that it will have, and its time.
+    def begin(
+        self,
+        session_key: int,
+        branch: int,
+        *,
+        origin: Origin | None = None,
+        sent: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        resolve: Resolve | None = None,
+    ) -> DraftRow:
+        """Begin the one draft that a branch can have; one that is there ends as interrupted.
 
-    That is behind each compaction made or taken back before, whatever the clock says: by it
-    is known which were in force when the reply was asked for. None says that the branch is
-    not there or has a draft, or that its key was used.
-    """
-    if _key_is_used(connection, row["session_key"], row["idempotency_key"]):
-        return None
-    claimed = _CLAIM.row(
-        connection, {"key": row["session_key"], "of": row["branch"], "this": row["id"]}
-    )
-    if claimed is None:
-        return None
-    position, next_compaction = claimed
-    created_at: int = row["created_at"]
-    if next_compaction > 1:
-        ((made, undone),) = _SHORTENED.rows(
-            connection, {"key": row["session_key"], "of": row["branch"]}
-        )
-        created_at = max(created_at, (made or 0) + 1, (undone or 0) + 1)
-    _INSERT.run(connection, {**row, "created_at": created_at})
-    return position, created_at
-
-
-def _key_is_used(connection: Connection, key: int, idempotency_key: str | None) -> bool:
-    params = {"key": key, "idempotency_key": idempotency_key}
-    return idempotency_key is not None and bool(
-        _USED.rows(connection, params) or _UNDER_KEY.rows(connection, params)
-    )
-
-
-def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow | None:
-    """Return the draft of a branch with all of its parts, if there is one."""
-    lineages.check(branch)
-    found = _GET.rows(connection, {"key": key, "of": branch})
-    if not found:
-        raise lineages.no_branch()
-    live, position, id_, header, sent, idempotency_key, created_at, lease, count, _ = found[0]
-    if live is None:
-        return None
-    parts = tuple([line[-1] for line in found if line[-1] is not None])
-    if id_ is None or count != len(parts):
-        raise CorruptRow(f"the draft of branch {branch} is not whole")
-    try:
-        fields = parsed(header)
-        return DraftRow(
-            session_key=key,
+        ``idempotency_key`` names the attempt. Where a message was written under it, or a
+        draft that has lost its recorder, this is a Conflict that carries the rows; where a
+        reply is being recorded under it just now, it is a Conflict, and that one goes on.
+        ``resolve`` is that of ``append``.
+        """
+        branches.check(branch)
+        now = self._clock.now()
+        key_text = None if idempotency_key is None else encode.repeat(idempotency_key)
+        attempt = None if key_text is None else (session_key, key_text)
+        unsure = None if attempt is None else self._unsure.pop(attempt, None)
+        draft = DraftRow(
+            session_key=session_key,
             branch=branch,
-            id=id_,
-            position=position,
-            origin=codec.origin_from_json(fields["origin"]) if "origin" in fields else None,
-            metadata=fields.get("metadata"),
-            sent=None if sent is None else parsed(sent),
-            idempotency_key=idempotency_key,
-            created_at=created_at,
-            parts=parts,
-            expired=lease is None or lease <= now,
+            id=unsure or self._clock.new_id(),
+            position=0,
+            origin=origin,
+            metadata=None,
+            sent=None if sent is None else dict(sent),
+            idempotency_key=key_text,
+            created_at=now,
         )
-    except UNREADABLE:
-        raise CorruptRow(f"the draft of branch {branch} cannot be read back") from None
+        row = draft_rows.columns_of(draft, until=draft_rows.leased(now))
+
+        while True:
+            try:
+                begun = self._database.write(
+                    lambda connection: draft_rows.begin(connection, row), again_when_lost=True
+                )
+            except StoreBusy:
+                if attempt is not None:
+                    self._unsure[attempt] = draft.id
+                raise
+            if begun is not None:
+                position, created_at = begun
+                return replace(draft, position=position, created_at=created_at)
+            other = self._database.read(lambda connection: self._other_draft(connection, draft))
+            if other is not None:
+                self._messages.end_draft(other, resolve, (), now=self._clock.now())
+
+    def _other_draft(self, connection: Connection, draft: DraftRow) -> DraftRow | None:
+        """Return the draft that has to end first; raise what cannot be got past."""
+        key, now = draft.session_key, self._clock.now()
+        if draft.idempotency_key is not None:
+            stored = history.by_idempotency_key(connection, key, draft.idempotency_key)
+            if stored is not None:
+                raise Conflict(
+                    "a reply was already recorded under this idempotency key",
+                    stored=stored,
+                    hint="it is this error's .stored; another attempt has another key",
+                )
+            for branch in draft_rows.under_key(connection, key, draft.idempotency_key):
+                found = draft_rows.get(connection, key, branch, now=now)
+                if found is None or found.expired:
+                    return found
+                raise Conflict(
+                    "a reply is being recorded under this idempotency key",
+                    hint="read it with history(); another attempt has another key",
+                )
+        return draft_rows.get(connection, key, draft.branch, now=now)
+
+    def write_parts(self, growths: Sequence[NewParts], *, last: bool = False) -> list[bool]:
+        """Write what has arrived of several drafts since, in one step, and renew their leases.
+
+        Parts are JSON that only their writer understands, numbered 1, 2, 3 ...; those that are
+        there already are nothing. ``last`` says that their recorders are gone with this: what
+        has arrived is interrupted now. False of a draft says that it was ended by somebody else,
+        and that nothing was written of it.
+        """
+        until = None if last else draft_rows.leased(self._clock.now())
+        return self._database.write(
+            lambda connection: [draft_rows.grow(connection, one, until=until) for one in growths],
+            again_when_lost=True,
+        )
+
+    def finish(
+        self,
+        draft: DraftRow,
+        entries: Sequence[NewMessage],
+        *,
+        beside: Sequence[NewMessage] = (),
+    ) -> list[StoredRow]:
+        """End a draft: its message, and what follows it, take the place of its parts.
+
+        The first message has the draft's id, all of them its time. Each of ``beside`` is another
+        answer to the same: in the same step it becomes the message of a fork that begins where
+        the draft's does.
+        Repeated with the same messages it returns the same rows. Where somebody else has
+        ended it this is a Conflict that carries the rows which that made of it, if any; the
+        other answers stand beside these all the same.
+        """
+        if not entries:
+            raise InvalidCall("finish: no message was given; see drop")
+        at = draft.created_at
+        first, *rest = entries
+        batch = [self._messages.prepared(first, at, id=draft.id)]
+        batch += [self._messages.prepared(entry, at) for entry in rest]
+        prepared = encode.keyed(batch, draft.idempotency_key)
+        others = [self._messages.prepared(entry, at) for entry in beside]
+
+        position = self._messages.write(
+            draft.session_key,
+            draft.branch,
+            prepared,
+            ending=draft.id,
+            now=max(self._clock.now(), draft.created_at),
+            beside=others,
+        )
+        if position is not None:
+            return new_rows(draft.branch, position, prepared)
+        try:
+            return self._database.read(lambda connection: _what_became(connection, draft, prepared))
+        except Conflict as conflict:
+            became = conflict.stored[0] if conflict.stored else None
+            if others and became is not None and became.id == draft.id:
+                # Whoever ended it knew of the first one only.
+                self._messages.write_alternatives(
+                    draft.session_key, draft.branch, became.position, others, now=self._clock.now()
+                )
+            raise
+
+    def end_at(
+        self,
+        session_key: int,
+        branch: int,
+        position: int,
+        resolve: Resolve | None,
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """End the draft that readers see at a position, so that a message stands there.
+
+        One that is still being recorded is a Conflict, unless it is to end ``at_once``, as
+        interrupted. Where readers see no draft, this is nothing.
+        """
+        check_number("position", position)
+        found = self._database.read(
+            lambda connection: branches.get(connection, session_key, branch)[0], single=True
+        )
+        # What has arrived of a draft may be much: it is read only where it is asked for.
+        draft = self.get(session_key, branch) if position == found.next_position else None
+        if draft is None or draft.position != position or not draft.parts:
+            return
+        if not (draft.expired or at_once):
+            raise Conflict(
+                f"the reply at position {position} is still being recorded",
+                hint=f"wait for its end, or share what stands before it: fork(at={position})",
+            )
+        self._messages.end_draft(draft, resolve, (), now=self._clock.now())
+
+    def drop(self, draft: DraftRow) -> bool:
+        """Remove a draft of which nothing has arrived; False where it has ended."""
+        return self._database.write(lambda connection: draft_rows.drop(connection, draft))
+
+    def get(self, session_key: int, branch: int) -> DraftRow | None:
+        """Return the draft of a branch with all of its parts, if there is one."""
+        now = self._clock.now()
+        return self._database.read(
+            lambda connection: draft_rows.get(connection, session_key, branch, now=now), single=True
+        )
 
 
-def not_counted(
-    connection: Connection, key: int, branch: BranchRow, position: int
-) -> NotFound | None:
-    """Return the error that a draft stands at a position, which has no count; None: none does."""
-    if position != branch.next_position:
-        return None
-    found = get(connection, key, branch.number, now=0)
-    if found is None or not found.parts:
-        return None
-    return NotFound(
-        f"the reply at position {position} is still a draft, and has no count",
-        hint="it is counted when it has ended: the next append() ends it",
+def _what_became(
+    connection: Connection, draft: DraftRow, prepared: Sequence[EncodedMessage]
+) -> list[StoredRow]:
+    """Return what an earlier try of this end wrote; raise what somebody else did instead."""
+    there = history.from_position(
+        connection, draft.session_key, draft.branch, draft.position, count=len(prepared)
     )
-
-
-def under_key(connection: Connection, key: int, idempotency_key: str) -> list[int]:
-    """Return the branches on which a draft has this idempotency key."""
-    params = {"key": key, "idempotency_key": idempotency_key}
-    return [branch for (branch,) in _UNDER_KEY.rows(connection, params)]
-
-
-def _of(draft: DraftRow) -> dict[str, Any]:
-    return {"key": draft.session_key, "of": draft.branch, "this": draft.id}
-
-
-def grow(connection: Connection, growth: Growth, *, until: int | None) -> bool:
-    """Write what has arrived of a draft, and until when its recorder lives; None: it is gone.
-
-    False where it is its recorder's no more. Parts that are there already were written by an
-    earlier try.
-    """
-    draft, first, parts = growth.draft, growth.first, growth.parts
-    if not all(map(holdable, parts)):
-        raise UsageError("a part is JSON text that every engine keeps", hint="use codec.dumps")
-    if not parts:
-        return _RENEW.row(connection, {**_of(draft), "until": until}) is not None
-    last = first - 1 + len(parts)
-    count = {"behind": first - 1, "last": last, "until": until}
-    if _COUNT.row(connection, {**_of(draft), **count}) is None:
-        counted = _COUNTED.row(connection, _of(draft))
-        if counted is None:
-            return False
-        if not first <= counted[0] <= last:
-            raise UsageError(f"part {first} does not follow part {counted[0]}")
-        there = counted[0] + 1 - first
-        return grow(connection, Growth(draft, counted[0] + 1, parts[there:]), until=until)
-    place = {"session_key": draft.session_key, "branch": draft.branch}
-    _INSERT_PARTS.many(
-        connection,
-        [{**place, "part": number, "body": text} for number, text in enumerate(parts, first)],
+    stored = [row for row in there[:1] if row.id == draft.id] or None
+    if stored is not None and same(there, prepared):
+        return there
+    if stored is None and draft.idempotency_key is not None:
+        stored = history.by_idempotency_key(connection, draft.session_key, draft.idempotency_key)
+    raise Conflict(
+        "this reply was ended while it was being recorded",
+        stored=stored,
+        hint="what was stored of it, if anything, is this error's .stored",
     )
-    return True
-
-
-def take_away(connection: Connection, draft: DraftRow) -> DraftRow | None:
-    """Close a draft to its recorder and return it as it then is; None where it has ended."""
-    if _TAKE_AWAY.row(connection, _of(draft)) is None:
-        return None
-    found = get(connection, draft.session_key, draft.branch, now=draft.created_at)
-    if found is None or found.id != draft.id:
-        raise CorruptRow(f"branch {draft.branch} does not know its draft")
-    used = {"key": draft.session_key, "idempotency_key": found.idempotency_key}
-    if found.idempotency_key is not None and _USED.rows(connection, used):
-        # Its attempt has succeeded elsewhere; what arrived here is kept without the name.
-        return replace(found, idempotency_key=None)
-    return found
-
-
-def drop(connection: Connection, draft: DraftRow) -> bool:
-    """Remove a draft and its parts; False where it has ended."""
-    if _RELEASE.row(connection, _of(draft)) is None:
-        return False
-    _DELETE.run(connection, _of(draft))
-    return True

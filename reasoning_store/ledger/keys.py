@@ -5,9 +5,8 @@ that column. It is computed, not handed out: there are no sequences. Whoever rea
 such a number compares the name beside it; two names with one number are refused.
 
 The hash is the first 8 bytes (big endian, top bit cleared) of BLAKE2b over the parts, each
-as UTF-8 behind its length in 8 bytes, big endian. Lone surrogates are encoded as if they
-were characters, so that every Python string has a key. A frozen vector in the tests holds
-this: a change would orphan every stored row.
+as UTF-8 behind its length in 8 bytes, big endian. A frozen vector in the tests holds this: a
+change would orphan every stored row.
 
 Knows hashing, the clock and randomness (for ids); knows no SQL.
 """
@@ -16,33 +15,27 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 
-from reasoning_store.ledger import arguments
+from reasoning_store.conversation.digests import digest_texts
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import check_text
 
 _63_BITS = (1 << 63) - 1
 
 
-def _digest(*parts: str) -> bytes:
-    state = blake2b()
-    for part in parts:
-        raw = part.encode("utf-8", "surrogatepass")
-        state.update(len(raw).to_bytes(8, "big"))
-        state.update(raw)
-    return state.digest()
-
-
 @lru_cache(maxsize=1024)  # the same sessions are asked for again and again
 def _hash(*parts: str, size: int = 8) -> int:
-    return int.from_bytes(_digest(*parts)[:size], "big") & _63_BITS
+    return int.from_bytes(digest_texts(parts)[:size], "big") & _63_BITS
 
 
 def session_key(owner: str, session_id: str) -> int:
     """Return the key that leads every row of this session."""
     return _hash(
-        arguments.text(owner, "an owner"),
-        arguments.text(session_id, "a session id"),
+        check_text("an owner", owner),
+        check_text("a session id", session_id),
     )
 
 
@@ -51,7 +44,7 @@ def owner_key(owner: str) -> int:
 
     One part where a session has two, so that no session id can name it.
     """
-    return _hash(arguments.text(owner, "an owner"))
+    return _hash(check_text("an owner", owner))
 
 
 def origin_number(origin_json: str) -> int:
@@ -69,7 +62,7 @@ def repeat(idempotency_key: str) -> str:
     Never the key itself: it may speak of what was said, and has to outlive an erasure, or
     a late repeat would bring back what was erased.
     """
-    return _digest(idempotency_key)[:16].hex()
+    return digest_texts([idempotency_key])[:16].hex()
 
 
 _VARIANT = {f"{n:x}": "89ab"[n & 3] for n in range(16)}
@@ -87,3 +80,21 @@ def new_id() -> str:
 def now() -> int:
     """Return the time in microseconds since 1970, UTC."""
     return time.time_ns() // 1_000
+
+
+_LAST = (1 << 62) - 1
+
+
+@dataclass(slots=True)
+class Clock:
+    """The source of times and ids: the system's, or a test's."""
+
+    now: Callable[[], int] = now
+    new_id: Callable[[], str] = new_id
+
+    def time(self, given: int | None) -> int:
+        """Return a time that was given, or else now."""
+        at = self.now() if given is None else given
+        if not -_LAST <= at <= _LAST:
+            raise InvalidCall("created_at: out of range")
+        return at

@@ -1,24 +1,29 @@
-"""The SQL of settings profiles: settings under a name, for the sessions of an owner.
+"""Settings profiles: settings under a name, for the sessions of an owner.
 
-Their rows lie under the owner's own key. That is a hash, so the owner beside it is compared
-with every read and every write.
+Their rows have the owner's own key, which is a hash: the owner is compared at every read and write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from reasoning_store import codec
-from reasoning_store.errors import Conflict, CorruptRow, NotFound
-from reasoning_store.ledger.columns import name
-from reasoning_store.ledger.keys import owner_key
-from reasoning_store.ledger.rows import UNREADABLE, parsed
-from reasoning_store.ledger.sql import Sql, by_dialect
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.errors import (
+    Conflict,
+    CorruptRow,
+    NotFound,
+)
+from reasoning_store.conversation.validation import describe
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement, by_dialect
+from reasoning_store.ledger.decode import UNREADABLE, name_of, parsed
+from reasoning_store.ledger.encode import name
+from reasoning_store.ledger.keys import Clock, owner_key
+from reasoning_store.ledger.records import ProfileRow
 from reasoning_store.ledger.tables import settings_profiles
-from reasoning_store.ledger.values import ProfileRow
 
 _p = settings_profiles.c
 _OWNERS = (_p.session_key == bindparam("key"), _p.owner == bindparam("of"))
@@ -37,17 +42,23 @@ def _upsert(insert: Any, *replaced: str) -> Any:
     ).returning(_p.settings)
 
 
+_USED = Statement(select(_p.settings).where(*_THIS))
 _SET = by_dialect(lambda insert: _upsert(insert, "settings", "updated_at"))
 # One of its name keeps its settings, and is this transaction's from here on.
 _TAKE = by_dialect(lambda insert: _upsert(insert, "updated_at"))
-_TOUCH = Sql(
+_TOUCH = Statement(
     update(settings_profiles)
     .where(*_THIS)
     .values(updated_at=bindparam("now"))
     .returning(_p.settings)
 )
-_LIST = Sql(select(_p.name, _p.settings, _p.updated_at).where(*_OWNERS).order_by(_p.name))
-_DROP = Sql(delete(settings_profiles).where(*_THIS).returning(_p.name))
+_LIST = Statement(select(_p.name, _p.settings, _p.updated_at).where(*_OWNERS).order_by(_p.name))
+_DROP = Statement(delete(settings_profiles).where(*_THIS).returning(_p.name))
+
+
+def column_of(profile: str) -> str:
+    """Return the column of a profile's name."""
+    return name(profile, "the name of a settings profile")
 
 
 def columns_of(
@@ -56,7 +67,7 @@ def columns_of(
     """Return the columns of a profile."""
     return {
         "session_key": owner_key(owner),
-        "name": name(profile, "the name of a settings profile"),
+        "name": column_of(profile),
         "owner": codec.dumps(owner),
         "settings": codec.dumps(dict(settings)),
         "updated_at": now,
@@ -77,7 +88,7 @@ def take(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
 def touch(connection: Connection, owner: str, profile: str, now: int) -> dict[str, Any]:
     """Return what a profile sets, and hold it till the end."""
     found = _TOUCH.row(connection, {**_named(owner, profile), "now": now})
-    return _held(found, no_profile())
+    return _held(found, no_profile(profile))
 
 
 def _held(found: Any, otherwise: Exception) -> dict[str, Any]:
@@ -89,11 +100,13 @@ def _held(found: Any, otherwise: Exception) -> dict[str, Any]:
         raise CorruptRow("a settings profile cannot be read back") from None
 
 
-def no_profile(near: str | None = None) -> NotFound:
+def no_profile(profile: str, near: str | None = None) -> NotFound:
     """Return what is raised for a name that no profile has; ``near`` may be meant by it."""
     return NotFound(
-        "this owner has no settings profile of this name",
-        hint="profiles.all() lists them" if near is None else f"did you mean {near!r}?",
+        f"this owner has no settings profile {describe(profile)}",
+        hint=f"profiles.all() lists them, and profiles.change({describe(profile)}, {{}}) makes it"
+        if near is None
+        else f"did you mean {near!r}?",
     )
 
 
@@ -101,7 +114,7 @@ def _named(owner: str, profile: str) -> dict[str, Any]:
     return {
         "key": owner_key(owner),
         "of": codec.dumps(owner),
-        "this": name(profile, "the name of a settings profile"),
+        "this": column_of(profile),
     }
 
 
@@ -115,6 +128,62 @@ def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
     return sorted(rows, key=lambda row: row.name)
 
 
+def settings_of(connection: Connection, owner: str, profile: str) -> Any:
+    """Return what a profile sets, by the columns of its owner and name; None where it is absent."""
+    params = {"key": owner_key(name_of(owner)), "of": owner, "this": profile}
+    found = _USED.row(connection, params)
+    return None if found is None else parsed(found[0])
+
+
 def drop(connection: Connection, owner: str, profile: str) -> bool:
     """Remove a profile; False where there is none of the name."""
     return _DROP.row(connection, _named(owner, profile)) is not None
+
+
+class Profiles:
+    """Settings profiles of owners."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def set(self, owner: str, name: str, settings: Mapping[str, Any]) -> ProfileRow:
+        """Keep settings under a name, in the place of what stood under it."""
+        now = self._clock.now()
+        row = columns_of(owner, name, settings, now=now)
+        self._database.write(
+            lambda connection: put(connection, row), single=True, again_when_lost=True
+        )
+        return ProfileRow(name, dict(settings), now)
+
+    def change(
+        self, owner: str, name: str, changes: Mapping[str, Any], *, unset: Collection[str] = ()
+    ) -> ProfileRow:
+        """Change some of a profile's settings, and leave the others as they are.
+
+        A profile that is not there is made, also by no changes, unless something is to be
+        taken out alone.
+        """
+        now = self._clock.now()
+        new = columns_of(owner, name, {}, now=now)
+
+        def work(connection: Connection) -> ProfileRow:
+            if changes or not unset:
+                held = take(connection, new)
+            else:
+                held = touch(connection, owner, name, now)
+            kept = {key: value for key, value in held.items() if key not in unset}
+            merged = {**kept, **changes}
+            put(connection, columns_of(owner, name, merged, now=now))
+            return ProfileRow(name, merged, now)
+
+        return self._database.write(work, again_when_lost=True)
+
+    def all_of(self, owner: str) -> list[ProfileRow]:
+        """Return the profiles of an owner, by name."""
+        return self._database.read(lambda connection: all_of(connection, owner), single=True)
+
+    def drop(self, owner: str, name: str) -> None:
+        """Remove a profile. Sessions that name it use none, until there is one again."""
+        if not self._database.write(lambda connection: drop(connection, owner, name), single=True):
+            raise no_profile(name)

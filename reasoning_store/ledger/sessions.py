@@ -1,31 +1,55 @@
-"""The SQL of sessions: made, found, listed, renamed.
-
-Functions over a ``Connection``; who may call them in which transaction is the caller's.
-A session is only ever returned to the owner it is compared with.
-"""
+"""Sessions: made, found, listed, renamed, set. A session is returned to its own owner only."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, insert, select, tuple_, update
+from sqlalchemy import (
+    Connection,
+    bindparam,
+    case,
+    insert,
+    literal_column,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
-from reasoning_store import codec
-from reasoning_store.errors import CorruptRow, NotFound, UsageError
-from reasoning_store.ledger import arguments
-from reasoning_store.ledger.carried import NOTHING
-from reasoning_store.ledger.columns import name, state_columns
-from reasoning_store.ledger.keys import owner_key, session_key
-from reasoning_store.ledger.rows import UNREADABLE, name_of, parsed, twin
-from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import branches, sessions, settings_profiles
-from reasoning_store.ledger.values import SessionPage, SessionRow
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.errors import (
+    Conflict,
+    CorruptRow,
+    InvalidCall,
+    NotFound,
+)
+from reasoning_store.conversation.validation import (
+    check_mapping,
+    check_number,
+    check_text,
+    check_truth,
+    describe,
+)
+from reasoning_store.ledger import profiles
+from reasoning_store.ledger.database import driver_errors
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import (
+    UNREADABLE,
+    name_of,
+    parsed,
+    twin,
+)
+from reasoning_store.ledger.encode import name, state_columns
+from reasoning_store.ledger.keys import Clock, owner_key, session_key
+from reasoning_store.ledger.records import SessionPage, SessionRow
+from reasoning_store.ledger.tables import branches, sessions
+from reasoning_store.ledger.totals import NOTHING
 
 _t = sessions.c
-_p = settings_profiles.c
-_COLUMNS = (
+COLUMNS = (
     _t.session_key,
     _t.owner,
     _t.id,
@@ -40,27 +64,17 @@ _COLUMNS = (
     _t.erased_at,
     _t.profile,
 )
-# The settings profile in use is read with the session that uses it.
-_PROFILE = (
-    select(_p.settings)
-    .where(_p.session_key == _t.owner_key, _p.name == _t.profile, _p.owner == _t.owner)
-    .correlate(sessions)
-    .scalar_subquery()
-)
-WHOLE = (*_COLUMNS, _PROFILE)
 """What ``owned`` takes."""
 _THIS = _t.session_key == bindparam("key")
 _FIRST = 1
 ARCHIVED = 1
-IMPORTING = 2
-"""In the place of ``archived``: not whole yet, and in no list until it is."""
 
-_INSERT = Sql(insert(sessions))
-_INSERT_BRANCH = Sql(insert(branches))
-_GET = Sql(select(*WHOLE).where(_THIS))
-_LOCK = Sql(select(_t.session_key).where(_THIS).with_for_update())
+_INSERT = Statement(insert(sessions))
+_INSERT_BRANCH = Statement(insert(branches))
+_GET = Statement(select(*COLUMNS).where(_THIS))
+_LOCK = Statement(select(_t.session_key).where(_THIS).with_for_update())
 _PAGE = (
-    select(*WHOLE)
+    select(*COLUMNS)
     .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
     .where(
         tuple_(_t.updated_at, _t.session_key)
@@ -69,36 +83,46 @@ _PAGE = (
     .order_by(_t.updated_at.desc(), _t.session_key.desc())
     .limit(bindparam("limit"))
 )
-_LIST = Sql(_PAGE.where(_t.archived == bindparam("archived")))
-_LIST_ALL = Sql(_PAGE)
+_LIST = Statement(_PAGE.where(_t.archived == bindparam("archived")))
+_LIST_ALL = Statement(_PAGE)
 _CHANGE = {
-    column.name: Sql(update(sessions).where(_THIS).values({column: bindparam("value")}))
+    column.name: Statement(update(sessions).where(_THIS).values({column: bindparam("value")}))
     for column in (_t.title, _t.metadata, _t.settings, _t.archived, _t.current_branch, _t.profile)
 }
-_TAKE_BRANCH = Sql(
+_TAKE_BRANCH = Statement(
     update(sessions)
     .where(_THIS)
     .values(next_branch=_t.next_branch + 1)
     .returning(_t.next_branch - 1)
 )
-SAID = Sql(
+SAID = Statement(
     update(sessions)
     .where(_THIS)
     .values(
-        updated_at=case((_t.updated_at < bindparam("now"), bindparam("now")), else_=_t.updated_at),
+        updated_at=case(
+            (
+                or_(bindparam("begins") == literal_column("1"), _t.updated_at < bindparam("now")),
+                bindparam("now"),
+            ),
+            else_=_t.updated_at,
+        ),
         sum_reasoning=_t.sum_reasoning + bindparam("reasoning"),
         sum_counted=_t.sum_counted + bindparam("counted"),
         sum_unreported=_t.sum_unreported + bindparam("unreported"),
     ),
-    order=("reasoning", "counted", "unreported", "now", "now", "key"),
+    order=("reasoning", "counted", "unreported", "begins", "now", "now", "key"),
 )
-"""What an append leaves on the session: that something was said, and what was thought."""
-_UPDATED = Sql(select(_t.updated_at).where(_THIS))
+"""What an append leaves on the session: when something was said, and what was thought.
+
+Until something was said, ``updated_at`` is when the session was made; the first message
+``begins`` it, were it of long ago.
+"""
+_UPDATED = Statement(select(_t.updated_at).where(_THIS))
 _LAST = (1 << 63) - 1
 _CURSOR = re.compile(r"(-?[0-9]{1,20})\.([0-9]{1,20})")
 """The time and the key of a page's last session. What was kept elsewhere may be of before 1970."""
 _Session = twin(SessionRow)
-_KEYS = Sql(
+_KEYS = Statement(
     select(_t.session_key)
     .where(_t.session_key > bindparam("after"))
     .order_by(_t.session_key)
@@ -106,15 +130,23 @@ _KEYS = Sql(
 )
 
 
-def _row(row: Sequence[Any]) -> SessionRow:
+def _rows(connection: Connection, rows: Sequence[Sequence[Any]]) -> list[SessionRow]:
+    """Return the sessions of rows, each with the settings of the profile that it uses."""
+    used: dict[tuple[str, str], Any] = {}
+    made: list[SessionRow] = []
     try:
-        return _session(row)
+        for row in rows:
+            owner, profile = row[1], row[-1]
+            if profile is not None and (owner, profile) not in used:
+                used[owner, profile] = profiles.settings_of(connection, owner, profile)
+            made.append(_session(row, used.get((owner, profile))))
     except UNREADABLE:
         raise CorruptRow("a session cannot be read back") from None
+    return made
 
 
-def _session(row: Sequence[Any]) -> SessionRow:
-    key, owner, id_, title, metadata, settings, encoding, branch, *times, profile, used = row
+def _session(row: Sequence[Any], used: Any) -> SessionRow:
+    key, owner, id_, title, metadata, settings, encoding, branch, *times, profile = row
     created, updated, archived, erased = times
     it: Any = _Session()
     it.key, it.owner, it.id, it.encoding = key, name_of(owner), name_of(id_), name_of(encoding)
@@ -129,7 +161,7 @@ def _session(row: Sequence[Any]) -> SessionRow:
         erased,
     )
     it.profile = None if profile is None else parsed(profile)
-    it.profile_settings = None if used is None else parsed(used)
+    it.profile_settings = used
     it.__class__ = SessionRow
     made: SessionRow = it
     return made
@@ -152,7 +184,7 @@ def new(
         "owner": codec.dumps(owner),
         "id": name(session_id, "a session id"),
         "title": titled(title),
-        "metadata": codec.dumps(arguments.mapping(metadata, "metadata")),
+        "metadata": codec.dumps(check_mapping("metadata", metadata)),
         "settings": codec.dumps(dict(settings)),
         "encoding": codec.dumps(encoding),
         "current_branch": _FIRST,
@@ -171,7 +203,7 @@ def new(
 
 def titled(title: str | None) -> str | None:
     """Return the column of a title."""
-    return None if title is None else codec.dumps(arguments.text(title, "a title"))
+    return None if title is None else codec.dumps(check_text("a title", title))
 
 
 def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
@@ -192,23 +224,23 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
             **state_columns(NOTHING),
         },
     )
-    return _session([*(row[column.name] for column in _COLUMNS), None])
+    return _session([row[column.name] for column in COLUMNS], None)
 
 
 def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
     """Return the owner's session of this id; another's is as absent as none."""
     row = _GET.row(connection, {"key": session_key(owner, session_id)})
     if row is None:
-        raise no_session()
-    return owned(row, owner, session_id)
+        raise no_session(session_id)
+    return owned(connection, row, owner, session_id)
 
 
-def owned(row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
+def owned(connection: Connection, row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
     """Return the session of a row, if it is this one."""
-    found = _row(row)
+    (found,) = _rows(connection, [row])
     # The key is a hash: what it stands for is compared on every open.
     if found.owner != owner or found.id != session_id:
-        raise no_session()
+        raise no_session(session_id)
     return found
 
 
@@ -217,7 +249,7 @@ def by_key(connection: Connection, key: int) -> SessionRow:
     row = _GET.row(connection, {"key": key})
     if row is None:
         raise no_session()
-    return _row(row)
+    return _rows(connection, [row])[0]
 
 
 def behind(connection: Connection, key: int, now: int) -> int:
@@ -229,9 +261,13 @@ def behind(connection: Connection, key: int, now: int) -> int:
     return now if row is None else max(now, row[0])
 
 
-def no_session() -> NotFound:
+def no_session(session_id: str | None = None) -> NotFound:
+    """Return what is raised for an absent session; without its id, one that was erased."""
     return NotFound(
-        "there is no such session for this owner", hint="session(id, create=True) makes one"
+        "this session is not in the database any more"
+        if session_id is None
+        else f"there is no session {describe(session_id)} for this owner",
+        hint="session(id, create=True) makes one",
     )
 
 
@@ -244,7 +280,7 @@ def page(
     archived: bool | None,
 ) -> SessionPage:
     """Return one page of the owner's sessions, latest first; reads no message."""
-    arguments.number(limit, "limit", least=1, hint="as in sessions(limit=50)")
+    check_number("limit", limit, least=1, hint="as in sessions(limit=50)")
     before_time, before_key = _cursor(after)
     params: dict[str, Any] = {
         "owner_key": owner_key(owner),
@@ -257,7 +293,7 @@ def page(
         rows = _LIST_ALL.rows(connection, params)
     else:
         rows = _LIST.rows(connection, {**params, "archived": int(archived)})
-    items = [_row(row) for row in rows[:limit]]
+    items = _rows(connection, rows[:limit])
     more = len(rows) > limit
     return SessionPage(items, f"{items[-1].updated_at}.{items[-1].key}" if more else None)
 
@@ -265,9 +301,9 @@ def page(
 def _cursor(after: str | None) -> tuple[int, int]:
     if after is None:
         return _LAST, _LAST
-    found = _CURSOR.fullmatch(arguments.text(after, "after"))
+    found = _CURSOR.fullmatch(check_text("after", after))
     if found is None:
-        raise UsageError(
+        raise InvalidCall(
             "after: not the .next of a page of sessions", hint="sessions(after=page.next)"
         )
     time, key = map(int, found.groups())
@@ -278,6 +314,20 @@ def change(connection: Connection, key: int, column: str, value: Any) -> Session
     """Set one column of a session and return the session as it is now."""
     _CHANGE[column].run(connection, {"key": key, "value": value})
     return by_key(connection, key)
+
+
+def change_settings(
+    connection: Connection,
+    key: int,
+    changes: Mapping[str, Any],
+    *,
+    unset: Collection[str] = (),
+) -> SessionRow:
+    """Change some of a session's own settings, and return the session as it is now."""
+    lock(connection, key)
+    now = by_key(connection, key).settings
+    kept = {name: value for name, value in now.items() if name not in unset}
+    return change(connection, key, "settings", codec.dumps({**kept, **changes}))
 
 
 def lock(connection: Connection, key: int) -> None:
@@ -298,3 +348,96 @@ def take_branch_number(connection: Connection, key: int) -> int:
 def some_keys(connection: Connection, after: int) -> list[int]:
     """Return the keys of the next sessions behind one, in order; none, where it was the last."""
     return [key for (key,) in _KEYS.rows(connection, {"after": after})]
+
+
+class Sessions:
+    """Sessions of owners."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def create(
+        self,
+        owner: str,
+        id: str | None = None,
+        *,
+        encoding: str,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        created_at: int | None = None,
+    ) -> SessionRow:
+        """Create a session; Conflict where the owner has one of this id."""
+        session_id = self._clock.new_id() if id is None else id
+        at = self._clock.now() if created_at is None else created_at
+
+        row = new(
+            owner,
+            session_id,
+            encoding=encoding,
+            title=title,
+            metadata={} if metadata is None else metadata,
+            settings={},
+            created_at=at,
+        )
+        try:
+            return self._database.write(lambda connection: create(connection, row))
+        except driver_errors.UniqueViolation:
+            raise Conflict("this owner has a session of this id already") from None
+
+    def get(self, owner: str, id: str) -> SessionRow:
+        """Return a session; another owner's is not found."""
+        return self._database.read(lambda connection: get(connection, owner, id), single=True)
+
+    def page(
+        self,
+        owner: str,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        archived: bool | None = False,
+    ) -> SessionPage:
+        """Return a page of an owner's sessions, latest first; ``archived`` None is both."""
+        if archived is not None:
+            check_truth("archived", archived)
+        return self._database.read(
+            lambda connection: page(connection, owner, limit=limit, after=after, archived=archived),
+            single=True,
+        )
+
+    def rename(self, session_key: int, title: str | None) -> SessionRow:
+        return self._change(session_key, "title", titled(title))
+
+    def set_metadata(self, session_key: int, metadata: Mapping[str, Any]) -> SessionRow:
+        held = codec.dumps(check_mapping("metadata", metadata))
+        return self._change(session_key, "metadata", held)
+
+    def change_settings(
+        self, session_key: int, changes: Mapping[str, Any], *, unset: Collection[str] = ()
+    ) -> SessionRow:
+        """Change some of the session's own settings, and leave the others as they are."""
+
+        return self._database.write(
+            lambda connection: change_settings(connection, session_key, changes, unset=unset)
+        )
+
+    def archive(self, session_key: int, *, archived: bool = True) -> SessionRow:
+        kept = int(check_truth("archived", archived))
+        return self._change(session_key, "archived", kept)
+
+    def _change(self, session_key: int, column: str, value: Any) -> SessionRow:
+        return self._database.write(
+            lambda connection: change(connection, session_key, column, value)
+        )
+
+    def use_profile(self, session_key: int, name: str | None) -> SessionRow:
+        """Let a session use a profile of its owner's; None is no profile."""
+        value = None if name is None else profiles.column_of(name)
+
+        def work(connection: Connection) -> SessionRow:
+            found = change(connection, session_key, "profile", value)
+            if name is not None and found.profile_settings is None:
+                raise profiles.no_profile(name)
+            return found
+
+        return self._database.write(work)

@@ -9,7 +9,7 @@ Texts. Names that people choose (owner, id, title, encoding, profile) are stored
 text, quotes and all: so any Python string comes back exactly, and equal strings are equal
 columns. Prose (``bodies.text``, ``thinking_blocks.thought``) stands
 plainly in its column, which costs a third of decoding it and reads as prose in SQL; what no
-text column can hold (NUL, lone surrogates) stands in the row's JSON instead. Never JSONB.
+text column can hold (NUL) stands in the row's JSON instead. Never JSONB.
 
 ``messages`` is narrow, because every count is read from it; on SQLite it is stored in key
 order (WITHOUT ROWID). Long texts are in tables with a rowid: a request that strips
@@ -21,6 +21,7 @@ may hold is said here and written in ``columns``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -38,6 +39,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import TypeEngine
+
+from reasoning_store.ledger.message_columns import COLUMNS, NAMES
 
 metadata = MetaData(
     naming_convention={
@@ -106,7 +109,7 @@ sessions = Table(
     _need("encoding", Text),
     _need("current_branch", Integer),  # no foreign key: the branch refers to the session
     _need("next_branch", Integer),
-    _need("archived", Integer),  # 0 or 1; 2 while it is being imported: sessions.IMPORTING
+    _need("archived", Integer),  # 0 or 1
     # What was thought here on all branches: values.BudgetRow
     _need("sum_reasoning"),
     _need("sum_counted"),
@@ -149,32 +152,25 @@ origins = Table(
     **CLUSTERED,
 )
 
+_KINDS = {"number": BIG, "small": Integer(), "text": Text(), "bytes": LargeBinary()}
+_BEFORE_TOTALS = NAMES.index("digest") + 1
+
+
+def _described(names: Sequence[str]) -> Iterator[Column[Any]]:
+    for name in names:
+        column = COLUMNS[name]
+        yield (_need if column.is_required else _may)(name, _KINDS[column.kind])
+
+
 messages = Table(
     "messages",
     metadata,
     _key(),
     _need("branch", Integer),
     _need("position"),
-    _need("id", Text),
-    _need("role", Text),
-    _need("status", Text),
-    _need("created_at"),
-    _may("origin"),
-    _need("visible"),  # own tokens
-    _need("thinking"),  # ... of all its thinking; block by block they are in shape
-    _need("clearable"),  # what of "visible" goes when its tool results are cleared
-    _need("exactness", Integer),
-    _need("has_call", Integer),
-    _may("shape", Text),  # [[place, tokens, flags, sourceField], ...]: shapes.Mark
-    _need("digest", LargeBinary),  # digests.digest: 16 bytes over the whole message
+    *_described(NAMES[:_BEFORE_TOTALS]),
     *_state(),
-    _may("idempotency_key", Text),  # keys.repeat, on the first row of what was appended so
-    _may("batch", Integer),  # ... and how many rows that is
-    _may("input"),  # what the provider reported, beside the JSON in bodies, for sums
-    _may("output"),
-    _may("reasoning"),
-    _may("cached"),
-    _may("erased_at"),  # when the message, or its reasoning, was
+    *_described(NAMES[_BEFORE_TOTALS:]),
     PrimaryKeyConstraint("session_key", "branch", "position"),
     _belongs_to("branches", "branch"),
     ForeignKeyConstraint(["session_key", "origin"], ["origins.session_key", "origins.number"]),
@@ -256,7 +252,7 @@ compactions = Table(
     _need("number", Integer),
     _need("first"),
     _need("last"),
-    _may("summary", Text),  # JSON of the message; NULL: tool results are cleared instead
+    _may("summary", Text),  # JSON of the message, where it is a summary
     _need("tokens"),
     _need("exactness", Integer),
     _may("effective"),  # what the request counted once this was in force
@@ -265,6 +261,8 @@ compactions = Table(
     _may("copied_from", Integer),  # the branch that a fork took it from
     _need("created_at"),
     _may("undone_at"),
+    _may("along", Text),  # JSON of what was done with it: {"settings", "clearing"}
+    _need("kind", Text),  # summary or clearing
     PrimaryKeyConstraint("session_key", "branch", "number"),
     _belongs_to("branches", "branch"),
     # Partial on PostgreSQL too, by the migration.
@@ -274,7 +272,7 @@ compactions = Table(
         "branch",
         "last",
         "number",
-        sqlite_where=text("summary IS NOT NULL AND undone_at IS NULL"),
+        sqlite_where=text("kind = 'summary' AND undone_at IS NULL"),
     ),
     Index(
         "ix_compactions_clearings",
@@ -282,7 +280,7 @@ compactions = Table(
         "branch",
         "last",
         "number",
-        sqlite_where=text("summary IS NULL AND undone_at IS NULL"),
+        sqlite_where=text("kind = 'clearing' AND undone_at IS NULL"),
     ),
     **STRICT,
 )

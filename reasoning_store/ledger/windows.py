@@ -17,11 +17,12 @@ Pure: knows sums, positions and ids; reading is the caller's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from reasoning_store.blocks import ToolCallBlock, ToolResponseBlock
-from reasoning_store.ledger.values import State, StoredRow
+from reasoning_store.conversation.tool_pairs import ToolBlock, tied_messages, tool_blocks
+from reasoning_store.ledger.records import RunningTotals, StoredRow
 
 Costs = Callable[[Sequence[int]], Sequence[int]]
 """What windows of these widths cost; the widths rise."""
@@ -29,7 +30,7 @@ _PROBES = 3
 _GROWTH = 4
 
 
-def raw(state: State) -> int:
+def raw(state: RunningTotals) -> int:
     """Return all tokens up to a state, thinking of every kind included."""
     return state.visible + state.portable + sum([own for own, _ in state.opaque.values()])
 
@@ -66,43 +67,38 @@ class Link:
     """What ties a message to others."""
 
     position: int
-    calls: Sequence[str]
-    answers: Sequence[str]
+    tools: Sequence[ToolBlock]
     is_model: bool
     thinks: bool
+
+    @property
+    def calls(self) -> list[str]:
+        return [one.id for one in self.tools if one.is_call and one.is_usable]
+
+    @property
+    def answers(self) -> list[str]:
+        return [one.id for one in self.tools if not one.is_call]
 
 
 def link(row: StoredRow) -> Link:
     """Return what ties a message to others; whether it was read with thinking or without."""
-    blocks = row.message.blocks
     return Link(
         position=row.position,
-        calls=[one.id for one in blocks if isinstance(one, ToolCallBlock)],
-        answers=[one.call_id for one in blocks if isinstance(one, ToolResponseBlock)],
+        tools=tool_blocks(row.message),
         is_model=row.message.role == "assistant",
-        thinks=bool(row.marks or row.message.thinking),
+        thinks=bool(row.headers or row.message.thinking),
     )
 
 
-def ties(rows: Iterable[Link]) -> list[tuple[int, int]]:
-    """Return the pairs of positions that belong together, the earlier first.
-
-    A response answers the nearest call of its id before it; where a message has several such
-    calls, so many responses do, and no more: as in a request.
-    """
-    found: list[tuple[int, int]] = []
-    asked: dict[str, tuple[int, int]] = {}  # where, and how many are not answered yet
-    before: Link | None = None
-    for row in rows:
-        for one in row.answers:
-            position, waiting = asked.get(one, (0, 0))
-            if waiting:
-                asked[one] = position, waiting - 1
-                found.append((position, row.position))
-        asked |= {one: (row.position, row.calls.count(one)) for one in row.calls}
-        if before is not None and _led(before) and row.is_model and row.calls:
-            found.append((before.position, row.position))
-        before = row
+def ties(rows: Sequence[Link]) -> list[tuple[int, int]]:
+    """Return the pairs of positions that belong together, the earlier first."""
+    tied = tied_messages([row.tools for row in rows])
+    found = [(rows[caller].position, rows[response].position) for caller, response in tied]
+    found += [
+        (before.position, row.position)
+        for before, row in pairwise(rows)
+        if _led(before) and row.is_model and row.calls
+    ]
     return found
 
 

@@ -9,8 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reasoning_store.blocks import Block, RawBlock, TextBlock, ThinkingBlock, ToolCallBlock, Usage
-from reasoning_store.testing.carriage import Carriage, form, is_raw
+from reasoning_store.conversation.blocks import (
+    Block,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.testing.capabilities import Capabilities, form, is_raw
 from reasoning_store.testing.script import (
     Event,
     Protocol,
@@ -18,8 +25,9 @@ from reasoning_store.testing.script import (
     arguments_text,
     arguments_value,
     known,
+    outside_cache,
 )
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.contract import Contract
 
 _BLOCKS = ("thinking", "redacted_thinking", "text", "tool_use")
 
@@ -77,13 +85,16 @@ def _reason(script: Script) -> str:
 
 def _said(script: Script) -> list[Block]:
     """The blocks that the protocol has a place for."""
-    carriage = _carriage(script.contract)
+    capabilities = _capabilities(script.contract)
     return [
         block
         for block in script.message.blocks
         if isinstance(block, TextBlock | ToolCallBlock)
-        or (isinstance(block, ThinkingBlock) and (block.thought or form(block) in carriage.forms))
-        or carriage.other(block)
+        or (
+            isinstance(block, ThinkingBlock)
+            and (block.thought or form(block) in capabilities.forms)
+        )
+        or capabilities.other(block)
     ]
 
 
@@ -131,15 +142,16 @@ def _usage(usage: Usage | None) -> Event:
         return {}
     thinking = known(thinking_tokens=usage.reasoning)
     return known(
-        input_tokens=usage.input,
+        input_tokens=outside_cache(usage),
         cache_read_input_tokens=usage.cached,
+        cache_creation_input_tokens=usage.cache_write,
         output_tokens=usage.output,
         output_tokens_details=thinking or None,
     )
 
 
-def _carriage(contract: Contract) -> Carriage:
-    return Carriage(
+def _capabilities(contract: Contract) -> Capabilities:
+    return Capabilities(
         forms=frozenset({"plain", "signed", "redacted"}),
         sources={
             "plain": ("thinking",),
@@ -148,10 +160,11 @@ def _carriage(contract: Contract) -> Carriage:
         },
         text_metadata=frozenset({"citations"}),
         thinking_metadata=frozenset({"block_type"}),
-        usage=frozenset({"input", "output", "reasoning", "cached"}),
+        usage=frozenset({"input", "output", "reasoning", "cached", "cache_write"}),
+        outside_cache=True,
         objects_whole=True,
         other=lambda block: is_raw(block, *_BLOCKS),
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

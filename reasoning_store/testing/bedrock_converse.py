@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock, Usage
-from reasoning_store.testing.carriage import Carriage, form
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.testing.capabilities import Capabilities, form
 from reasoning_store.testing.script import (
     Event,
     Protocol,
@@ -17,9 +24,10 @@ from reasoning_store.testing.script import (
     arguments_text,
     arguments_value,
     known,
+    outside_cache,
 )
-from reasoning_store.wire.binary import from_base64, in_base64
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.media import from_base64, in_base64
 
 _METRICS = {"latencyMs": 1}
 
@@ -111,10 +119,11 @@ def _usage(usage: Usage | None) -> Event:
         return {}
     total = None if usage.input is None or usage.output is None else usage.input + usage.output
     counts = known(
-        inputTokens=usage.input,
+        inputTokens=outside_cache(usage),
         outputTokens=usage.output,
         totalTokens=total,
         cacheReadInputTokens=usage.cached,
+        cacheWriteInputTokens=usage.cache_write,
     )
     return {"usage": counts}
 
@@ -125,16 +134,17 @@ def _not_bytes(message: Message, whole: bool) -> Iterator[str]:
             yield "a ciphertext that is not base64"
 
 
-def _carriage(contract: Contract) -> Carriage:
+def _capabilities(contract: Contract) -> Capabilities:
     text, redacted = "reasoningContent.reasoningText", "reasoningContent.redactedContent"
-    return Carriage(
+    return Capabilities(
         forms=frozenset({"plain", "signed", "redacted"}),
         sources={"plain": (text,), "signed": (text,), "redacted": (redacted,)},
         thinking_metadata=frozenset({"block_type", "encoding"}),
-        usage=frozenset({"input", "output", "cached"}),
+        usage=frozenset({"input", "output", "cached", "cache_write"}),
+        outside_cache=True,
         objects_whole=True,
         more=_not_bytes,
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

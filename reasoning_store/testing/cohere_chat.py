@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock, Usage
-from reasoning_store.testing.carriage import Carriage
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.testing.capabilities import Capabilities
 from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, known
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.contract import Contract
 
 _ITEM, _PLAN = "content.thinking", "tool_plan"
 
@@ -123,12 +130,12 @@ def _order(message: Message, whole: bool) -> Iterator[str]:
         yield "where one plan ends and the next begins"
 
 
-def _carriage(contract: Contract) -> Carriage:
-    return Carriage(
+def _capabilities(contract: Contract) -> Capabilities:
+    return Capabilities(
         sources={"plain": (_ITEM, _PLAN)},
         usage=frozenset({"input", "output", "cached"}),
         more=_order,
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

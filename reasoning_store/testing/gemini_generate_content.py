@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
     Message,
@@ -19,7 +19,7 @@ from reasoning_store.blocks import (
     ThinkingBlock,
     ToolCallBlock,
 )
-from reasoning_store.testing.carriage import Carriage, form, is_media
+from reasoning_store.testing.capabilities import Capabilities, form, is_media
 from reasoning_store.testing.script import (
     Event,
     Protocol,
@@ -28,8 +28,8 @@ from reasoning_store.testing.script import (
     beside,
     known,
 )
-from reasoning_store.wire.binary import in_base64
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.media import in_base64
 
 _SIGNATURE = "thoughtSignature"
 _OTHER = ("executableCode", "codeExecutionResult")
@@ -128,7 +128,7 @@ def _usage(script: Script) -> Event:
     if usage is None:
         return {}
     spoken = usage.output
-    if spoken is not None and script.contract.reasoning_beside_output:
+    if spoken is not None and script.contract.reading.output_excludes_reasoning:
         spoken -= usage.reasoning or 0
     counts: dict[str, Any] = known(
         promptTokenCount=usage.input,
@@ -147,9 +147,9 @@ def _impossible(message: Message, whole: bool) -> Iterator[str]:
         yield "more tokens of reasoning than of output"
 
 
-def _carriage(contract: Contract) -> Carriage:
+def _capabilities(contract: Contract) -> Capabilities:
     signed = frozenset({_SIGNATURE})
-    return Carriage(
+    return Capabilities(
         forms=frozenset({"plain", "signed"}),
         sources={"plain": ("thought",), "signed": ("thought",)},
         text_metadata=signed,
@@ -164,4 +164,4 @@ def _carriage(contract: Contract) -> Carriage:
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reasoning_store.blocks import Block, Message, TextBlock, ThinkingBlock, ToolCallBlock, Usage
-from reasoning_store.testing.carriage import Carriage
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.testing.capabilities import Capabilities
 from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, known
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.contract import Contract
 
 _SOURCE = "content.thinking"
 
@@ -113,8 +120,8 @@ def _usage(usage: Usage | None) -> Event:
     return {"usage": counts}
 
 
-def _carriage(contract: Contract) -> Carriage:
-    return Carriage(
+def _capabilities(contract: Contract) -> Capabilities:
+    return Capabilities(
         forms=frozenset({"plain", "signed"}),
         sources={"plain": (_SOURCE,), "signed": (_SOURCE,)},
         merges=frozenset({"text", "thinking"}),
@@ -130,4 +137,4 @@ def _calls_last(message: Message, whole: bool) -> Iterator[str]:
         yield "the order of its blocks"
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

@@ -10,11 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reasoning_store.blocks import Message, TextBlock, ThinkingBlock, ToolCallBlock, Usage
-from reasoning_store.testing import tagged
-from reasoning_store.testing.carriage import TAGS, Carriage
-from reasoning_store.testing.script import Event, Protocol, Script, arguments_value, known
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.conversation.blocks import (
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.testing.capabilities import TAGS, Capabilities
+from reasoning_store.testing.script import (
+    Event,
+    Protocol,
+    Script,
+    arguments_value,
+    known,
+    tagged_losses,
+    tagged_message_text,
+    tagged_text,
+)
+from reasoning_store.wire.contract import Contract
 
 
 def _events(script: Script) -> Iterator[Event]:
@@ -25,7 +39,7 @@ def _events(script: Script) -> Iterator[Event]:
             for piece in script.cut(block.thought):
                 yield _line(script, {"content": "", "thinking": piece})
         elif isinstance(block, TextBlock | ThinkingBlock):
-            for piece in script.cut(tagged.written(block, script)):
+            for piece in script.cut(tagged_text(block, script)):
                 yield _line(script, {"content": piece})
     if not script.died:
         yield {**_line(script, {"content": ""}), **_end(script)}
@@ -38,7 +52,7 @@ def _body(script: Script) -> Event:
         for block in blocks
         if isinstance(block, ThinkingBlock) and block.source_field != TAGS
     )
-    message: dict[str, Any] = {"content": tagged.joined(script)}
+    message: dict[str, Any] = {"content": tagged_message_text(script)}
     if thought:
         message["thinking"] = thought
     if calls := [_call(block) for block in script.message.tool_calls]:
@@ -71,11 +85,11 @@ def _usage(usage: Usage | None) -> Event:
 
 
 def _more(message: Message, whole: bool) -> Iterator[str]:
-    yield from tagged.losses(message, [block.source_field for block in message.thinking])
+    yield from tagged_losses(message, [block.source_field for block in message.thinking])
 
 
-def _carriage(contract: Contract) -> Carriage:
-    return Carriage(
+def _capabilities(contract: Contract) -> Capabilities:
+    return Capabilities(
         sources={"plain": ("thinking", TAGS)},
         objects=True,
         objects_whole=True,
@@ -85,4 +99,4 @@ def _carriage(contract: Contract) -> Carriage:
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Block,
     Message,
     TextBlock,
@@ -21,11 +21,21 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.testing import reasoning_arrays, tagged
-from reasoning_store.testing.carriage import TAGS, Carriage, form
+from reasoning_store.testing import reasoning_arrays
+from reasoning_store.testing.capabilities import TAGS, Capabilities, form
 from reasoning_store.testing.reasoning_arrays import ARRAYS, FORMS
-from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, beside, known
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.testing.script import (
+    Event,
+    Protocol,
+    Script,
+    arguments_text,
+    beside,
+    known,
+    tagged_losses,
+    tagged_message_text,
+    tagged_text,
+)
+from reasoning_store.wire.contract import Contract
 
 _PLAIN: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """The fields that are a string, best known first."""
@@ -64,7 +74,7 @@ def _events(script: Script) -> Iterator[Event]:
 def _thoughts(block: ThinkingBlock, number: int, script: Script) -> Iterator[Event]:
     field = block.source_field or ""
     if field == TAGS:
-        for piece in script.cut(tagged.written(block, script)):
+        for piece in script.cut(tagged_text(block, script)):
             yield {"content": piece}
     elif field in ARRAYS:
         mirror = plain_field(script.contract)
@@ -106,7 +116,7 @@ def _body(script: Script) -> Event:
 def _content(script: Script) -> str | None:
     said = (isinstance(block, TextBlock) for block in script.message.blocks)
     tags = (block.source_field == TAGS for block in script.message.thinking)
-    return tagged.joined(script) if any((*said, *tags)) else None
+    return tagged_message_text(script) if any((*said, *tags)) else None
 
 
 def _envelope(script: Script, kind: str) -> Event:
@@ -141,15 +151,16 @@ def _reason(script: Script) -> str:
 
 def _usage(usage: Usage, contract: Contract) -> Event:
     output = usage.output
-    if output is not None and contract.reasoning_beside_output:
+    if output is not None and contract.reading.output_excludes_reasoning:
         output -= usage.reasoning or 0
     counts: dict[str, Any] = known(prompt_tokens=usage.input, completion_tokens=output)
     if usage.input is not None and usage.output is not None:
         counts["total_tokens"] = usage.input + usage.output
     if usage.reasoning is not None:
         counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    if usage.cached is not None:
-        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached}
+    details = known(cached_tokens=usage.cached, cache_write_tokens=usage.cache_write)
+    if details:
+        counts["prompt_tokens_details"] = details
     return counts
 
 
@@ -158,8 +169,12 @@ def _usage(usage: Usage, contract: Contract) -> Event:
 
 def plain_field(contract: Contract) -> str | None:
     """Return the string field of a host: the one it wants back, else the first it has."""
-    named = [name for name in contract.fields if name in _PLAIN]
-    return contract.echo if contract.echo in named else next(iter(named), None)
+    named = [name for name in contract.reading.fields if name in _PLAIN]
+    return (
+        contract.returning.returns_in
+        if contract.returning.returns_in in named
+        else next(iter(named), None)
+    )
 
 
 def _placed(script: Script) -> Script:
@@ -186,7 +201,7 @@ def places(message: Message, contract: Contract) -> list[str | None]:
     kept = [_kept(block, contract) for block in message.thinking]
     others = [block for block, field in zip(message.thinking, kept, strict=True) if not field]
     needed = {form(block) for block in others if not _fits_string(block, contract)}
-    arrays = [name for name in contract.fields if needed <= {*FORMS.get(name, ())}]
+    arrays = [name for name in contract.reading.fields if needed <= {*FORMS.get(name, ())}]
     named = [field for field in kept if field in arrays]
     array = next(iter((*named, *arrays)), None) if needed else None
     return [
@@ -198,8 +213,8 @@ def places(message: Message, contract: Contract) -> list[str | None]:
 def _kept(block: ThinkingBlock, contract: Contract) -> str | None:
     source = block.source_field
     if source == TAGS:
-        return TAGS if contract.tags else None
-    if source not in contract.fields:
+        return TAGS if contract.reading.tags else None
+    if source not in contract.reading.fields:
         return None
     fits = form(block) in FORMS.get(source, ())
     return source if fits or (source in _PLAIN and _fits_string(block, contract)) else None
@@ -214,15 +229,15 @@ def _alone(block: ThinkingBlock, contract: Contract) -> str | None:
     """Return the field of a thought that no array takes, or none takes whole."""
     plain = plain_field(contract)
     if form(block) in ("encrypted", "redacted"):
-        return next((n for n in contract.fields if form(block) in FORMS.get(n, ())), None)
-    if plain is None and contract.echo == TAGS:
+        return next((n for n in contract.reading.fields if form(block) in FORMS.get(n, ())), None)
+    if plain is None and contract.returning.returns_in == TAGS:
         return TAGS
     return plain if block.thought else None
 
 
 def _seal(block: ThinkingBlock, contract: Contract) -> Event:
     """Return what seals a plain string from beside it."""
-    name = contract.sealed_by
+    name = contract.reading.sealed_by
     if name is None or _SEALED.get(name) != form(block):
         return {}
     return {name: block.encrypted or block.signature}
@@ -243,16 +258,16 @@ def _more(contract: Contract, message: Message) -> Iterator[str]:
             yield f"the source field {block.source_field}"
         if block.provider_metadata and field not in ARRAYS:
             yield "the metadata of a thought"
-    if contract.sealed_by and len(thoughts) > 1:
+    if contract.reading.sealed_by and len(thoughts) > 1:
         yield "several thoughts, of which a seal could be any one's"
-    yield from tagged.losses(message, fields, padded=contract.padded_tags)
+    yield from tagged_losses(message, fields)
     array = next(iter({*fields} & ARRAYS), None)
     if array is not None:
         yield from reasoning_arrays.losses(message, array)
     else:
         yield from _merging(message.blocks)
     usage = message.usage
-    beside_output = usage is not None and contract.reasoning_beside_output
+    beside_output = usage is not None and contract.reading.output_excludes_reasoning
     if usage and beside_output and (usage.reasoning or 0) > (usage.output or 0):
         yield "more tokens of reasoning than of output"
 
@@ -263,20 +278,20 @@ def _merging(blocks: tuple[Block, ...]) -> Iterator[str]:
             yield "where one thought ends and the next begins"
 
 
-def _carriage(contract: Contract) -> Carriage:
+def _capabilities(contract: Contract) -> Capabilities:
     # Which forms and fields there are depends on all the thoughts of a message together.
     every = frozenset({"plain", "signed", "encrypted", "summary", "redacted"})
     fields = (*_PLAIN, *ARRAYS, TAGS)
-    return Carriage(
+    return Capabilities(
         forms=every,
         sources=dict.fromkeys(every, fields),
         thinking_metadata=frozenset({"detail"}),
         call_metadata=frozenset(_BESIDE_CALLS),
-        usage=frozenset({"input", "output", "reasoning", "cached"}),
+        usage=frozenset({"input", "output", "reasoning", "cached", "cache_write"}),
         merges=frozenset({"text"}),
         order=("thinking", "text", "tool_call"),
         more=lambda message, whole: _more(contract, message),
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

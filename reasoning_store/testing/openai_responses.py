@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Block,
     Message,
     RawBlock,
@@ -20,9 +20,9 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.testing.carriage import Carriage, form, is_raw
+from reasoning_store.testing.capabilities import Capabilities, form, is_raw
 from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, beside, known
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.contract import Contract
 
 _SUMMARY: Final = "reasoning.summary"
 _CONTENT: Final = "reasoning.content"
@@ -140,7 +140,7 @@ def _item(block: Block, number: int, contract: Contract) -> Event | None:
 def _texts(block: ThinkingBlock, contract: Contract) -> Event:
     """A thought as summaries, or as the raw text that open models give."""
     raw = (
-        contract.echo == _CONTENT and form(block) == "plain"
+        contract.returning.returns_in == _CONTENT and form(block) == "plain"
         if block.source_field is None
         else (block.source_field == _CONTENT)
     )
@@ -196,8 +196,8 @@ def _usage(usage: Usage | None) -> Event:
     counts: dict[str, Any] = known(input_tokens=usage.input, output_tokens=usage.output)
     if usage.input is not None and usage.output is not None:
         counts["total_tokens"] = usage.input + usage.output
-    if usage.cached is not None:
-        details = {"cached_tokens": usage.cached, "cache_write_tokens": 0}
+    details = known(cached_tokens=usage.cached, cache_write_tokens=usage.cache_write)
+    if details:
         counts["input_tokens_details"] = details
     if usage.reasoning is not None:
         counts["output_tokens_details"] = {"reasoning_tokens": usage.reasoning}
@@ -229,21 +229,21 @@ def _more(message: Message, whole: bool) -> Iterator[str]:
             yield "summaries that its thought does not say"
 
 
-def _carriage(contract: Contract) -> Carriage:
+def _capabilities(contract: Contract) -> Capabilities:
     readable, sealed = (_SUMMARY, _CONTENT), ("reasoning.encrypted_content",)
     sources = {"plain": readable, "summary": readable, "encrypted": sealed}
     if _signs(contract):
         sources |= {"signed": (*readable, *sealed), "signed and encrypted": (*readable, *sealed)}
-    return Carriage(
+    return Capabilities(
         forms=frozenset(sources),
         sources=sources,
         text_metadata=frozenset({"item_id", "phase", "annotations"}),
         thinking_metadata=frozenset({"item_id", "item_type", "summary"}),
         call_metadata=frozenset({"item_id"}),
-        usage=frozenset({"input", "output", "reasoning", "cached"}),
+        usage=frozenset({"input", "output", "reasoning", "cached", "cache_write"}),
         other=_is_item,
         more=_more,
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

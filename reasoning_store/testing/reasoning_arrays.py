@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from reasoning_store.blocks import Message, ThinkingBlock
-from reasoning_store.testing.carriage import form
+from reasoning_store.conversation.blocks import Message, ThinkingBlock
+from reasoning_store.testing.capabilities import form
 
 FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "reasoning_details": ("plain", "signed", "encrypted"),

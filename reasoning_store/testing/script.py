@@ -6,17 +6,24 @@ Knows messages, and how a string is cut into pieces. It must not know any protoc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 from typing import Any, TypeAlias, TypeVar
 
-from reasoning_store.blocks import Block, Message, ToolCallBlock, Usage
-from reasoning_store.errors import UsageError
-from reasoning_store.testing.carriage import Carriage
-from reasoning_store.wire import neutral
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    Usage,
+)
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.testing.capabilities import TAGS, Capabilities
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.tools import parse_arguments
 
 Event: TypeAlias = dict[str, Any]
 Whole = TypeVar("Whole", str, bytes)
@@ -30,7 +37,7 @@ class Cut:
 
     def __init__(self, pieces: int = 1, seed: int | None = None) -> None:
         if type(pieces) is not int or pieces < 1:
-            raise UsageError("pieces is a whole number, 1 or more")
+            raise InvalidCall("pieces is a whole number, 1 or more")
         self._pieces = pieces
         self._random = None if seed is None else Random(seed)
 
@@ -77,7 +84,7 @@ class Protocol:
 
     events: Callable[[Script], Iterator[Event]]
     body: Callable[[Script], Event]
-    carriage: Callable[[Contract], Carriage]
+    capabilities: Callable[[Contract], Capabilities]
 
 
 def arguments_text(block: ToolCallBlock) -> str:
@@ -92,7 +99,7 @@ def arguments_value(block: ToolCallBlock) -> Any:
     """Return a call's arguments as the object that a protocol sends."""
     if block.parameters is not None:
         return block.parameters
-    return neutral.read(block.arguments or "", {})
+    return parse_arguments(block.arguments or "", {})
 
 
 def known(**fields: Any) -> Event:
@@ -100,7 +107,50 @@ def known(**fields: Any) -> Event:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def outside_cache(usage: Usage) -> int | None:
+    """Return the input tokens as a provider reports them that leaves its cache out of them."""
+    if usage.input is None:
+        return None
+    return max(0, usage.input - (usage.cached or 0) - (usage.cache_write or 0))
+
+
 def beside(block: Block, *names: str) -> Event:
     """Return what of a block's metadata goes along under its own names."""
     metadata: Mapping[str, Any] = block.provider_metadata or {}
     return {name: metadata[name] for name in names if name in metadata}
+
+
+def tagged_text(block: TextBlock | ThinkingBlock, script: Script) -> str:
+    """Return what stands in the text for a block of it."""
+    if isinstance(block, TextBlock):
+        return block.text
+    line = "\n" if script.contract.returning.padded_tags else ""
+    opened = f"<think>{line}{block.thought}"
+    return opened if script.breaks_in(block) else f"{opened}{line}</think>{line}"
+
+
+def tagged_message_text(script: Script) -> str:
+    """Return the whole text of a message, its tagged thoughts in it."""
+    return "".join(
+        tagged_text(block, script)
+        for block in script.message.blocks
+        if isinstance(block, TextBlock)
+        or (isinstance(block, ThinkingBlock) and block.source_field == TAGS)
+    )
+
+
+def tagged_losses(message: Message, fields: Sequence[str | None]) -> Iterator[str]:
+    """Say what of a message does not survive whose thoughts are in these fields."""
+    if TAGS not in fields:
+        return
+    if {*fields} != {TAGS}:
+        yield "thoughts between tags beside others"
+    texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+    thoughts = [block.thought for block in message.thinking]
+    # A character of a delimiter may make another one with what stands beside it.
+    if any(set(text) & set("<>[]|\u25c1\u25b7") for text in (*texts, *thoughts)):
+        yield "delimiters beside tagged thoughts"
+    if not all(thought.strip() for thought in thoughts):
+        yield "a thought of white space between tags"
+    if any(text != text.strip("\r\n") for text in (*texts, *thoughts)):
+        yield "line ends beside tags"

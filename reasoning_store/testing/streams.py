@@ -1,22 +1,20 @@
-"""Any assistant message as any protocol's own events, or as its whole body.
+"""An assistant message as any protocol's events, as its whole body, or as bytes.
 
     stream(assistant("Hello"), api="anthropic.messages", pieces=3)
 
-The dicts are what a connection's decoder would give, in order. What a protocol has no place
-for is left out, as it would be missing from the wire; ``strict=True`` refuses it instead,
-and ``carries`` tells beforehand. A message that was interrupted gives a stream that breaks
-off. A message without usage gives events without one, also where a real server always
-sends it; one without a finish reason ends for the protocol's usual reason.
-
-Knows which module speaks which api. It must not know a protocol's words.
+What a protocol has no place for is left out; ``strict=True`` refuses it, and ``carries`` tells
+beforehand. An interrupted message gives a stream that breaks off. A message without usage gives
+events without usage; one without a finish reason ends with the protocol's usual reason.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
-from reasoning_store.blocks import Message
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.testing import (
     anthropic_messages,
     bedrock_converse,
@@ -28,7 +26,7 @@ from reasoning_store.testing import (
     openai_responses,
     thinking_events,
 )
-from reasoning_store.testing.carriage import losses
+from reasoning_store.testing.capabilities import losses
 from reasoning_store.testing.script import Cut, Protocol, Script
 from reasoning_store.wire import contracts
 
@@ -120,7 +118,7 @@ def _script(
 
 def _protocol(script: Script, *, strict: bool, whole: bool) -> Protocol:
     if strict and (lost := _lost(script, whole=whole)):
-        raise UsageError(
+        raise InvalidCall(
             f"{script.contract.api} has no place for {lost[0]}",
             hint="without strict=True it is left out",
         )
@@ -128,5 +126,59 @@ def _protocol(script: Script, *, strict: bool, whole: bool) -> Protocol:
 
 
 def _lost(script: Script, *, whole: bool) -> list[str]:
-    carriage = _PROTOCOLS[script.contract.api].carriage(script.contract)
-    return list(losses(script.message, script.usage, carriage, script.contract, whole=whole))
+    capabilities = _PROTOCOLS[script.contract.api].capabilities(script.contract)
+    return list(losses(script.message, script.usage, capabilities, script.contract, whole=whole))
+
+
+class _Frame(NamedTuple):
+    names: bool = False
+    done: bool = False
+    line_end: bytes = b"\n"
+
+
+_FRAMES: Final[Mapping[str, _Frame]] = {
+    "anthropic.messages": _Frame(names=True),
+    "cohere.chat": _Frame(names=True, done=True),
+    "gemini.generate_content": _Frame(line_end=b"\r\n"),
+    "mistral.chat": _Frame(done=True),
+    "openai.chat": _Frame(done=True),
+    "openai.responses": _Frame(names=True),
+    "thinking_events": _Frame(done=True),
+}
+
+
+def sse(events: Iterable[Mapping[str, Any]], *, api: str) -> bytes:
+    """Return the body of the streamed answer that holds these events."""
+    name = contracts.api_name(api)
+    if name == "ollama.chat":
+        return b"".join(_json(event) + b"\n" for event in events)
+    frame = _FRAMES.get(name)
+    if frame is None:
+        raise InvalidCall(
+            f"{name} frames its stream in a binary form",
+            hint="give the events themselves to what is tested, as its SDK would",
+        )
+    out = [_event(event, frame) for event in events]
+    if frame.done:
+        out.append(_lines([b"data: [DONE]"], frame))
+    return b"".join(out)
+
+
+def _event(event: Mapping[str, Any], frame: _Frame) -> bytes:
+    data = b"data: " + _json(event)
+    kind = event.get("type")
+    if frame.names and isinstance(kind, str):
+        return _lines([b"event: " + kind.encode("utf-8"), data], frame)
+    return _lines([data], frame)
+
+
+def _lines(lines: list[bytes], frame: _Frame) -> bytes:
+    return frame.line_end.join([*lines, b"", b""])
+
+
+def _json(event: Mapping[str, Any]) -> bytes:
+    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate can only be sent as an escape
+        return json.dumps(event, separators=(",", ":")).encode("ascii")

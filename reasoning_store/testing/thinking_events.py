@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Block,
     Message,
     TextBlock,
@@ -19,7 +19,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.testing.carriage import Carriage, form
+from reasoning_store.testing.capabilities import Capabilities, form
 from reasoning_store.testing.script import (
     Event,
     Protocol,
@@ -27,8 +27,9 @@ from reasoning_store.testing.script import (
     arguments_text,
     arguments_value,
     known,
+    outside_cache,
 )
-from reasoning_store.wire.contracts import Contract
+from reasoning_store.wire.contract import Contract
 
 _UI: Final = "vercel-ai-sdk"
 _UI_SEALS: Final = {"signed": "signature", "redacted": "redactedData"}
@@ -126,7 +127,11 @@ def _host_usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
     counts = known(
-        input=usage.input, output=usage.output, reasoning=usage.reasoning, cacheRead=usage.cached
+        input=outside_cache(usage),
+        output=usage.output,
+        reasoning=usage.reasoning,
+        cacheRead=usage.cached,
+        cacheWrite=usage.cache_write,
     )
     return {"usage": counts}
 
@@ -200,18 +205,21 @@ def _nothing_more(message: Message, whole: bool) -> Iterator[str]:
     return iter(())
 
 
-def _carriage(contract: Contract) -> Carriage:
+def _capabilities(contract: Contract) -> Capabilities:
     ui = contract.provider == _UI
     source = ("reasoning",) if ui else ("thinking",)
     forms = frozenset({"plain", "signed", "redacted"})
-    return Carriage(
+    return Capabilities(
         forms=forms,
         sources=dict.fromkeys(forms, source),
-        usage=frozenset() if ui else frozenset({"input", "output", "reasoning", "cached"}),
+        usage=frozenset()
+        if ui
+        else frozenset({"input", "output", "reasoning", "cached", "cache_write"}),
+        outside_cache=not ui,
         objects=True,
         objects_whole=True,
         more=_ui_losses if ui else _nothing_more,
     )
 
 
-PROTOCOL = Protocol(events=_events, body=_body, carriage=_carriage)
+PROTOCOL = Protocol(events=_events, body=_body, capabilities=_capabilities)

@@ -1,6 +1,5 @@
-"""What providers say: the only room that knows a provider's words.
+"""The wire formats of providers, a folder each with its reader and its writer side by side.
 
-A protocol is read by the module of its name and written by its ``*_requests``; what both need
-of its words stands beside them. A protocol reads and writes; it must not decide what is kept,
-sent or stored.
+This is the only room that knows a provider's words. A protocol reads and writes; it decides
+nothing about which blocks are stored or sent.
 """

@@ -1,82 +1,71 @@
-"""Which reader a stream gets: decided once, when its message starts.
+"""The protocols, and which of them reads a stream.
 
-An explicit api always wins, and so does one that only the address says. Else the first of
-these that can handle the model and provider: OpenAI, Anthropic, DeepSeek, the protocol of a
-known provider, and the tag fallback, which reads what an unknown host is most likely to send
-and whose text is searched for delimiters.
-The choice names the reader; what it reads by is the contract, so those of one protocol read
-alike. Every stream gets an instance of its own.
-
-The tables are all there is; nothing registers itself. This module knows which protocols
-there are. It must not know what any of them says.
+A stream's reader is chosen once, when its message starts. An explicit api always wins; then the
+one that the first event names itself; then the one that the path of the address names. Else
+the first of these that can handle the model and provider: OpenAI, Anthropic, DeepSeek, the
+protocol of a known provider, and the tag fallback, which reads the usual chat protocol.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from reasoning_store.wire import (
     anthropic,
-    anthropic_requests,
     bedrock,
-    bedrock_requests,
     cohere,
-    cohere_requests,
     contracts,
     gemini,
-    gemini_requests,
     mistral,
-    mistral_requests,
     ollama,
-    ollama_requests,
     openai_chat,
-    openai_chat_requests,
     openai_responses,
-    openai_responses_requests,
-    thinking_events,
-    thinking_events_requests,
+    ui_messages,
 )
-from reasoning_store.wire.base import ResponseParser, StreamAdapter
-from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.pages import RequestWriter
+from reasoning_store.wire.anthropic.reader import AnthropicReader
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import plain_value
+from reasoning_store.wire.openai_chat.reader import ChatReader
+from reasoning_store.wire.protocol import Protocol, StreamAdapter
 
-_ADAPTERS: Final[Mapping[str, Callable[[Contract], StreamAdapter]]] = {
-    "anthropic.messages": anthropic.Adapter,
-    "bedrock.converse": bedrock.Adapter,
-    "cohere.chat": cohere.Adapter,
-    "gemini.generate_content": gemini.Adapter,
-    "mistral.chat": mistral.Adapter,
-    "ollama.chat": ollama.Adapter,
-    "openai.chat": openai_chat.Adapter,
-    "openai.responses": openai_responses.Adapter,
-    "thinking_events": thinking_events.Adapter,
-}
-_PARSERS: Final[Mapping[str, ResponseParser]] = {
-    "anthropic.messages": anthropic.parse_response,
-    "bedrock.converse": bedrock.parse_response,
-    "cohere.chat": cohere.parse_response,
-    "gemini.generate_content": gemini.parse_response,
-    "mistral.chat": mistral.parse_response,
-    "ollama.chat": ollama.parse_response,
-    "openai.chat": openai_chat.parse_response,
-    "openai.responses": openai_responses.parse_response,
-    "thinking_events": thinking_events.parse_response,
-}
-_WRITERS: Final[Mapping[str, RequestWriter]] = {
-    "anthropic.messages": anthropic_requests,
-    "bedrock.converse": bedrock_requests,
-    "cohere.chat": cohere_requests,
-    "gemini.generate_content": gemini_requests,
-    "mistral.chat": mistral_requests,
-    "ollama.chat": ollama_requests,
-    "openai.chat": openai_chat_requests,
-    "openai.responses": openai_responses_requests,
-    "thinking_events": thinking_events_requests,
-}
+PROTOCOLS: Final[tuple[Protocol, ...]] = (
+    anthropic.PROTOCOL,
+    bedrock.PROTOCOL,
+    cohere.PROTOCOL,
+    gemini.PROTOCOL,
+    mistral.PROTOCOL,
+    ollama.PROTOCOL,
+    openai_chat.PROTOCOL,
+    openai_responses.PROTOCOL,
+    ui_messages.PROTOCOL,
+)
+_BY_ID: Final[Mapping[str, Protocol]] = {protocol.id: protocol for protocol in PROTOCOLS}
 
 
-class OpenAIAdapter(openai_chat.Adapter):
+def find_protocol(api: str) -> Protocol:
+    """Return the protocol of an api, by any of its names."""
+    return _BY_ID[contracts.api_name(api)]
+
+
+def api_named_by(raw: Any) -> str | None:
+    """Return the api whose mark an event carries, or ``None`` where it may be any."""
+    event = plain_value(raw)
+    if not isinstance(event, Mapping):
+        return None
+    return next((protocol.id for protocol in PROTOCOLS if protocol.has_mark(event)), None)
+
+
+def only_read_form(api: str | None, base_url: str | None = None) -> str | None:
+    """Return the name of a form that is read and not written, where one is named."""
+    if api is None and base_url and contracts.is_address(base_url):
+        api = urlsplit(base_url).path.rstrip("/").rpartition("/")[2]
+    name = (api or "").strip().lower()
+    return next((item.only_read[0] for item in PROTOCOLS if name in item.only_read), None)
+
+
+class OpenAIAdapter(ChatReader):
     """OpenAI's own reasoning models."""
 
     id = "openai"
@@ -87,8 +76,8 @@ class OpenAIAdapter(openai_chat.Adapter):
         )
 
 
-class AnthropicAdapter(anthropic.Adapter):
-    """Anthropic, whatever the model."""
+class AnthropicAdapter(AnthropicReader):
+    """Anthropic, with any model."""
 
     id = "anthropic"
 
@@ -96,11 +85,11 @@ class AnthropicAdapter(anthropic.Adapter):
         return contracts.provider_id(provider) == "anthropic"
 
 
-class DeepSeekAdapter(openai_chat.Adapter):
+class DeepSeekAdapter(ChatReader):
     """DeepSeek's reasoning models, also where a gateway serves them in the same protocol.
 
-    Elsewhere the name has to say that the model is DeepSeek's: ``r1`` alone is in too many.
-    A host that speaks a protocol of its own (Bedrock, Ollama) is read in that protocol.
+    Elsewhere the name must contain DeepSeek's: ``r1`` alone is in too many. A host that speaks
+    a protocol of its own (Bedrock, Ollama) is read in that protocol.
     """
 
     id = "deepseek"
@@ -111,12 +100,10 @@ class DeepSeekAdapter(openai_chat.Adapter):
             return False
         if contracts.provider_id(provider) == "deepseek":
             return True
-        return (
-            "deepseek" in name and contracts.resolve(provider, model).api == openai_chat.Adapter.id
-        )
+        return "deepseek" in name and contracts.resolve(provider, model).api == ChatReader.id
 
 
-class TagFallbackAdapter(openai_chat.Adapter):
+class TagFallbackAdapter(ChatReader):
     """Everything else: the usual chat protocol, with thoughts perhaps inside the text."""
 
     id = "tag-fallback"
@@ -141,23 +128,14 @@ def resolve(
     """Return a fresh reader for one stream."""
     contract = contracts.resolve(provider, model, api, base_url)
     known = contracts.provider_id(provider, base_url)
+    make_own = _BY_ID[contract.api].reader
     if api is not None or contract.api != contracts.resolve(known, model).api:
-        return _ADAPTERS[contract.api](contract)
-    for make in (*_FIRST, _ADAPTERS[contract.api]):
+        return make_own(contract)
+    for make in (*_FIRST, make_own):
         adapter = make(contract)
         if adapter.can_handle(model, known):
             return adapter
     return TagFallbackAdapter(contract)
-
-
-def parser(api: str) -> ResponseParser:
-    """Return what reads a whole response of an api."""
-    return _PARSERS[contracts.api_name(api)]
-
-
-def writer(api: str) -> RequestWriter:
-    """Return what writes requests of an api."""
-    return _WRITERS[contracts.api_name(api)]
 
 
 def _name(model: str | None) -> str:

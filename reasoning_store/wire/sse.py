@@ -1,21 +1,16 @@
 """Server-sent events and JSON lines, from bytes in any pieces to decoded values.
 
-Theory. Both protocols are lines, so one splitter serves both. It keeps the bytes of the
-unfinished line and where the last piece ended, and looks at every byte once, so a line that
-arrives byte by byte costs no more than one that arrives whole. Text is decoded a line at a
-time: a line end is never part of a character, so a character split between two pieces is
-whole again by then, and bytes that are no UTF-8 become U+FFFD.
+Theory. Both formats are lines, so one splitter serves both. It holds the bytes of the
+unfinished line and looks at every byte once, so a line that arrives byte by byte costs no more
+than one that arrives whole. Text is decoded a line at a time: a line end is never part of a
+character, so a character split between two pieces is whole again by then, and bytes that are
+no UTF-8 become U+FFFD.
 
-What a server sends wrong stays local. A line, and the data of one event, may have at most
-``max_line`` bytes; what is longer is not kept while it arrives, is reported once as
-malformed, and the next event is read as if nothing had been. Data that is not JSON is
-handed on as the string it is, so that whoever counts unknown chunks sees it. Nothing here
-raises because of what arrives.
-
-A stream that just ends loses nothing: ``finish`` gives the last event even where the blank
-line after it is missing (a browser would drop it; providers do end so).
-
-This module knows the framing. It must not know what the JSON means, and it does no I/O.
+A server's errors stay local. A line, and the data of one event, may have at most ``max_line``
+bytes; a longer one is dropped while it arrives, is reported once as malformed, and the next
+event is read as usual. Data that is not JSON is returned as the string it is, so that it counts
+as an unknown chunk. ``finish`` gives the last event even where the blank line after it is
+missing (a browser would drop it; providers do end so). Nothing raises because of the input.
 """
 
 from __future__ import annotations
@@ -25,13 +20,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
 
 MAX_LINE = 32 * 1024 * 1024
 """The default bound: room for an image in base64, not for a server that never ends a line."""
 
 OVERSIZED = ""
-"""What stands for a payload over the bound; no JSON decodes to nothing, so it is malformed."""
+"""Replaces a payload over the bound; an empty payload is no JSON, so it is malformed."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ANY_LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -69,7 +64,7 @@ class _Lines:
 
     def feed(self, piece: bytes) -> list[tuple[bytes, bool]]:
         if self._finished:
-            raise UsageError("the decoder is finished", hint="a new stream needs a new decoder")
+            raise InvalidCall("the decoder is finished", hint="a new stream needs a new decoder")
         if not piece:
             return []
         if self._after_cr and piece.startswith(b"\n"):
@@ -196,7 +191,7 @@ class JSONEvents:
 
     @property
     def done(self) -> bool:
-        """The stream said that it is complete; what follows is not read."""
+        """The stream has sent its end; lines after it are not read."""
         return self._done
 
     def feed(self, piece: bytes) -> list[Any]:

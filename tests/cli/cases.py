@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reasoning_store.cli.exits import Exit
+from reasoning_store.cli.exit_codes import Exit
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ CASES: dict[str, Case] = {
     "demo": Case("demo", "demo twice", needs=False, says="twice"),
     "doctor": Case("doctor", "doctor --frobnicate", needs=False, says="--frobnicate"),
     "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 0001"),
-    "erase": Case("erase chat-42 --only reasoning --yes", "erase chat-42", says="say --yes"),
+    "erase": Case("erase chat-42 --only reasoning --yes", "erase chat-42", says="pass --yes"),
     "export": Case("export", "export chat-43", MISSING, says=NEAR),
     "get": Case(
         "get chat-42 includeInContext",
         "get chat-42 reasoning.effrt",
         says="did you mean reasoning.effort",
     ),
-    "import": Case("import history.json", "import broken.json", says="line 1"),
+    "import": Case("import history.json", "import broken.json", needs=False, says="line 1"),
     "init": Case("init", "init --db sqlite:////proc/nowhere/chat.db", needs=False, says="mkdir"),
     "profile delete": Case("profile delete terse", "profile delete ters", MISSING, says="'terse'"),
     "profile list": Case("profile list", "profile list terse", says="terse"),
@@ -54,7 +54,7 @@ CASES: dict[str, Case] = {
         MISSING,
         says="'terse'",
     ),
-    "render": Case("render stream.jsonl", "render broken.json", needs=False, says="no captured"),
+    "render": Case("render stream.jsonl", "render broken.json", needs=False, says="not a captured"),
     "replay": Case("replay stream.sse --split", "replay nowhere.sse", needs=False, says="nowhere"),
     "report": Case("report", "report --by colour", says="'colour' is not one of"),
     "sessions archive": Case("sessions archive short", "sessions archive shart", MISSING),

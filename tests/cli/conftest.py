@@ -17,7 +17,8 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli import main
-from reasoning_store.cli.tour import captured
+from reasoning_store.cli.demo_story import captured
+from tests import programs
 from tests.egress.histories import OPEN_LOOP, TWO_TURNS
 
 STREAM = "reasoning_then_tool_call"
@@ -108,13 +109,10 @@ def run(tmp_path: Path) -> Run:
     """Run a command line as a process of its own, in an empty folder."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return programs.run(
             command(*arguments),
             cwd=tmp_path,
             env={**clean(os.environ, tmp_path), **environment},
-            capture_output=True,
-            text=True,
-            check=False,
         )
 
     return run

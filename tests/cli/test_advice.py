@@ -11,24 +11,15 @@ import click
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli import advice
-from reasoning_store.cli.app import COMMANDS, app
-from reasoning_store.cli.call import Call
-from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.tree import walked
-from tests.cli.cases import CASES, Case
+from reasoning_store.cli import hints
+from reasoning_store.cli.app import COMMANDS
+from reasoning_store.cli.command import Call
+from reasoning_store.cli.exit_codes import Exit
 from tests.cli.conftest import Here
 from tests.egress.histories import TWO_TURNS
+from tests.properties import each
 
 PACKAGE = Path(rs.__file__).parent
-OPTIONS = [
-    pytest.param(" ".join(path), option.opts[-1] + ("" if option.is_flag else " 7"))
-    for path, command in walked(app)
-    if not isinstance(command, click.Group)
-    for option in command.params
-    if isinstance(option, click.Option) and option.name not in ("json", "db")
-]
-"""Each option that is not every command's, with a value where it has one."""
 NEEDS_NO_DATABASE = {"demo", "render", "replay"}
 
 
@@ -59,7 +50,7 @@ def test_a_plan_is_done_by_the_line_that_it_tells(here: Here, line: str) -> None
         mine.append(list(TWO_TURNS))
         mine.fork(at=7).append(rs.user("And in Bergen?"))
     planned = here(f"--json {line}").data
-    told_to = told(here(line).err, "to do it: ").replace("FILE", "summary.txt")
+    told_to = told(here(line).err, "to carry it out: ").replace("FILE", "summary.txt")
     done = here(f"--json {told_to}")
 
     assert done.code == Exit.DONE, done.err
@@ -73,7 +64,7 @@ def test_a_limit_of_the_environment_need_not_be_said_again(
 ) -> None:
     """The next command finds it where this one did, like the database."""
     monkeypatch.setenv("REASONING_STORE_LIMIT", "60")
-    line = told(here("compact chat-42").err, "to do it: ")
+    line = told(here("compact chat-42").err, "to carry it out: ")
 
     assert line == "compact chat-42 --apply --range 1-4 --summary-file FILE"
     assert here(line.replace("FILE", "summary.txt")).code == Exit.DONE
@@ -83,12 +74,12 @@ def test_a_limit_of_the_environment_need_not_be_said_again(
     ("line", "behind"),
     [
         ("sessions --db 'sqlite:///a new.db'", r"\("),
-        ("--db 'sqlite:///a new.db'", "to make a database: "),
+        ("--db 'sqlite:///a new.db'", "to create a database: "),
     ],
 )
 def test_a_database_is_made_where_it_was_looked_for(here: Here, line: str, behind: str) -> None:
     """And not where the environment says, or the user's own is."""
-    command = told(here(line).err, behind).partition(" makes ")[0]
+    command = told(here(line).err, behind).partition(" creates ")[0]
 
     assert command == "init --db 'sqlite:///a new.db'"
     assert here(command).code == Exit.DONE
@@ -112,8 +103,8 @@ def test_what_is_not_found_is_listed_where_it_was_looked_for(here: Here) -> None
 def test_what_is_next_is_next_in_the_same_database(here: Here) -> None:
     """Of the call without a command, and where an owner has nothing."""
     where = "--db sqlite:///chat.db"
-    explained = told(here(where).err, "would carry: ")
-    owners = told(here(f"sessions --owner nobody {where}").err, "none here; ").partition(" tells")[
+    explained = told(here(where).err, "next request: ")
+    owners = told(here(f"sessions --owner nobody {where}").err, "none here; ").partition(" lists")[
         0
     ]
 
@@ -134,13 +125,15 @@ def test_what_is_next_is_next_in_the_same_database(here: Here) -> None:
 )
 def test_a_hint_of_the_library_names_the_database_and_no_secret(db: str, said: str) -> None:
     """It does not know what the program was called with; a password is never said again."""
-    call = Call(db=db, db_was_said=True)
-    hint = advice.of_library(call, "run: reasoning-store upgrade")
-    again = advice.once_more(Call(words=("--db", db)), click.Context(click.Command("x")), ["--y"])
+    call = Call(db=db, db_was_named=True)
+    hint = hints.for_command_line(call, "run: reasoning-store upgrade")
+    again = hints.repeat_command(
+        Call(words=("--db", db)), click.Context(click.Command("x")), ["--y"]
+    )
 
     assert hint == f"run: reasoning-store upgrade --db {said}"
     assert again == f"reasoning-store --db {said} --y"
-    assert advice.of_library(call, "say --yes") == "say --yes"
+    assert hints.for_command_line(call, "say --yes") == "say --yes"
 
 
 def test_a_damaged_database_is_verified_where_it_is(here: Here) -> None:
@@ -182,7 +175,7 @@ def test_a_parameter_of_the_library_is_an_option_here(here: Here) -> None:
     text = Path("one.jsonl").read_text("utf-8")
     Path("one.jsonl").write_text(text.replace("And Bergen?", "And Narvik?"), "utf-8")
 
-    assert "say --overwrite" in here("backup one.jsonl").err
+    assert "pass --overwrite" in here("backup one.jsonl").err
     assert "(--on-conflict skip leaves" in here("import one.jsonl").err
     assert "(leave --after out" in here("sessions list --after no-mark").err
 
@@ -203,70 +196,21 @@ def test_doctor_says_no_place_of_the_users(here: Here, folder: Path) -> None:
     """Its answer is for others to read: the database is theirs to fill in."""
     out = here(f"doctor --db sqlite:///{folder}/nowhere.db").out
 
-    assert "reasoning-store init --db URL makes it" in out
+    assert "reasoning-store init --db URL creates it" in out
     assert str(folder) not in out
 
 
-@pytest.mark.parametrize(
-    ("path", "case"),
-    [(path, case) for path, case in CASES.items() if path and " --" in case.good],
-)
-def test_options_before_their_command_are_told_behind_it(here: Here, path: str, case: Case) -> None:
-    """Whatever the command: what is told is copied as it stands, and does what was meant."""
-    name = path if case.good.startswith(path) else path.partition(" ")[0]
-    behind = shlex.split(case.good.removeprefix(name))
-    at = next(place for place, word in enumerate(behind) if word.startswith("--"))
-    ran = here(shlex.join([*behind[at:], *name.split(), *behind[:at]]))
-
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
-    assert ran.err.startswith("error: the options of a command stand behind its name (")
-    assert here(told(ran.err, r"\(").removesuffix(")")).code == case.code
-
-
-@pytest.mark.parametrize(("path", "option"), OPTIONS)
-def test_every_option_is_told_behind_its_command(here: Here, path: str, option: str) -> None:
-    """Also where more is wrong with the line."""
-    assert f"(reasoning-store {path} {option})\n" in here(f"{option} {path}").err
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("sessions --owner X list", "sessions list --owner X"),
-        ("--owner X sessions", "sessions --owner X"),
-        ("--limit 60 compact chat-42", "compact --limit 60 chat-42"),
-        ("--owner show show show", "show --owner show show"),
-        ("--db sqlite:///a.db usage --at", None),
-        ("--db sqlite:///a.db --at 3 usage chat-42", "usage --db sqlite:///a.db --at 3 chat-42"),
-        ("--db sqlite:///a.db sessions --limit 3 show chat-42", None),
-        ("--session chat-42 set effort -5", "set --session chat-42 effort -5"),
-        ("compact --limit 60 --frob list", None),
-        ("usage --owner sessions", None),
-        ("--owner X sezzions", None),
-        ("--owner sessions", None),
-    ],
-)
-def test_only_options_that_stand_before_their_command_are_moved(
-    here: Here, line: str, told: str | None
-) -> None:
-    """What the line means when they are is what the command can take; the rest stays."""
-    err = here(line).err
-
-    assert ("behind its name" in err) == (told is not None)
-    assert told is None or f"(reasoning-store {told})\n" in err
-
-
-def test_an_option_of_commands_without_one_is_no_other_option(here: Here) -> None:
+def test_an_option_before_its_command_is_explained(here: Here) -> None:
     """No option of another name is offered for it."""
-    err = here("--owner X").err
-
-    assert err == (
-        "error: --owner stands behind the name of a command that has it (reasoning-store --help)\n"
-    )
+    for line in ("--owner X", "--owner X show chat-42", "--limit 60 compact chat-42"):
+        option = line.split()[0]
+        assert here(line).err == (
+            f"error: {option} belongs after the name of its command (reasoning-store --help)\n"
+        )
     assert "Did you mean '--json'?" in here("--jsn").err
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
+@each("path", sorted(PACKAGE.rglob("*.py")))
 def test_no_command_line_is_written_down_that_would_forget_the_database(path: Path) -> None:
     """The command line makes its own in one place; the library's begin so that it can."""
     tree = ast.parse(path.read_text("utf-8"))
@@ -281,7 +225,7 @@ def test_no_command_line_is_written_down_that_would_forget_the_database(path: Pa
         for text in texts
         for word in re.findall(r"reasoning-store ([\w-]+)", text)
         if word in {*COMMANDS} - NEEDS_NO_DATABASE
-        if not (in_library and text == f"run: reasoning-store {word}")
+        if not (in_library and text.partition(";")[0] == f"run: reasoning-store {word}")
     ]
 
     assert bad == []
@@ -290,6 +234,6 @@ def test_no_command_line_is_written_down_that_would_forget_the_database(path: Pa
 def test_what_is_told_is_quoted_for_a_shell() -> None:
     """A name may hold anything."""
     call = Call(owner="O'Hara; rm -rf ~")
-    line = advice.line(call, "sessions", of_owner=True)
+    line = hints.command_line(call, "sessions", of_owner=True)
 
     assert shlex.split(line) == ["reasoning-store", "sessions", "--owner", call.owner]

@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli.tour import TURNS, captured
-from reasoning_store.egress.compression import Limits
+from reasoning_store.cli.demo_story import TURNS, captured
+from reasoning_store.egress.compaction_plan import Limits
 from tests.cli.conftest import Here, Run
 from tests.egress.histories import TWO_TURNS
+
+pytestmark = pytest.mark.thinned
 
 
 @pytest.fixture
@@ -289,7 +291,13 @@ def test_what_a_terminal_would_obey_is_written_out(run: Run, tmp_path: Path) -> 
     assert "\\x1b[2J\\x07gone" in run("--db", url, "show", "s").stdout
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        *(pytest.param(one, marks=pytest.mark.long) for one in (">&-", "2>&-", "<&-")),
+        ">&- 2>&- <&-",
+    ],
+)
 @pytest.mark.parametrize("words", ["sessions", "show chat-42", "demo", "doctor", "replay -"])
 def test_a_stream_that_was_closed_before_is_no_crash(chat: str, words: str, closed: str) -> None:
     """As cron and some supervisors start programs: no traceback, and its own exit code."""
@@ -318,7 +326,7 @@ def test_verify_of_a_file_that_cannot_be_opened_does_not_advise_itself(
     ran = run("--db", chat, "verify")
 
     assert ran.returncode == 7
-    assert "restore a copy" in ran.stderr
+    assert "restore a backup" in ran.stderr
     assert "reasoning-store verify" not in ran.stderr
 
 
@@ -338,6 +346,14 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
 
     assert ran.returncode == 2
     assert ran.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize(("group", "option"), [("compact", "--limit"), ("sessions", "--after")])
+def test_a_groups_help_shows_what_it_takes_without_a_command(
+    run: Run, group: str, option: str
+) -> None:
+    """The options of the command that is meant where none is named."""
+    assert f"\n  {option} " in run(group, "--help").stdout
 
 
 def test_help_lists_the_commands(run: Run) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.cli.differing import edits, unified
+from reasoning_store.cli.unified_diff import find_edits, unified_diff
 
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 LINES = st.lists(st.sampled_from(["{", "}", "a", "b", "c"]), max_size=30)
@@ -30,7 +30,7 @@ def applied(old: Sequence[str], new: Sequence[str]) -> list[str]:
     """Return what the edits make of ``old``."""
     out: list[str] = []
     at = 0
-    for start, end, start_new, end_new in edits(old, new):
+    for start, end, start_new, end_new in find_edits(old, new):
         out += [*old[at:start], *new[start_new:end_new]]
         at = end
     return out + list(old[at:])
@@ -65,7 +65,7 @@ def test_the_edits_make_the_one_text_of_the_other(old: list[str], new: list[str]
 @given(LINES)
 def test_the_same_text_has_no_difference(text: list[str]) -> None:
     """Not even a head."""
-    assert list(unified(text, text, ("now", "then"))) == []
+    assert list(unified_diff(text, text, ("now", "then"))) == []
 
 
 def test_a_difference_is_shown_with_what_stands_around_it() -> None:
@@ -73,7 +73,7 @@ def test_a_difference_is_shown_with_what_stands_around_it() -> None:
     old = [str(number) for number in range(10)]
     new = [*old[:5], "five", *old[6:]]
 
-    assert list(unified(old, new, ("now", "then"))) == [
+    assert list(unified_diff(old, new, ("now", "then"))) == [
         "--- now",
         "+++ then",
         "@@ -3,7 +3,7 @@",
@@ -84,7 +84,7 @@ def test_a_difference_is_shown_with_what_stands_around_it() -> None:
 @given(LINES, LINES)
 def test_a_program_that_reads_the_diff_gets_the_other_text(old: list[str], new: list[str]) -> None:
     """Line numbers and lengths are what they are said to be."""
-    assert patched(old, list(unified(old, new, ("now", "then")))) == new
+    assert patched(old, list(unified_diff(old, new, ("now", "then")))) == new
 
 
 def test_a_long_text_is_not_compared_with_all_of_another() -> None:
@@ -94,7 +94,7 @@ def test_a_long_text_is_not_compared_with_all_of_another() -> None:
         old = [Counted(f"line {number}") for number in range(length)]
         new = [line for number, line in enumerate(old) if number % 3] + [Counted("end")]
         Counted.compared = 0
-        list(unified(old, new, ("now", "then")))
+        list(unified_diff(old, new, ("now", "then")))
         counts.append(Counted.compared)
 
     assert counts[1] < 12 * counts[0]

@@ -6,14 +6,19 @@ import re
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, create_engine, make_url
+from sqlalchemy.pool import NullPool
 
 import reasoning_store as rs
-from reasoning_store.cli.exits import Exit
-from tests.cli.conftest import Here
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.ledger.database import migrate, sqlite_connections
+from tests.cli.conftest import Here, Ran
+
+NEWEST = f"{migrate.REVISIONS[-1]}\n"
 
 
 def test_the_bare_call_says_what_there_is(here: Here) -> None:
@@ -24,7 +29,7 @@ def test_the_bare_call_says_what_there_is(here: Here) -> None:
     assert str(Path("chat.db").absolute()) in ran.out
     assert "2 sessions" in ran.out
     assert re.search(r"chat-42 +54 +Weather", ran.out)
-    assert ran.err.startswith("what its next request would carry: ")
+    assert ran.err.startswith("to see a session's next request: ")
 
 
 def test_a_database_of_owners_is_not_taken_for_an_empty_one(here: Here) -> None:
@@ -33,8 +38,8 @@ def test_a_database_of_owners_is_not_taken_for_an_empty_one(here: Here) -> None:
         store.for_owner("user-7").session("theirs", create=True).append(rs.user("Hello."))
     ran = here("--db sqlite:///owned.db")
 
-    assert "0 sessions of the nameless owner" in ran.out
-    assert "whose there are: reasoning-store report --by owner" in ran.err
+    assert "0 sessions of the owner without a name" in ran.out
+    assert "to see the owners: reasoning-store report --by owner" in ran.err
     assert "user-7" in here("report --by owner --db sqlite:///owned.db").out
 
 
@@ -55,9 +60,9 @@ def test_init_makes_a_database_once(here: Here) -> None:
     made = here("init --db sqlite:///new.db")
     again = here("init --db sqlite:///new.db")
 
-    assert (made.out, again.out) == ("0001\n", "0001\n")
-    assert made.err.endswith("was made\n")
-    assert again.err.endswith("is there already\n")
+    assert made.out == again.out == f"revision {NEWEST}"
+    assert made.err.endswith("was created\n")
+    assert again.err.endswith("exists already\n")
     assert here("sessions --db sqlite:///new.db").code == Exit.DONE
 
 
@@ -80,7 +85,7 @@ def test_a_downgrade_keeps_a_copy_and_can_be_undone(here: Here) -> None:
     assert (ran.code, ran.out, then.out) == (Exit.DONE, "base\n", "base\n")
     assert "chat.db.before-base" in ran.err
     assert kept == 6
-    assert here("upgrade").out == "0001\n"
+    assert here("upgrade").out == NEWEST
 
 
 def test_current_upgrades_nothing(here: Here) -> None:
@@ -150,8 +155,27 @@ def test_a_report_adds_up_by_what_is_asked(here: Here) -> None:
     for by in ("session", "owner", "model", "day"):
         (first, *_) = here(f"report --by {by} --json").data
         assert by in first
+    (first, *_) = here("report --by model --by day --json").data
+    assert list(first)[:2] == ["model", "day"]
+    assert "cacheWrite" in first
     assert here("report --since 2100-01-01 --json").data == []
     assert here("report --owner nobody --json").data == []
+
+
+def test_a_report_shows_what_nobody_reported_as_a_dash_and_a_total(here: Here) -> None:
+    """The largest first where only some are asked for; the nameless owner needs no column."""
+    with rs.Store("sqlite:///chat.db") as store:
+        usage = rs.Usage(input=100, output=20, reasoning=0)
+        store.session("told", create=True).append(rs.assistant("Hi.", usage=usage))
+    whole = here("report").out.splitlines()
+    rows = {line.split()[0]: line.split()[1:6] for line in whole}
+    some = here("report --limit 1").out.splitlines()
+
+    assert whole[0].split()[:2] == ["session", "input"]
+    assert rows["chat-42"] == ["-", "-", "-", "-", "-"]
+    assert rows["told"] == ["100", "20", "0", "0", "0"]
+    assert rows["total"][:2] == ["100", "20"]
+    assert [line.split()[0] for line in some[1:]] == ["told", "total"]
 
 
 def test_a_backup_opens_as_a_store(here: Here) -> None:
@@ -191,6 +215,47 @@ def test_the_doctor_names_what_is_wrong(
     assert ran.err.startswith("2 things wrong: ")
 
 
+@pytest.mark.parametrize("command", ["doctor --json", "erase chat-43 --yes"])
+def test_an_erasure_that_is_not_finished_is_named_with_its_files_until_it_is(
+    here: Here, folder: Path, command: str
+) -> None:
+    """By doctor, and by erase where what it was to erase is gone already."""
+    path = folder / "chat.db"
+    with rs.Store(f"sqlite:///{path}") as store:
+        other = sqlite_connections.library().connect(path, isolation_level=None)
+        other.execute("PRAGMA user_version=1")
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM messages").fetchone()
+        store.session("short").append(rs.user("Hello"))
+        ran = here(command)
+
+        assert ran.code != Exit.DONE
+        assert "may still be in" in ran.out + ran.err
+        assert "/chat.db-wal" in ran.out + ran.err
+        other.close()
+        ran = here(command)
+        assert "may still be in" not in ran.out + ran.err
+    assert here("doctor").code == Exit.DONE
+
+
+@pytest.mark.parametrize("command", ["doctor", "verify"])
+def test_what_another_program_put_into_the_file_is_named(
+    here: Here, folder: Path, command: str
+) -> None:
+    """A trigger that keeps what is said, and the table that it keeps it in."""
+    with closing(sqlite_connections.library().connect(folder / "chat.db")) as other:
+        other.execute("CREATE TABLE audit (text TEXT)")
+        other.execute(
+            "CREATE TRIGGER spy AFTER INSERT ON bodies BEGIN INSERT INTO audit VALUES (new.text);"
+            " END"
+        )
+    ran = here(f"{command} --json")
+
+    assert ran.code != Exit.DONE
+    assert "the table 'audit'" in ran.out
+    assert "the trigger 'spy' on bodies" in ran.out
+
+
 def test_the_doctor_knows_a_library_that_can_lose_data(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +267,34 @@ def test_the_doctor_knows_a_library_that_can_lose_data(
 
     assert sqlite3.sqlite_version in told["detail"]
     assert ("write lock" in told["detail"]) == old
+
+
+def test_the_doctor_notes_a_variable_that_sets_nothing(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt one is nowhere else seen."""
+    monkeypatch.setenv("REASONING_STORE_EFORT", "high")
+
+    assert "of this program; did you mean REASONING_STORE_EFFORT?" in here("doctor").out
+
+
+def test_a_limit_of_the_environment_is_refused_by_its_name(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody typed the option."""
+    monkeypatch.setenv("REASONING_STORE_LIMIT", "abc")
+
+    assert here("usage chat-42").err.startswith("error: the variable REASONING_STORE_LIMIT: ")
+
+
+def test_the_demo_leaves_the_database_that_was_named(here: Here) -> None:
+    """To look around in afterwards; it replaces nothing there."""
+    told = here("demo --db sqlite:///demo.db")
+    again = here("demo --db sqlite:///demo.db")
+
+    assert "to look at it: reasoning-store show demo --db sqlite:///demo.db" in told.err
+    assert here("show demo --db sqlite:///demo.db").code == Exit.DONE
+    assert again.code == Exit.USAGE
 
 
 def test_the_doctors_answer_holds_nothing_of_a_conversation(here: Here) -> None:
@@ -223,7 +316,7 @@ def test_the_commands_work_on_a_server(
     assert refused.code == Exit.SCHEMA
     assert "reasoning-store upgrade" in refused.err
     assert here(f"current --db '{new}'").out == "base\n"
-    assert here(f"init --db '{new}'").out == "0001\n"
+    assert here(f"init --db '{new}'").out == f"revision {NEWEST}"
     assert here(f"doctor --db '{new}'").code == Exit.DONE
     with rs.Store(new) as store:
         store.session("chat-42", create=True).append(rs.user("Hello"))
@@ -238,7 +331,25 @@ def test_a_server_that_is_not_there_is_one_line_without_its_password(here: Here)
     for line in ("sessions", "doctor", "doctor --json", "init", "current", "downgrade base --yes"):
         ran = here(f"{line} --db '{url}'")
 
-        assert ran.code in (Exit.USAGE, Exit.FAILED)
+        assert ran.code in (Exit.BUSY, Exit.FAILED)
         assert "s3cr3t" not in ran.out + ran.err
         assert "ada" not in ran.out + ran.err
         assert "Traceback" not in ran.err
+
+
+def test_doctor_names_what_the_server_does_not_keep(here: Here, postgres_url: str) -> None:
+    """A commit that does not wait for the disk, and foreign keys that do nothing."""
+    sound = here(f"doctor --db '{postgres_url}' --json")
+    server = create_engine(postgres_url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with server.connect() as connection:
+        name = make_url(postgres_url).database
+        for setting in ("synchronous_commit = off", "session_replication_role = replica"):
+            connection.exec_driver_sql(f'ALTER DATABASE "{name}" SET {setting}')
+    told = here(f"doctor --db '{postgres_url}' --json")
+
+    def states(ran: Ran) -> dict[str, str]:
+        return {one["name"]: one["state"] for one in ran.data["findings"]}
+
+    assert (sound.code, states(sound)["durability"]) == (Exit.DONE, "ok")
+    assert (states(told)["durability"], states(told)["foreign keys"]) == ("note", "failed")
+    assert told.code == Exit.FAILED

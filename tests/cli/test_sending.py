@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli.exits import Exit
-from reasoning_store.wire.contracts import APIS
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.wire.contracts import apis
 from tests.cli.conftest import Here
 
 
-@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("api", apis())
 def test_the_next_request_can_be_seen_as_any_protocol(here: Here, api: str) -> None:
     """The body is what the library would give to that protocol's client."""
     ran = here(f"context chat-42 --as {api} --model some-model")
@@ -81,6 +81,53 @@ def test_the_matrix_looks_as_it_does_in_python(here: Here) -> None:
         matrix = store.session("chat-42").what_if(provider="deepseek")
 
     assert here("what-if chat-42 --provider deepseek").out == f"{matrix}\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["usage", "what-if", "compact", "context", "replay"], ids=lambda line: line
+)
+def test_a_provider_that_is_not_known_is_warned_of_once(here: Here, line: str) -> None:
+    """By every command that builds, weighs or reads something for it."""
+    of = {"compact": "chat-42 --limit 60", "replay": "stream.jsonl"}.get(line, "chat-42")
+    ran = here(f"{line} {of} --provider deepsek")
+
+    assert ran.code == Exit.DONE
+    assert ran.err.count("did you mean deepseek?") == 1
+
+
+def test_a_matrix_says_why_a_row_is_not_legal(here: Here) -> None:
+    """Once for all of the rows that it is true of."""
+    ran = here("what-if chat-42 --provider deepseek --with floor=off")
+
+    rows = ran.out.count(" no      ") if "legal" in ran.out else 0
+    assert rows
+    assert re.match(r"warning: not legal in \d of 8 rows: deepseek wants back", ran.err)
+    assert ran.err.count("\n") == 1
+
+
+def test_a_request_over_the_limit_says_by_how_much(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a bar that a narrow terminal has room for, and that is full only then."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    over, under = here("usage chat-42 --limit 50").out, here("usage chat-42 --limit 55").out
+    bars = [re.search(r"\[([#.]+)\] \d+%", seen) for seen in (over, under)]
+
+    assert re.search(r"\b4 +over the limit", over)
+    assert [len(bar[0]) for bar in bars if bar] == [40, 40]
+    assert [bar[1].endswith("#") for bar in bars if bar] == [True, False]
+
+
+def test_a_history_marks_what_a_compaction_replaced(here: Here) -> None:
+    """With the number by which it is undone."""
+    lines = here("show short --thinking none").out.splitlines()
+    marked = [line for line in lines if line.endswith("(summary 1 is sent instead)")]
+    rows = here("show short --json").data
+
+    assert [row["compaction"] for row in rows[:4]] == [1, 1, 1, 1]
+    assert rows[-1]["compaction"] is None
+    assert len(marked) == sum(row["compaction"] == 1 for row in rows)
 
 
 def test_usage_is_made_of_its_parts(here: Here) -> None:
@@ -165,7 +212,7 @@ def test_a_plan_is_told_done_and_undone(here: Here) -> None:
     """With the command to do it; nothing is deleted on the way."""
     planned = here("compact chat-42 --limit 60 --plan")
     plan = here("compact chat-42 --limit 60 --json").data
-    told = re.search(r"to do it: reasoning-store (compact .+) FILE\n", planned.err)
+    told = re.search(r"to carry it out: reasoning-store (compact .+) FILE\n", planned.err)
     assert told is not None
     done = here(f"{told[1]} summary.txt --json")
     after = here("usage chat-42").out
@@ -174,7 +221,7 @@ def test_a_plan_is_told_done_and_undone(here: Here) -> None:
     assert plan["toSummarize"] == {"first": 1, "last": 4}
     assert done.code == Exit.DONE
     assert int(after) == done.data["effective"] < plan["effective"]
-    assert undone.out == "the messages 1-4 go out again\n"
+    assert undone.out == "the messages 1-4 are sent again\n"
     assert here("usage chat-42").out == "54\n"
 
 
@@ -202,7 +249,7 @@ def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
     assert "tool results cleared" in here("compact list tools").out
     (row,) = here("compact list tools --json").data
     assert (row["kind"], row["first"], row["last"], row["summary"]) == ("clearing", 1, 6, None)
-    assert here("compact undo tools 1").out == "the tool results up to 6 go out again\n"
+    assert here("compact undo tools 1").out == "the tool results up to 6 are sent again\n"
     assert here("usage tools").out == before
     assert here("compact tools --limit 600 --apply").out.startswith("the tool results up to 6 ")
 
@@ -228,6 +275,48 @@ def test_a_plan_that_strips_needs_no_summary(here: Here) -> None:
     assert ran.code == Exit.DONE
     assert "set reasoning.stripFromContext = " in ran.out
     assert here("get chat-42 stripFromContext --json").data["layer"] == "session"
+
+
+def test_undoing_a_compaction_takes_back_the_setting_that_it_changed(here: Here) -> None:
+    """And what it cleared: the request is what it was, in this store and where it is imported."""
+    with rs.Store("sqlite:///chat.db") as store:
+        session = store.session("both", create=True)
+        for number in range(4):
+            call = rs.ToolCallBlock(id=f"c{number}", name="look")
+            found = rs.ToolResponseBlock(call_id=call.id, result="found it " * 100)
+            thought = rs.ThinkingBlock(thought="Where may it be? " * 50)
+            session.append([rs.user("Look. " * 50), rs.assistant(thought, call), rs.tool(found)])
+        session.append([rs.user("Thanks."), rs.assistant("You are welcome.")])
+        session.settings.set("reasoning.includeInContext", True)
+    before = here("usage both").out
+    plan = here("compact both --limit 200 --json").data
+    place = f"{plan['toSummarize']['first']}-{plan['toSummarize']['last']}"
+    line = f"compact both --limit 200 --range {place} --summary-file summary.txt"
+    done = here(line)
+    Path("both.jsonl").write_text(here("export both").out, "utf-8")
+    undo = re.search(r"to undo it: reasoning-store (.+)\n", done.err)
+    assert undo is not None
+
+    assert {step["kind"] for step in plan["steps"]} >= {"strip", "summarize"}
+    assert here("usage both").out != before
+    assert "reasoning.stripFromContext is none again" in here(undo[1]).out
+    assert here("usage both").out == before
+    assert here("compact list both --json").data == []
+    assert here("get both stripFromContext --json").data["layer"] == "default"
+    here("import both.jsonl --db sqlite:///new.db")
+    here(f"{undo[1]} --db sqlite:///new.db")
+    assert here("usage both --db sqlite:///new.db").out == before
+
+
+def test_a_setting_that_was_changed_since_stays_when_a_compaction_is_undone(here: Here) -> None:
+    """It was decided later."""
+    here("set chat-42 includeInContext true")
+    done = here("compact chat-42 --limit 30 --json --range 1-4 --summary-file summary.txt").data
+    here("set chat-42 stripFromContext allButLast")
+    here(f"compact undo chat-42 {done['compaction']['id']}")
+
+    assert done["stripFromContext"] is not None
+    assert here("get chat-42 stripFromContext").out == "allButLast\n"
 
 
 def test_a_fork_is_a_branch_of_its_own(here: Here) -> None:

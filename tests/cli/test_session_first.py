@@ -7,8 +7,8 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli.app import app
-from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.tree import walked
+from reasoning_store.cli.command import walk_commands
+from reasoning_store.cli.exit_codes import Exit
 from tests.cli.conftest import Here, Run
 
 
@@ -20,7 +20,7 @@ def taken(command: click.Command) -> list[str]:
 
 WITH_SESSION = {
     " ".join(path): words
-    for path, command in walked(app)
+    for path, command in walk_commands(app)
     if {"SESSION", "[SESSION]"} & {*(words := taken(command))}
 }
 
@@ -59,15 +59,18 @@ def test_the_session_may_be_named_by_an_option_as_well(here: Here, first: str, o
         ("set chat-42 effort very high", "SESSION KEY VALUE is wanted"),
         ("set chat-42 effort high --session chat-42", "with --session, KEY VALUE is wanted"),
         ("set chat-42 effort high --profile terse", "with --profile, KEY VALUE is wanted"),
-        ("set effort high --session chat-42 --profile terse", "leave --session or --profile out"),
-        ("set effort high chat-42", "SESSION is the first word, and effort is a setting"),
+        (
+            "set effort high --session chat-42 --profile terse",
+            "--session and --profile exclude",
+        ),
+        ("set effort high chat-42", "SESSION comes first, and effort is a setting"),
         ("unset chat-42", "SESSION KEY is wanted, not chat-42"),
-        ("unset reasoning.effort chat-42", "SESSION is the first word, and reasoning.effort is"),
+        ("unset reasoning.effort chat-42", "SESSION comes first, and reasoning.effort is"),
         ("get", "SESSION [KEY] is wanted, not nothing"),
-        ("get effort", "SESSION is the first word, and effort is a setting"),
-        ("get effort chat-42", "SESSION is the first word, and effort is a setting"),
-        ("profile use terse", "SESSION NAME is wanted, or SESSION and --none"),
-        ("profile use chat-42 terse --none", "SESSION NAME is wanted, or SESSION and --none"),
+        ("get effort", "SESSION comes first, and effort is a setting"),
+        ("get effort chat-42", "SESSION comes first, and effort is a setting"),
+        ("profile use terse", "pass SESSION NAME, or SESSION --none"),
+        ("profile use chat-42 terse --none", "pass SESSION NAME, or SESSION --none"),
     ],
 )
 def test_words_that_do_not_fit_are_refused_with_those_that_do(
@@ -96,22 +99,35 @@ def test_a_session_may_be_named_like_a_setting(here: Here) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("set ch", ["plain,chat-42"]),
-        ("profile use ch", ["plain,chat-42"]),
+        ("set ch", ["chat-42"]),
+        ("profile use ch", ["chat-42"]),
         ("set chat-42 ch", []),
+        ("get --session ch", ["chat-42"]),
         ("get --session short ch", []),
+        ("sessions ", ["archive", "delete", "fork", "list", "rename", "show"]),
+        ("compact ", ["list", "run", "undo", "chat-42", "short"]),
+        ("compact --l", ["--limit"]),
+        ("profile show ", ["terse"]),
+        ("profile use chat-42 ", ["terse"]),
+        ("set --profile ", ["terse"]),
+        ("set chat-42 inc", ["includeInContext", "includeInResponse"]),
+        ("set chat-42 reasoning.ef", ["reasoning.effort"]),
+        ("set chat-42 floor ", ["provider", "off"]),
+        ("usage chat-42 --with fl", ["floor="]),
+        ("usage chat-42 --with floor=o", ["floor=off"]),
+        ("usage chat-42 --provider deeps", ["deepseek"]),
     ],
 )
-def test_a_shell_is_offered_sessions_where_one_stands(
+def test_a_shell_is_offered_what_may_stand_there(
     run: Run, furnished: object, typed: str, offered: list[str]
 ) -> None:
-    """For the first word, and not for a setting's name."""
+    """Commands of a group with what its default takes, sessions, settings, profiles, providers."""
     words = f"reasoning-store {typed}"
     ran = run(
         COMP_WORDS=words,
-        COMP_CWORD=str(len(words.split()) - 1),
+        COMP_CWORD=str(len(words.split()) - (not typed.endswith(" "))),
         _REASONING_STORE_COMPLETE="bash_complete",
         REASONING_STORE_URL=f"sqlite:///{furnished}/chat.db",
     )
 
-    assert ran.stdout.split() == offered
+    assert sorted(ran.stdout.split()) == sorted(f"plain,{word}" for word in offered)

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.cli import main
-from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.printable import json_text, one_line, printable
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.cli.terminal_text import json_text, one_line, printable
 from tests.cli.conftest import Here, Run, clean, command
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -326,10 +326,10 @@ def test_a_bar_never_reaches_a_log(run: Run, folder: Path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_ctrl_c_ends_a_command_with_one_line_and_130(
+def test_ctrl_c_ends_a_command_with_one_line_and_the_signal_itself(
     folder: Path, words: tuple[str, ...], hint: str
 ) -> None:
-    """Stopped while it waits for its input: nothing is half done, and it says so."""
+    """Nothing is half done, it says so, and a shell that runs it in a loop ends the loop."""
     before = (folder / "chat.db").read_bytes()
     environment = {**clean(os.environ, folder), **URL}
     with at_a_keyboard(words, cwd=folder, env=environment, stdin=subprocess.PIPE) as process:
@@ -339,21 +339,18 @@ def test_ctrl_c_ends_a_command_with_one_line_and_130(
         process.stdin.flush()
         out, err = stopped(process, process.stdin.fileno())
 
-    assert (process.returncode, out) == (Exit.INTERRUPTED, "")
+    assert (process.returncode, out) == (-signal.SIGINT, "")
     assert err == f"error: interrupted ({hint})\n"
     assert (folder / "chat.db").read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "says"),
-    [
-        (signal.SIGTERM, Exit.TERMINATED, "terminated"),
-        (signal.SIGHUP, Exit.HUNG_UP, "hung up"),
-    ],
+    ("how", "says"),
+    [(signal.SIGTERM, "terminated"), (signal.SIGHUP, "hung up")],
     ids=lambda value: value.name if isinstance(value, signal.Signals) else "",
 )
 def test_whoever_ends_a_command_gets_one_line_and_leaves_nothing_behind(
-    folder: Path, tmp_path: Path, how: signal.Signals, code: Exit, says: str
+    folder: Path, tmp_path: Path, how: signal.Signals, says: str
 ) -> None:
     """What was put down of a pipe to be looked at twice is somebody's conversation."""
     (tmp_path / "temporary").mkdir()
@@ -365,31 +362,20 @@ def test_whoever_ends_a_command_gets_one_line_and_leaves_nothing_behind(
         one.stdin.flush()
         out, err = stopped(one, one.stdin.fileno(), how)
 
-    assert (one.returncode, out) == (code, "")
+    assert (one.returncode, out) == (-how, "")
     assert err == f"error: {says} (nothing is half done)\n"
     assert [*(tmp_path / "temporary").iterdir()] == []
 
 
-def test_a_terminal_that_says_twice_that_it_is_closed_leaves_nothing_behind() -> None:
-    """It does so itself, and so does its shell; what is being tidied up then is tidied up."""
-    program = """if True:
-        import signal, sys
-        from reasoning_store import cli
+def test_a_shell_sees_130_of_a_command_that_ctrl_c_ended() -> None:
+    """As of any other program that dies of the signal."""
+    program = "import signal, sys; from reasoning_store.cli import program; "
+    program += "program._run_command = lambda *_: signal.raise_signal(signal.SIGINT); "
+    program += "sys.exit(program.main())"
+    line = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)}; echo $?"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
-        def run(call, words):
-            try:
-                signal.raise_signal(signal.SIGHUP)
-            finally:
-                signal.raise_signal(signal.SIGHUP)
-                print("tidied up")
-
-        cli._run = run
-        sys.exit(cli.main())
-    """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-
-    assert (ran.returncode, ran.stdout) == (Exit.HUNG_UP, "tidied up\n")
-    assert ran.stderr == "error: hung up (nothing is half done)\n"
+    assert ran.stdout == f"{Exit.INTERRUPTED:d}\n"
 
 
 def test_what_a_terminal_leaves_behind_goes_on(folder: Path) -> None:
@@ -408,7 +394,7 @@ def test_what_a_terminal_leaves_behind_goes_on(folder: Path) -> None:
         out, _ = process.communicate()
 
     assert process.returncode == Exit.DONE
-    assert out.startswith("openai: 1 conversation, 2 messages came in\n")
+    assert out.startswith("openai: 1 conversation, 2 messages imported\n")
 
 
 def test_a_command_runs_in_any_thread(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,8 +429,8 @@ def test_an_interrupted_import_is_run_again(folder: Path) -> None:
     again = command("import", "export.jsonl")
     subprocess.run(again, cwd=folder, env=environment, check=True, capture_output=True)
 
-    assert (process.returncode, out) == (Exit.INTERRUPTED, "")
-    assert err == "error: interrupted (run it again: what came in is not written twice)\n"
+    assert (process.returncode, out) == (-signal.SIGINT, "")
+    assert err == "error: interrupted (run it again: imported messages are not written twice)\n"
     assert json.loads(then.stdout)["data"]["sessions"] == []
     with rs.Store(f"sqlite:///{folder / 'new.db'}") as store:
         assert len(store.session("chat-42").history()) == 6
@@ -464,7 +450,7 @@ def test_what_runs_in_the_background_goes_on_after_ctrl_c(folder: Path) -> None:
         out, err = process.communicate()
 
     assert (process.returncode, err) == (Exit.DONE, "")
-    assert out.startswith("openai: 1 conversation, 2 messages came in\n")
+    assert out.startswith("openai: 1 conversation, 2 messages imported\n")
 
 
 def test_a_full_disk_is_one_line(folder: Path) -> None:
@@ -498,7 +484,7 @@ def test_a_full_disk_is_one_line(folder: Path) -> None:
 def test_what_the_system_refuses_is_told_with_its_file(
     folder: Path, line: str, says: str, unbuffered: str
 ) -> None:
-    """Whether that was to be read or written, and also where the disk takes a part of it."""
+    """Whether that was to be read or written, and if the disk takes only a part of it."""
     with rs.Store(f"sqlite:///{folder / 'chat.db'}") as store:
         store.session("long", create=True).append(rs.user("What is said. " * 20_000))
     ran = subprocess.run(
@@ -575,7 +561,7 @@ of_a_deep_file = pytest.mark.parametrize(
     [
         ("replay deep.json", "Hello."),
         ("render deep.json", "Hello."),
-        ("context chat-42 --tools deep.json", '"name": "look"'),
+        ("context chat-42 --model m --tools deep.json", '"name": "look"'),
     ],
 )
 

@@ -65,11 +65,11 @@ def test_usage_loads_no_command_but_its_own(folder: Path) -> None:
     """Commands are imported when they are run."""
     mine = {name for name in loaded(folder, "usage", "chat-42") if name.startswith("reasoning_")}
 
-    assert "reasoning_store.cli.usage" in mine
+    assert "reasoning_store.cli.commands.usage" in mine
     assert not mine & {
-        "reasoning_store.cli.context",
-        "reasoning_store.cli.demo",
-        "reasoning_store.cli.replaying",
-        "reasoning_store.importing",
+        "reasoning_store.cli.commands.context",
+        "reasoning_store.cli.commands.demo",
+        "reasoning_store.cli.commands.replay",
+        "reasoning_store.importers.into_store",
         "reasoning_store.testing",
     }

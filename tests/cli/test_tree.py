@@ -14,16 +14,16 @@ import click
 import pytest
 
 from reasoning_store import cli
-from reasoning_store.cli import exits
+from reasoning_store.cli import exit_codes
 from reasoning_store.cli.app import app
-from reasoning_store.cli.exits import Exit
-from reasoning_store.cli.tree import Command, walked
-from reasoning_store.egress import amounts
-from reasoning_store.errors import ReasoningStoreError
-from reasoning_store.ledger import engine
-from reasoning_store.ledger.reporting import By
-from reasoning_store.ledger.verbs.erasing import Only
-from reasoning_store.ledger.verbs.importing import OnConflict
+from reasoning_store.cli.command import Command, walk_commands
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.conversation.errors import ReasoningStoreError
+from reasoning_store.egress import budget
+from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.erasure import Only
+from reasoning_store.ledger.reports import By
+from reasoning_store.ledger.transfer.transfer import OnConflict
 from tests.cli.cases import CASES, Case
 from tests.cli.conftest import Here, clean, command
 
@@ -44,7 +44,7 @@ def test_an_option_offers_what_its_verb_takes(
     name: str, option: str, words: tuple[str, ...]
 ) -> None:
     """The words are not read from the verb, which would load the ledger for a page of help."""
-    command = dict(walked(app))[name,]
+    command = dict(walk_commands(app))[name,]
     (found,) = (one for one in command.params if one.name == option)
 
     assert isinstance(found.type, click.Choice)
@@ -55,7 +55,7 @@ def test_every_command_has_its_row() -> None:
     """A new command comes with its success, its refusal and its closed pipe."""
     runs = [
         " ".join(path)
-        for path, command in walked(app)
+        for path, command in walk_commands(app)
         if not isinstance(command, click.Group) or command.invoke_without_command
     ]
 
@@ -130,7 +130,13 @@ def test_a_command_says_so_where_there_is_no_database(here: Here, name: str, cas
     assert not Path("nowhere.db").exists()
 
 
-@each
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        pytest.param(name, case, id=name or "bare", marks=() if n % 7 == 0 else pytest.mark.long)
+        for n, (name, case) in enumerate(CASES.items())
+    ],
+)
 def test_a_command_whose_reader_has_left_says_nothing_of_it(
     folder: Path, name: str, case: Case
 ) -> None:
@@ -156,7 +162,7 @@ def test_a_command_whose_reader_has_left_says_nothing_of_it(
     assert "Exception" not in ran.stderr
 
 
-DECIDED_ELSEWHERE = {amounts.THRESHOLD, engine.BUSY_TIMEOUT}
+DECIDED_ELSEWHERE = {budget.THRESHOLD, engine.BUSY_TIMEOUT}
 
 
 @pytest.mark.parametrize(
@@ -172,12 +178,12 @@ def test_a_number_that_the_library_decides_by_is_not_written_down_again(path: Pa
 
 def test_every_error_has_an_exit_code() -> None:
     """Each branch of the error tree is in the table."""
-    assert set(exits.OF_ERROR) == set(ReasoningStoreError.__subclasses__())
+    assert set(exit_codes.OF_ERROR) == set(ReasoningStoreError.__subclasses__())
 
 
 def test_every_exit_code_is_explained() -> None:
     """And none is explained that there is not."""
-    assert set(exits.MEANING) == set(Exit)
+    assert set(exit_codes.MEANING) == set(Exit)
 
 
 @pytest.mark.parametrize(

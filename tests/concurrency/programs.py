@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import reasoning_store as rs
-from reasoning_store import replies
-from reasoning_store.ledger.verbs import drafting
+from reasoning_store import draft_writer
 from tests.durability.processes import Barrier, Connection
 
 
@@ -72,7 +71,7 @@ def submit_after(tell: Connection, gate: Barrier, url: str, after: int, text: st
 
 def record_slowly(tell: Connection, go: Connection, url: str, words: int) -> None:
     """Record a reply, a word each time that it is told to go on; tell how it ended."""
-    replies.PART_SECONDS, drafting.LEASE = 0.01, 3600.0
+    draft_writer.PART_SECONDS = 0.01
 
     def stream() -> Iterator[dict[str, Any]]:
         for word in ["<think>slow", "ly</think>", *[f"{n} " for n in range(words)]]:

@@ -12,7 +12,7 @@ import reasoning_store as rs
 TASKS = 64
 
 
-def texts(items: list[rs.Stored]) -> list[str]:
+def texts(items: list[rs.results.Stored]) -> list[str]:
     return [item.message.text for item in items]
 
 

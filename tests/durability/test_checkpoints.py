@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.ledger import sqlite_connections
-from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.database import checkpoints, sqlite_connections
+from reasoning_store.ledger.database.statement import driver
 from tests.ledger.opening import open_ledger
 
 from . import programs
@@ -42,16 +42,16 @@ def test_who_writes_waits_for_no_other_process_to_copy_pages(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written is on the disk; the pages are copied another time."""
-    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda version: True)
+    monkeypatch.setattr(checkpoints, "vulnerable", lambda version: True)
     with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=3600) as ledger:
-        database: Any = ledger._database
+        database: Any = ledger.database
         with closing(
             sqlite_connections.library().connect(sqlite_path, isolation_level=None)
         ) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(sqlite_connections.library().Error, match="locked"):
-                database._lane.lend(lambda lent: database.checkpoint(lent.one))
-        found = ledger._write(
+                database._writer.run(database._checkpoints.copy_pages)
+        found = ledger.database.write(
             lambda connection: driver(connection).execute("PRAGMA busy_timeout").fetchone()
         )
 

@@ -15,10 +15,14 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.blocks import Counts, user
-from reasoning_store.ledger import copies, sqlite, sqlite_connections
+from reasoning_store.conversation.blocks import Counts, user
+from reasoning_store.ledger.database import (
+    backup,
+    checkpoints,
+    sqlite_connections,
+)
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Entry
+from reasoning_store.ledger.records import NewMessage
 from tests.ledger.compacting import clear, compact
 from tests.ledger.histories import add_part, answered, complete, part, resolved, said
 from tests.ledger.opening import open_ledger
@@ -47,7 +51,7 @@ def for_good(request: pytest.FixtureRequest) -> bool:
 def digest(path: Path) -> bytes:
     """Return what stands in the file, all tables of it."""
     with closing(LIBRARY.connect(str(path), isolation_level=None)) as raw:
-        return copies.contents(raw).digest
+        return backup.contents(raw).digest
 
 
 @pytest.mark.parametrize("library", ["fixed", "vulnerable"])
@@ -63,8 +67,8 @@ def test_an_append_is_whole_or_nothing_whatever_the_disk_refuses(
     Where the library is vulnerable every append is followed by a checkpoint of ours, which
     may fail, and then makes no difference to the append.
     """
-    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda _: library == "vulnerable")
-    monkeypatch.setattr(sqlite, "_CHECKPOINT_PAGES", 1)
+    monkeypatch.setattr(checkpoints, "vulnerable", lambda _: library == "vulnerable")
+    monkeypatch.setattr(checkpoints, "_CHECKPOINT_PAGES", 1)
     path = tmp_path / "chat.db"
     refused = 0
     with rs.Store(f"sqlite:///{path}") as store:
@@ -97,21 +101,23 @@ def scenario(ledger: Ledger, session: int) -> dict[str, Callable[[], object]]:
 
     def begin() -> None:
         nonlocal draft
-        draft = ledger.begin_draft(session, 1, idempotency_key="d", resolve=resolved)
+        draft = ledger.drafts.begin(session, 1, idempotency_key="d", resolve=resolved)
 
     return {
-        "rename": lambda: ledger.rename(session, "A title"),
-        "set_profile": lambda: ledger.set_profile("u", "p", {"reasoning.effort": "low"}),
+        "rename": lambda: ledger.sessions.rename(session, "A title"),
+        "set_profile": lambda: ledger.profiles.set("u", "p", {"reasoning.effort": "low"}),
         "begin_draft": begin,
         "add_part": lambda: add_part(ledger, draft, 1, part("1 ")),
-        "finish_draft": lambda: ledger.finish_draft(draft, [complete(1)], beside=[complete(2)]),
-        "fork": lambda: ledger.fork(session, 1, 3),
-        "activate": lambda: ledger.activate(session, 2),
-        "compact": lambda: compact(ledger, session, 1, 1, 2, Entry(user("S"), Counts(visible=1))),
+        "finish_draft": lambda: ledger.drafts.finish(draft, [complete(1)], beside=[complete(2)]),
+        "fork": lambda: ledger.branches.fork(session, 1, 3),
+        "activate": lambda: ledger.branches.activate(session, 2),
+        "compact": lambda: compact(
+            ledger, session, 1, 1, 2, NewMessage(user("S"), Counts(visible=1))
+        ),
         "clear": lambda: clear(ledger, session, 1, 2),
-        "undo": lambda: ledger.undo(session, 1, 1),
-        "erase_message": lambda: ledger.erase_message(session, 1, 1),
-        "erase_session": lambda: ledger.erase_session(session),
+        "undo": lambda: ledger.compactions.undo(session, 1, 1),
+        "erase_message": lambda: ledger.erasure.erase_message(session, 1, 1),
+        "erase_session": lambda: ledger.erasure.erase_session(session),
     }
 
 
@@ -121,8 +127,8 @@ def test_every_verb_is_whole_or_nothing_whatever_the_disk_refuses(
     """The state is the one before or the one after; then it goes through."""
     path = tmp_path / "chat.db"
     with open_ledger(f"sqlite:///{path}", clock=lambda: 10**15) as ledger:
-        session = ledger.create_session("u", "s", encoding="o200k_base").key
-        ledger.append(session, 1, [said(), answered(), said(), answered()])
+        session = ledger.sessions.create("u", "s", encoding="o200k_base").key
+        ledger.messages.append(session, 1, [said(), answered(), said(), answered()])
         for name, verb in scenario(ledger, session).items():
             before = digest(path)
             broke = 0
@@ -215,7 +221,8 @@ def test_a_reply_on_a_full_disk_is_shown_whole_and_refused_at_its_end(
         assert "".join(shown) == "one two three"
         assert reply.message is not None
         assert reply.message.text == "one two three"
-        assert session.append(rs.user("Again.")).position == 2
+        assert session.append(rs.user("Again.")).position == 3
+        assert session.get(2).message.status == "interrupted"
 
 
 def test_a_backup_that_the_disk_refuses_leaves_the_one_before(

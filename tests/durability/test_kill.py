@@ -8,6 +8,7 @@ kill fell between BEGIN and COMMIT.
 from __future__ import annotations
 
 import random
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pytest
 from sqlalchemy import create_engine
 
 import reasoning_store as rs
+from reasoning_store.conversation.errors import NotFound
 
 from . import programs
 from .processes import Child, running
@@ -169,6 +171,89 @@ def test_a_statement_of_a_killed_client_ends_whole_or_not_at_all(postgres_url: s
 
     assert tally.where == "sent"
     tally.check(postgres_url)
+
+
+_CANARY = "canary"
+
+
+def _files_with_it(path: Path) -> set[str]:
+    """Which files of a database hold the canary, looked for by a process of its own."""
+    found = subprocess.run(
+        ["grep", "-l", "-a", _CANARY, *map(str, path.parent.glob(f"{path.name}*"))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return set(found.stdout.split())
+
+
+@contextmanager
+def _erasure_killed(path: Path, what: str) -> Iterator[rs.Store]:
+    """A store that was open while another process erased and was killed before the rewriting."""
+    with rs.Store(f"sqlite:///{path}") as store:
+        thought = rs.ThinkingBlock(thought=f"{_CANARY} " * 99, source_field="reasoning_content")
+        session = store.session("s", create=True)
+        session.append([rs.user("q"), rs.assistant(thought, "a")])
+        with running(programs.erase_and_stay, f"sqlite:///{path}", what) as child:
+            child.hear_until("stopped")
+            child.kill()
+        assert _files_with_it(path)
+        yield store
+
+
+@pytest.mark.parametrize("what", programs.ERASURES)
+def test_an_erasure_that_was_killed_is_finished_when_it_is_repeated(
+    sqlite_path: Path, what: str
+) -> None:
+    """By whoever has the file open already: the answer is that nothing is left, and it is so."""
+    with _erasure_killed(sqlite_path, what) as store:
+        if what == "session":
+            with pytest.raises(NotFound):
+                store.session("s")
+            store.scrub()
+        else:
+            assert programs.ERASURES[what](store).copies == ()
+
+        assert _files_with_it(sqlite_path) == set()
+
+
+def test_a_session_whose_erasure_was_killed_is_erased_again_through_its_handle(
+    sqlite_path: Path,
+) -> None:
+    """Once: then it is not found any more."""
+    with rs.Store(f"sqlite:///{sqlite_path}") as store:
+        session = store.session("s", create=True)
+        with _erasure_killed(sqlite_path, "session"):
+            assert session.erase() == rs.results.Erased()
+            assert _files_with_it(sqlite_path) == set()
+            with pytest.raises(NotFound):
+                session.erase()
+
+
+def test_whoever_opens_the_file_finishes_an_erasure_that_was_killed(sqlite_path: Path) -> None:
+    """While another has it open."""
+    with _erasure_killed(sqlite_path, "session"):
+        rs.Store(f"sqlite:///{sqlite_path}").close()
+
+        assert _files_with_it(sqlite_path) == set()
+
+
+def test_as_long_as_bytes_are_left_each_answer_names_the_files(sqlite_path: Path) -> None:
+    """The file itself, too: a reader elsewhere keeps the log from being copied into it."""
+    names = {str(sqlite_path), f"{sqlite_path}-wal"}
+    with (
+        _erasure_killed(sqlite_path, "session") as store,
+        running(programs.read_and_stay, str(sqlite_path)) as reader,
+    ):
+        reader.hear_until("reading")
+        with rs.Store(f"sqlite:///{sqlite_path}") as other:
+            assert set(other.scrub()) == names
+        assert set(store.erase().copies) == names
+        assert _files_with_it(sqlite_path) <= names
+        reader.kill()
+
+        assert store.erase().copies == ()
+        assert _files_with_it(sqlite_path) == set()
 
 
 @pytest.mark.long

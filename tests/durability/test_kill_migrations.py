@@ -15,10 +15,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, create_engine, make_url
+from sqlalchemy import URL, make_url
 
 import reasoning_store as rs
-from reasoning_store.ledger import engine, migrate
+from reasoning_store.cli import schema
+from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import open as engine
 
 from . import programs
 from .processes import running
@@ -41,6 +43,7 @@ def upgrade():
     op.execute("UPDATE messages SET extra = role")
     op.create_table("more", sa.Column("x", sa.Integer, primary_key=True))
     op.execute("INSERT INTO more VALUES (1)")
+    op.drop_table("more")
     op.create_index("ix_more", "messages", ["session_key", "extra"])
 
 
@@ -67,12 +70,8 @@ def revision(url: str) -> str | None:
     path = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite") and not path.exists():
         return None
-    made = create_engine(url)
-    try:
-        with made.connect() as connection:
-            return migrate.current(connection)
-    finally:
-        made.dispose()
+    found = schema.read_revision(url)
+    return None if found == schema.BASE else found
 
 
 def killed(program: Callable[..., None], case: Case, url: str, last: int) -> bool:

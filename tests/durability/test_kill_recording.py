@@ -15,7 +15,7 @@ from .processes import running
 from .whole import check_whole
 
 
-def seen_growing(session: rs.Session) -> rs.Stored:
+def seen_growing(session: rs.Session) -> rs.results.Stored:
     """Wait until some of the reply that is arriving can be read, and return it."""
     while True:
         last = session.history()[-1]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.testing import stream
 
 from . import programs
 from .processes import crowd
@@ -44,3 +45,27 @@ def test_a_server_that_crashes_loses_and_repeats_nothing(crash: Callable[[Server
                 assert there[first - 1].message == rs.user(f"w{writer} {number}")
                 assert there[second - 1].message == programs.turn(number)[1]
         check_whole(url)
+
+
+@pytest.mark.long
+def test_a_reply_that_ends_while_the_server_is_down_is_saved_when_it_is_back() -> None:
+    """Whole, as itself, once, and without its draft next to it."""
+    whole = rs.assistant("It is 4 C in Oslo.")
+    with server() as own:
+        url = own.url.set(query={**own.url.query, "retry_seconds": "0"})
+        with rs.Store(url.render_as_string(hide_password=False)) as store:
+            session = store.session("s", create=True)
+            session.append(rs.user("How is the weather in Oslo?"))
+            reply = session.record(stream(whole, api="openai.chat"), idempotency_key="k")
+            chunks = iter(reply)
+            next(chunks)
+            own.kill()
+            with pytest.raises(rs.StoreBusy):
+                list(chunks)
+            own.start()
+
+            reply.save()
+            reply.save()
+
+            assert [item.message.text for item in session.history()[1:]] == [whole.text]
+            assert session.history()[-1].message.status == "complete"

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.errors import ReasoningStoreError
-from reasoning_store.ledger import sqlite, sqlite_connections
+from reasoning_store.conversation.errors import ReasoningStoreError
+from reasoning_store.ledger.database import checkpoints, sqlite_connections
 
 from . import programs
 from .disk import Disk, Operation, watched
@@ -136,8 +136,8 @@ def test_an_acknowledged_turn_outlives_a_power_cut(
     tmp_path: Path, how_many: int, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At any moment, also in the middle of a checkpoint, the library's own or ours."""
-    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda _: library == "vulnerable")
-    monkeypatch.setattr(sqlite, "_CHECKPOINT_PAGES", 100)
+    monkeypatch.setattr(checkpoints, "vulnerable", lambda _: library == "vulnerable")
+    monkeypatch.setattr(checkpoints, "_CHECKPOINT_PAGES", 100)
     if library == "fixed":
         monkeypatch.setattr(
             sqlite_connections, "_PRAGMAS", (*sqlite_connections._PRAGMAS, "wal_autocheckpoint=60")

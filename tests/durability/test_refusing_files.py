@@ -44,7 +44,7 @@ def test_what_may_not_be_written_is_refused_and_stays_as_it_is(
 
     *_, (_, kind, text, hint) = heard
     assert [*heard[:-1], ("refused", text[text.index("(") + 1 : -1])] == told
-    assert kind == "UsageError"
+    assert kind == "InvalidCall"
     assert "folder" in hint
     assert path.read_bytes() == before
     check_whole(url)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from reasoning_store.ledger import sqlite_connections
+from reasoning_store.ledger.database import sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
 
@@ -15,4 +15,4 @@ def check_whole(url: str) -> None:
         with closing(raw):
             assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     with Ledger.open(url) as ledger:
-        assert ledger.verify().problems == ()
+        assert ledger.audit.verify().problems == ()

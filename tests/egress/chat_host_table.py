@@ -4,7 +4,8 @@
 came in that field, ``seal`` where ciphertext goes. ``demanded`` are the thoughts that are
 sent though no setting asks for them, ``filled`` what stands in for a missing one, message by
 message. ``reads`` names the makers whose seals the model is sent. ``on`` and ``off``, ``low``
-and ``max`` effort and a ``budget`` are what the body says of reasoning; ``kept`` is what it
+and ``max`` effort and a ``budget`` are what the body says of reasoning,
+and ``tools`` what it says with a tool, where that is another; ``kept`` is what it
 says when a thought of a closed turn is in it. What is not said is not there.
 """
 
@@ -23,15 +24,66 @@ EXPECTED: dict[Host, dict[str, Any]] = {
             "reasoning_details": "reasoning_details",
         },
     },
+    ("azure", "gpt-5.6", "openai.chat"): {
+        "off": {"reasoning_effort": "none"},
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "max"},
+        "tools": {"reasoning_effort": "none"},
+    },
+    ("openai", "gpt-5.4", "openai.chat"): {
+        "off": {"reasoning_effort": "none"},
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "xhigh"},
+        "tools": {"reasoning_effort": "none"},
+    },
     ("openai", "gpt-5.6", "openai.chat"): {
+        "tools": {"reasoning_effort": "none"},
         "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
         "max": {"reasoning_effort": "max"},
     },
-    ("azure", "o3", "openai.chat"): {
+    ("openai", "gpt-4o", "openai.chat"): {},
+    ("openai", "gpt-5.1-codex", "openai.chat"): {
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
+    },
+    ("openai", "gpt-5.1-codex-max", "openai.chat"): {
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "xhigh"},
+    },
+    ("openai", "gpt-5", "openai.chat"): {
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
+    },
+    ("azure", "gpt-5-mini", "openai.chat"): {
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
+    },
+    ("openai", "gpt-5.1", "openai.chat"): {
         "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
+    },
+    ("openai", "gpt-5-pro", "openai.chat"): {
+        "low": {"reasoning_effort": "high"},
+        "max": {"reasoning_effort": "high"},
+    },
+    ("openai", "gpt-5.2-pro", "openai.chat"): {
+        "low": {"reasoning_effort": "medium"},
+        "max": {"reasoning_effort": "xhigh"},
+    },
+    ("azure", "o3", "openai.chat"): {
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
+    },
+    ("azure", "gpt-5.2", "openai.chat"): {
+        "off": {"reasoning_effort": "none"},
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "xhigh"},
+    },
+    ("azure", "our-deployment", "openai.chat"): {
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
     },
     ("deepseek", "deepseek-r1", "openai.chat"): {},
     ("deepseek", "deepseek-v4", "openai.chat"): {
@@ -274,7 +326,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "on": {"chat_template_kwargs": {"thinking": True}},
         "off": {"chat_template_kwargs": {"thinking": False}},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("vllm", "qwen3", "openai.chat"): {
         "thought": "reasoning",
@@ -282,7 +334,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "on": {"chat_template_kwargs": {"enable_thinking": True}},
         "off": {"chat_template_kwargs": {"enable_thinking": False}},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("sglang", "deepseek-v3.1", "openai.chat"): {
         "thought": "reasoning_content",
@@ -299,20 +351,19 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "on": {"chat_template_kwargs": {"enable_thinking": True}},
         "off": {"chat_template_kwargs": {"enable_thinking": False}},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("lmstudio", "gpt-oss-20b", "openai.chat"): {
         "thought": "reasoning",
-        "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("lmstudio", "qwen3", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning": "reasoning"},
         "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("ollama", "qwen3", "openai.chat"): {
         "thought": "reasoning",
@@ -348,13 +399,23 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "low": {"reasoning_effort": "low"},
         "max": {"reasoning_effort": "xhigh"},
     },
+    ("xai", "grok-4-fast-reasoning", "openai.chat"): {
+        "thought": "reasoning_content",
+        "seal": "encrypted_content",
+    },
+    ("xai", "grok-3-mini", "openai.chat"): {
+        "thought": "reasoning_content",
+        "seal": "encrypted_content",
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
+    },
     ("together", "zai-org/GLM-5.3", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning": "reasoning"},
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("together", "Qwen/Qwen3", "openai.chat"): {
         "thought": "reasoning",
@@ -362,12 +423,25 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("fireworks", "kimi-k2", "openai.chat"): {
         "thought": "reasoning_content",
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
+        "kept": {"reasoning_history": "preserved"},
+    },
+    ("fireworks", "deepseek-v4-pro", "openai.chat"): {
+        "thought": "reasoning_content",
         "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
+        "kept": {"reasoning_history": "preserved"},
+    },
+    ("fireworks", "glm-5p2", "openai.chat"): {
+        "thought": "reasoning_content",
+        "off": {"reasoning_effort": "none"},
+        "low": {"reasoning_effort": "high"},
         "max": {"reasoning_effort": "max"},
         "kept": {"reasoning_history": "preserved"},
     },
@@ -401,26 +475,23 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "reasoning_text",
         "seal": "reasoning_opaque",
         "reads": "claude-opus-5",
-        "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("github-copilot", "gemini-3-pro", "openai.chat"): {
         "thought": "reasoning_text",
         "seal": "reasoning_opaque",
         "demanded": "open_call",
         "reads": "gemini-3-pro",
-        "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("github-copilot", "gpt-5.6", "openai.chat"): {
         "thought": "reasoning_text",
         "seal": "reasoning_opaque",
         "reads": "gpt-5.6",
-        "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("vercel", "openai/gpt-5.6", "openai.chat"): {
         "thought": "reasoning",
@@ -429,7 +500,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
-        "max": {"reasoning": {"effort": "max", "enabled": True}},
+        "max": {"reasoning": {"effort": "xhigh", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
     },
     ("cloudflare", "qwen3", "openai.chat"): {
@@ -438,7 +509,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "on": {"chat_template_kwargs": {"enable_thinking": True}},
         "off": {"chat_template_kwargs": {"enable_thinking": False}},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("snowflake", "claude-opus-5", "openai.chat"): {
         "thought": "reasoning",
@@ -451,10 +522,15 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "seal": "reasoning_details",
     },
     ("tencent", "deepseek-v4", "openai.chat"): {"thought": "reasoning_content"},
-    ("google", "gemini-2.5-pro", "openai.chat"): {
+    ("google", "gemini-2.5-flash", "openai.chat"): {
         "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
+        "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
+    },
+    ("google", "gemini-2.5-pro", "openai.chat"): {
+        "low": {"reasoning_effort": "low"},
+        "max": {"reasoning_effort": "high"},
         "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
     },
     ("google", "gemini-3-pro", "openai.chat"): {
@@ -480,15 +556,13 @@ EXPECTED: dict[Host, dict[str, Any]] = {
             },
             {},
         ],
-        "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
         "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
     },
     ("vertex", "gemini-2.5-pro", "openai.chat"): {
-        "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
         "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
     },
     ("vertex", "gemini-3-pro", "openai.chat"): {
@@ -514,9 +588,8 @@ EXPECTED: dict[Host, dict[str, Any]] = {
             },
             {},
         ],
-        "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
         "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
     },
     ("mistral", "magistral-medium", "openai.chat"): {
@@ -532,7 +605,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "filled": [{}, {}, {}, {"prefix": True}],
         "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("mistral", "mistral-medium-3.5", "openai.chat"): {
         "thought": "content",
@@ -558,7 +631,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "filled": [{}, {}, {}, {"prefix": True}],
         "off": {"reasoning_effort": "none"},
         "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "max": {"reasoning_effort": "high"},
     },
     ("mistral", "mistral-medium-3.5", "mistral.chat"): {
         "thought": "content",

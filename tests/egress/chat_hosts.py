@@ -58,6 +58,21 @@ def _said(host: Host, **settings: Any) -> dict[str, Any]:
     return _beside(_sent(host, rs.user("Hi"), **settings))
 
 
+def _with_tools(host: Host) -> dict[str, Any]:
+    """What the body says with a tool of an effort, where that is not what it says without."""
+    provider, model, api = host
+    request = rs.build_request(
+        [rs.user("Hi")],
+        settings={"reasoning.effort": "low"},
+        tools=[{"name": "f"}],
+        provider=provider,
+        model=model,
+        api=api,
+    )
+    said = _beside(request)
+    return {} if said == _said(host, effort="low") else said
+
+
 def _call(id: str = "callcall1") -> rs.ToolCallBlock:
     return rs.ToolCallBlock(id=id, name="f", parameters={}, arguments="{}")
 
@@ -169,6 +184,7 @@ def observed(host: Host) -> dict[str, Any]:
         "off": _said(host, enabled=False),
         "low": _said(host, effort="low"),
         "max": _said(host, effort="max"),
+        "tools": _with_tools(host),
         "budget": _said(host, budgetTokens=2048),
         "kept": _beside(_with_closed_thought(host, rs.ThinkingBlock(thought="Hm"))),
     }

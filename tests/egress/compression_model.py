@@ -11,9 +11,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, log2
 
-from reasoning_store.egress.compression import CompressionPlan, Counting, Limits, decide
-from reasoning_store.egress.cuts import Layout, Range, SummaryInForce
-from reasoning_store.settings import Strip
+from reasoning_store.conversation.settings import Strip
+from reasoning_store.egress.compaction_plan import (
+    Limits,
+    Plan,
+    StripCount,
+    make_plan,
+)
+from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +103,10 @@ class Chat:
             total += summary.tokens - gone
         return total
 
-    def plan(
-        self, limits: Limits, *, splits: bool = False, results: bool = True
-    ) -> CompressionPlan:
+    def plan(self, limits: Limits, *, splits: bool = False, results: bool = True) -> Plan:
         strips: list[Strip] = ["none", "priorTurns", "all"]
         countings = [
-            Counting(strip, self.effective(strip), partial(self.upto, strip=strip))
+            StripCount(strip, self.effective(strip), partial(self.upto, strip=strip))
             for strip in strips[strips.index(self.strip) :]
         ]
         layout = Layout(
@@ -115,11 +118,11 @@ class Chat:
             splits=self.splits if splits else lambda position: False,
         )
         self.reads = 0
-        return decide(countings, layout, limits, since=self.since)
+        return make_plan(countings, layout, limits, since=self.since)
 
     # What is done
 
-    def apply(self, plan: CompressionPlan, summary: int) -> None:
+    def apply(self, plan: Plan, summary: int) -> None:
         """Do what a plan says; the summary of its range counts ``summary``."""
         for step in plan.steps:
             if isinstance(step.what, Range):

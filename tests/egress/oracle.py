@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reasoning_store.tokenizers import counter
+from reasoning_store.tokens import counter
 
 FRAMING = 4
 PRIMING = 3

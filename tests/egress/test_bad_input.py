@@ -11,8 +11,13 @@ import pytest
 from pydantic import BaseModel
 
 import reasoning_store as rs
-from reasoning_store import codec
-from reasoning_store.errors import CorruptRow, SettingError, UsageError
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.errors import (
+    CorruptRow,
+    InvalidCall,
+    SettingError,
+)
+from tests.properties import each
 
 HI = [rs.user("Hi")]
 NAN = float("nan")
@@ -66,33 +71,33 @@ def test_err_001_a_key_that_is_set_by_both_its_names_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"messages": "Hi"}, "messages is a list of messages, not str"),
-        ({"messages": None}, "messages is a list of messages, not NoneType"),
-        ({"messages": HI[0]}, "messages is a list of messages, not Message"),
+        ({"messages": "Hi"}, "messages must be a list of messages, not str"),
+        ({"messages": None}, "messages must be a list of messages, not NoneType"),
+        ({"messages": HI[0]}, "messages must be a list of messages, not Message"),
         ({"messages": [*HI, {"role": "user"}]}, "messages[1] is not a message but dict"),
-        ({"messages": HI[0].text.encode()}, "messages is a list of messages, not bytes"),
-        ({"messages": {"role": "user"}}, "messages is a list of messages, not dict"),
-        ({"messages": another()}, "messages is a list of messages, not another.Message"),
+        ({"messages": HI[0].text.encode()}, "messages must be a list of messages, not bytes"),
+        ({"messages": {"role": "user"}}, "messages must be a list of messages, not dict"),
+        ({"messages": another()}, "messages must be a list of messages, not another.Message"),
         ({"messages": [*HI, another()]}, "messages[1] is not a message but another.Message"),
         ({"messages": [rs.Message(role="developer")]}, "messages[0].role: one of user"),  # type: ignore[arg-type]
         ({"messages": [rs.Message(role="user", blocks=("Hi",))]}, "messages[0].blocks.0: a block"),  # type: ignore[arg-type]
         ({"messages": [rs.user(rs.TextBlock(text=5))]}, "messages[0].blocks.0.text: a string"),  # type: ignore[arg-type]
-        ({"provider": 1}, "provider is a string, not int"),
-        ({"model": "a\ud83d"}, "model holds half of a character"),
+        ({"provider": 1}, "provider: a string, not int"),
+        ({"model": "a\ud83d"}, "model: a string that UTF-8 can write"),
         ({"api": "openai.chatt"}, "unknown api 'openai.chatt'"),
         ({"base_url": "http://[::1"}, "base_url cannot be read as an address"),
-        ({"system": 5}, "system is a text, a mapping or a list of them, not int"),
-        ({"system": ["Be brief.", 5]}, "system[1] is a text or a mapping, not int"),
-        ({"tools": {"name": "f"}}, "tools is a list of mappings, not dict"),
-        ({"tools": [{"name": "f"}, "g"]}, "tools[1] is a mapping, not str"),
-        ({"extra": ["stream"]}, "extra is a mapping, not list"),
+        ({"system": 5}, "system must be a text, a mapping or a list of them, not int"),
+        ({"system": ["Be brief.", 5]}, "system[1] must be a text or a mapping, not int"),
+        ({"tools": {"name": "f"}}, "tools must be a list of mappings, not dict"),
+        ({"tools": [{"name": "f"}, "g"]}, "tools[1] must be a mapping, not str"),
+        ({"extra": ["stream"]}, "extra must be a mapping, not list"),
         ({"extra": {"messages": []}}, "extra cannot set messages"),
-        ({"previous": {}}, "previous is an earlier request, not dict"),
+        ({"previous": {}}, "previous must be an earlier request, not dict"),
     ],
 )  # fmt: skip
 def test_what_is_given_wrongly_is_refused_by_its_place(given: dict[str, Any], says: str) -> None:
     """Before anything is built."""
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(InvalidCall) as refused:
         build(**given)
 
     assert says in str(refused.value)
@@ -123,7 +128,7 @@ def test_whoever_counts_system_and_tools_refuses_what_cannot_be_sent(given: dict
         session = store.session("chat", create=True)
         free = [partial(ask, HI) for ask in (build, rs.effective_tokens, rs.what_if)]
         for ask in [*free, *(partial(verb, session) for verb in SESSION_VERBS.values())]:
-            with pytest.raises(UsageError) as refused:
+            with pytest.raises(InvalidCall) as refused:
                 ask(**given)
             said.append(str(refused.value))
 
@@ -136,7 +141,7 @@ def test_extra_may_hold_what_json_holds_and_nothing_that_is_built(key: str) -> N
     assert build(extra={"metadata": {"a": [1, 0.5, None]}}).body["metadata"] == {
         "a": [1, 0.5, None]
     }
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         build(extra={key: "other"})
 
 
@@ -153,13 +158,13 @@ def test_a_system_prompt_in_one_mapping_is_the_protocols_own(api: str) -> None:
 @pytest.mark.parametrize("ask", [rs.build_request, rs.effective_tokens, rs.what_if, rs.select])
 def test_every_way_to_ask_refuses_the_same(ask: Any) -> None:
     """A count of what cannot be sent is no count."""
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         ask([rs.Message(role="developer")])  # type: ignore[arg-type]
 
 
 def test_an_unknown_provider_is_said_with_the_one_that_was_meant() -> None:
     """It is an unknown host, to which nothing is owed: that may surprise."""
-    (warning,) = build(provider="deepseak").warnings
+    (warning,) = build(provider="deepseak", model="m").warnings
 
     assert warning.code == "unknown_provider"
     assert "did you mean deepseek?" in warning.text
@@ -168,7 +173,7 @@ def test_an_unknown_provider_is_said_with_the_one_that_was_meant() -> None:
 def test_a_block_of_a_newer_type_is_left_out_and_said() -> None:
     """All that is known of it is its name."""
     newer = codec.block_from_json({"type": "hologram", "light": "canary"})
-    found = build([rs.user("See:", newer)])
+    found = build([rs.user("See:", newer)], model="m")
 
     assert [warning.code for warning in found.warnings] == ["block_unknown"]
     assert "canary" not in repr(found.body)
@@ -210,8 +215,8 @@ HOSTS = {
 }
 
 
-@pytest.mark.parametrize("data", RAW, ids=repr)
-@pytest.mark.parametrize("api", HOSTS)
+@each("data", RAW)
+@each("api", HOSTS)
 def test_what_an_application_keeps_as_it_came_has_any_form(api: str, data: Any) -> None:
     """It goes out as it stands or stays at home, and is never what a request fails on."""
     provider, model = HOSTS[api]

@@ -9,20 +9,23 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.egress import select as selection
-from reasoning_store.egress.compression import CompressionPlan, Limits
-from reasoning_store.egress.cuts import Range, SummaryInForce
-from reasoning_store.egress.tokens import count_message
+from reasoning_store.conversation.turns import turn_positions
+from reasoning_store.egress import selection
+from reasoning_store.egress.compaction_plan import Limits, Plan
+from reasoning_store.egress.counting import count_message
+from reasoning_store.egress.target import find_target
+from reasoning_store.egress.turn_boundaries import Range, SummaryInForce
 from reasoning_store.egress.usage import closed_tokens
-from reasoning_store.ledger import carried
-from reasoning_store.tokenizers import counter
+from reasoning_store.ledger import totals
+from reasoning_store.ledger.records import OwnThinking
+from reasoning_store.tokens import counter
 from tests.egress.compression_model import Chat, Row
 from tests.egress.histories import providers, settings, views
 from tests.ledger.recounting import state_of
+from tests.properties import examples
 
 ACTS = ("strip", "clear", "summarize")
 LIMITS = Limits(limit=1_100, reserve=100, threshold=0.8)
@@ -43,7 +46,7 @@ def says(said: int, thought: int = 0) -> Row:
     return Row(said=said, thought=thought)
 
 
-def steps(plan: CompressionPlan) -> list[tuple[str, str, int]]:
+def steps(plan: Plan) -> list[tuple[str, str, int]]:
     return [(step.kind, str(step.what), step.tokens) for step in plan.steps]
 
 
@@ -225,9 +228,8 @@ def test_the_plan_repeats_what_it_was_asked() -> None:
         ({"limit": 100, "reserve": 100}, "reserve"),
         ({"limit": 0}, "limit"),
         ({"limit": 100, "threshold": 0}, "threshold"),
-        ({"limit": -(10**5000)}, r"limit: 1 or more, not about -2\*\*16610"),
+        ({"limit": -1}, "limit: 1 or more, not -1"),
         ({"limit": 100, "threshold": 85}, "threshold: a share, not 85"),
-        ({"limit": 100, "threshold": 10**5000}, r"threshold: a share, not about 2\*\*16610"),
         ({"limit": 100, "threshold": float("nan")}, "threshold"),
         ({"limit": 100, "target": -0.1}, "target"),
         ({"limit": 100, "threshold": 0.5, "target": 0.5}, "target"),
@@ -235,7 +237,7 @@ def test_the_plan_repeats_what_it_was_asked() -> None:
 )
 def test_a_limit_that_makes_no_sense_is_refused(wrong: dict[str, Any], names: str) -> None:
     """A share given as a percentage is the usual slip."""
-    with pytest.raises(rs.UsageError, match=names):
+    with pytest.raises(rs.InvalidCall, match=names):
         Limits(**wrong)
 
 
@@ -289,7 +291,7 @@ def simulate(
     return acts
 
 
-@hypothesis_settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     seed=st.integers(0, 1 << 32),
     room=st.integers(0, 90_000),
@@ -346,7 +348,6 @@ def least(made: Chat, limits: Limits) -> int:
     return min(found)
 
 
-@hypothesis_settings(deadline=None)
 @given(small_chats(), st.integers(60, 400), st.integers(1, 30))
 def test_a_refusal_means_that_nothing_would_help(
     made: Chat, limit: int, summary_tokens: int
@@ -363,7 +364,6 @@ def test_a_refusal_means_that_nothing_would_help(
         assert plan.steps == ()
 
 
-@hypothesis_settings(deadline=None)
 @given(small_chats(), st.integers(60, 400))
 def test_undoing_a_plan_restores_the_request(made: Chat, limit: int) -> None:
     """Nothing was deleted: without what was done beside the rows, all is as it was."""
@@ -375,22 +375,21 @@ def test_undoing_a_plan_restores_the_request(made: Chat, limit: int) -> None:
     assert made.walked() == before
 
 
-@hypothesis_settings(deadline=None)
 @given(views, settings, providers)
 def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
     messages: list[rs.Message], chosen: rs.ReasoningSettings, provider: str | None
 ) -> None:
     """The sums that a row carries give the same number as walking the selected messages."""
-    to = selection.target(provider, None, None, None)
+    to = find_target(provider, None, None, None)
     counts = [count_message(message, counter("o200k_base")) for message in messages]
-    view = selection.viewed(messages, counts)
+    view = selection.make_view(messages, counts)
     origins: list[rs.Origin | None] = [None]
     for message in messages:
         if message.origin not in origins:
             origins.append(message.origin)
     states = [
-        carried.NOTHING,
-        *carried.running(
+        totals.NOTHING,
+        *totals.running(
             state_of(
                 message.blocks,
                 count,
@@ -402,18 +401,18 @@ def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
         ),
     ]
     head = states[-1]
-    last = None
+    last: tuple[OwnThinking, ...] = ()
     if head.last_thinking is not None:
         at = head.last_thinking
         has_call = bool(messages[at - 1].tool_calls)
-        last = carried.own_thinking(states[at - 1], states[at], has_call=has_call)
+        last = (totals.own_thinking(states[at - 1], states[at], has_call=has_call),)
     kept = [0] * (len(messages) + 1)
-    for verdict in selection.select(view, chosen, to).verdicts:
+    for verdict in selection.select(view, turn_positions(view), chosen, to).verdicts:
         kept[verdict.message + 1] += verdict.tokens if verdict.kept else 0
     closed = range(head.turn_start or 1)
 
     def made_by(kind: str) -> tuple[rs.Origin | None, str | None]:
-        return origins[carried.origin_of(kind)], carried.field_of(kind)
+        return origins[totals.origin_of(kind)], totals.field_of(kind)
 
     assert [closed_tokens(states[p], p, last, made_by, chosen, to) for p in closed] == [
         states[p].visible + sum(kept[: p + 1]) for p in closed

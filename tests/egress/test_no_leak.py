@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.egress.select import Selecting
+from reasoning_store.egress import request, selection
 from tests.egress.targets import TARGETS, Target, sealed, sealed_call, sealed_compat_call
+from tests.properties import each, examples
 
 POLICIES = [
     {
@@ -120,7 +120,7 @@ def leaks(built: rs.Request, messages: Sequence[rs.Message]) -> Iterator[str]:
 
 
 @each_target
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(history=histories, policy=st.sampled_from(POLICIES))
 def test_withheld_is_nowhere_and_kept_is_there_once(
     target: Target, history: list[Part | None], policy: dict[str, Any]
@@ -132,26 +132,22 @@ def test_withheld_is_nowhere_and_kept_is_there_once(
     assert list(leaks(built, messages)) == []
 
 
-Left = tuple[list[rs.Message], list[bool]]
-BROKEN: dict[str, Callable[[Left, Sequence[rs.Message]], Left]] = {
-    "nothing is taken out": lambda left, given: (list(given), [False] * len(given)),
-    "everything is taken out": lambda left, given: (
-        [replace(m, blocks=tuple(b for b in m.blocks if b.type != "thinking")) for m in left[0]],
-        left[1],
-    ),
-    "what is withheld becomes text": lambda left, given: (
-        [
-            replace(
-                m,
-                blocks=tuple(
-                    rs.TextBlock(text=b.thought) if isinstance(b, rs.ThinkingBlock) else b
-                    for b in m.blocks
-                ),
-            )
-            for m in given
-        ],
-        [False] * len(given),
-    ),
+def with_thinking_as_text(message: rs.Message) -> rs.Message:
+    blocks = [
+        rs.TextBlock(text=block.thought) if isinstance(block, rs.ThinkingBlock) else block
+        for block in message.blocks
+    ]
+    return replace(message, blocks=tuple(blocks))
+
+
+def without_thinking(message: rs.Message) -> rs.Message:
+    return replace(message, blocks=tuple(b for b in message.blocks if b.type != "thinking"))
+
+
+BROKEN: dict[str, Callable[[rs.Message], rs.Message]] = {
+    "nothing is taken out": lambda message: message,
+    "everything is taken out": without_thinking,
+    "what is withheld becomes text": with_thinking_as_text,
 }
 
 
@@ -163,12 +159,12 @@ def test_the_property_fails_where_a_rule_is_broken(
     messages = written([Part(HERE), None, Part(HERE, calls=1)])
     settings = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "priorTurns"}
     sound = rs.build_request(messages, settings=settings, **DEEPSEEK.to)
-    decided = Selecting.next
 
-    def broken(self: Selecting, *args: Any) -> Left:
-        return BROKEN[how](decided(self, *args), messages)
+    def broken(*args: Any) -> rs.results.Selection:
+        left = tuple(map(BROKEN[how], messages))
+        return replace(selection.select(*args), messages=left, owed=(False,) * len(left))
 
-    monkeypatch.setattr(Selecting, "next", broken)
+    monkeypatch.setattr(request, "select", broken)
     built = rs.build_request(messages, settings=settings, **DEEPSEEK.to)
 
     assert {verdict.kept for verdict in sound.verdicts} == {True, False}
@@ -186,7 +182,7 @@ SEALS = {
 
 
 @each_target
-@pytest.mark.parametrize("maker", [t for t in TARGETS if t.provider], ids=str)
+@each("maker", [t for t in TARGETS if t.provider])
 def test_what_sits_on_text_and_calls_goes_to_its_maker_and_to_nobody_else(
     target: Target, maker: Target
 ) -> None:
@@ -212,7 +208,7 @@ def test_what_sits_on_text_and_calls_goes_to_its_maker_and_to_nobody_else(
 
 
 @each_target
-@pytest.mark.parametrize("maker", [t for t in TARGETS if t.provider], ids=str)
+@each("maker", [t for t in TARGETS if t.provider])
 def test_what_came_in_another_protocol_is_anothers_whoever_made_it(
     target: Target, maker: Target
 ) -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
 from tests.egress import oracle
 from tests.egress.targets import TARGETS, Target
+from tests.properties import examples
 
 POLICIES = [
     {
@@ -85,7 +85,7 @@ def happened(story: Sequence[Sequence[Reply]]) -> tuple[list[rs.Message], dict[s
 
 
 @each_target
-@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(30)
 @given(story=stories, policy=st.sampled_from(POLICIES))
 def test_the_count_is_that_of_the_body(
     target: Target, story: list[list[Reply]], policy: dict[str, Any]
@@ -162,7 +162,7 @@ def test_the_oracle_knows_nothing_of_what_it_judges() -> None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("reasoning_store")
     }
 
-    assert reached == {"reasoning_store.tokenizers"}
+    assert reached == {"reasoning_store.tokens"}
     assert not [
         n for n in ast.walk(tree) if isinstance(n, ast.Import) and "reasoning" in ast.dump(n)
     ]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.egress.refusal import explain_refusal
-from reasoning_store.settings import KEYS
+from reasoning_store.conversation.settings import KEYS
+from reasoning_store.egress.refusals import explain_refusal
 from reasoning_store.testing import refusal
 from tests.egress.histories import OPEN_LOOP
 
@@ -63,6 +63,24 @@ def test_the_setting_that_helps_is_named(provider: str, text: str, setting: str)
     assert found.setting == setting
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unrecognized request argument supplied: reasoning_effort",
+        "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+        "Unsupported value: 'none' is not supported with the 'gpt-5.1-codex' model. "
+        "Supported values are: 'low', 'medium', and 'high'.",
+        "Unsupported value: 'reasoning_effort' does not support 'none' with this model.",
+    ],
+)
+def test_an_effort_that_a_model_does_not_take_is_explained(text: str) -> None:
+    """The setting is the one that asked for it."""
+    found = explain_refusal("openai", text)
+
+    assert found is not None
+    assert found.setting == "reasoning.effort"
+
+
 def test_the_more_particular_words_count() -> None:
     """Two causes share a sentence: a bad signature, and one bound to another conversation."""
     text = "Invalid `signature` in `thinking` block"
@@ -112,7 +130,7 @@ def test_what_is_not_known_is_not_explained(text: str) -> None:
 
 def test_an_error_that_is_no_text_is_refused() -> None:
     """The exception itself is not the text of the answer."""
-    with pytest.raises(rs.UsageError, match="error_text"):
+    with pytest.raises(rs.InvalidCall, match="error_text"):
         explain_refusal("openai", ValueError("x"))  # type: ignore[arg-type]
 
 
@@ -121,7 +139,7 @@ def test_an_explanation_prints_in_one_line() -> None:
     found = explain_refusal("minimax", "this model requires adaptive thinking (2013)")
 
     assert str(found) == (
-        "the model cannot stop thinking; ask for adaptive thinking, or say nothing "
+        "the model cannot stop thinking; ask for adaptive thinking, or set nothing "
         "(reasoning.enabled=true)"
     )
 
@@ -137,3 +155,165 @@ def test_what_the_strict_provider_answers_is_explained(provider: str) -> None:
 
     assert found is not None
     assert found.setting == "reasoning.floor=provider"
+
+
+OVERFLOWS = {
+    "openai": "This model's maximum context length is 128000 tokens. However, your messages "
+    "resulted in 130519 tokens. Please reduce the length of the messages.",
+    "azure": "Your input exceeds the context window of this model. Please adjust your input.",
+    "anthropic": "prompt is too long: 219898 tokens > 200000 maximum",
+    "google": "The input token count (1196265) exceeds the maximum number of tokens allowed "
+    "(1048575).",
+    "deepseek": "This model's maximum context length is 131072 tokens. However, you requested "
+    "150000 tokens (140000 in the messages, 10000 in the completion).",
+    "moonshot": "Invalid request: Your request exceeded model token limit: 262144",
+    "mistral": "Prompt contains 235396 tokens and 0 draft tokens, too large for model with 131072 "
+    "maximum context length",
+    "aws": "Input is too long for requested model.",
+    "cohere": "too many tokens: total number of tokens (prompt and prediction) cannot exceed 2048",
+    "xai": "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "openrouter": "This endpoint's maximum context length is 131072 tokens. However, you requested "
+    "about 140000 tokens",
+    "vllm": "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+    "sglang": "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+    "llama.cpp": "the request exceeds the available context size, try increasing it",
+    "lmstudio": "Trying to keep the first 6000 tokens when context the overflows. However, the "
+    "model is loaded with context length of only 4096 tokens, which is not enough.",
+    "ollama": "prompt too long; exceeded max context length by 15935 tokens",
+    "groq": "Please reduce the length of the messages or completion.",
+    "alibaba": "Range of input length should be [1, 129024]",
+    "zai": "Prompt exceeds max length",
+    "minimax": "invalid params, context window exceeds limit (2013)",
+    "github-copilot": "prompt token count of 70000 exceeds the limit of 64000",
+    "fireworks": "The prompt is too long: 221782, model maximum context length: 202752",
+}
+
+
+@pytest.mark.parametrize("provider", OVERFLOWS)
+@pytest.mark.parametrize("named", [True, False], ids=["at its host", "at an unknown one"])
+def test_a_full_context_is_explained_with_the_steps_that_help(provider: str, named: bool) -> None:
+    """In every host's own words; the steps are those that a plan of a compression takes."""
+    found = explain_refusal(provider if named else None, OVERFLOWS[provider])
+
+    assert found is not None
+    assert found.steps == ("strip", "clear", "summarize")
+    assert "session.compression" in found.fix
+
+
+OTHERS = {
+    "a limit of the answer that leaves no room": (
+        "anthropic",
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+        "the answer's limit together",
+    ),
+    "a call without its output, Responses": (
+        "openai",
+        "No tool output found for function call call_1.",
+        "has no response",
+    ),
+    "a call without its output, DeepSeek": (
+        "deepseek",
+        "No tool output found for tool call call-a.",
+        "has no response",
+    ),
+    "an output without its call": (
+        "openai",
+        "No tool call found for function call output with call_id call_1.",
+        "has no call before it",
+    ),
+    "an effort level": (
+        "anthropic",
+        "This model does not support effort level 'xhigh'. Supported levels: high, low, max.",
+        "does not take this effort",
+    ),
+    "an effort at Grok": (
+        "xai",
+        "Model grok-4 does not support parameter reasoningEffort.",
+        "takes no effort",
+    ),
+    "tools and an effort": (
+        "openai",
+        "Function tools with reasoning_effort are not supported for gpt-5.4 in "
+        "/v1/chat/completions. To use function tools, use /v1/responses",
+        "does not reason in Chat Completions",
+    ),
+    "Nova without tools": (
+        "aws",
+        "Malformed input request: #/messages/2/content/0: extraneous key [toolResult] is not "
+        "permitted, please reformat your input and try again.",
+        "names no tools",
+    ),
+    "a tool that was demanded": (
+        "groq",
+        "Tool choice is required, but model did not call a tool",
+        "demanded a tool call",
+    ),
+    "a result without its call": (
+        "google",
+        "Missing call_id in content of type function_result",
+        "does not name its call",
+    ),
+    "an image at DeepSeek": (
+        "deepseek",
+        "Failed to deserialize the JSON body into the target type: messages[0]: unknown variant "
+        "`image_url`, expected `text` at line 1 column 100",
+        "takes no images",
+    ),
+    "an image at OpenRouter": (
+        "openrouter",
+        "No endpoints found that support image input",
+        "takes no images",
+    ),
+    "an image at Bedrock": (
+        "aws",
+        "This model doesn't support the image content block that you provided.",
+        "takes no images",
+    ),
+    "thinking that was edited": (
+        "anthropic",
+        "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant "
+        "message cannot be modified.",
+        "thinking of the open turn has changed",
+    ),
+    "a budget above the limit": (
+        "anthropic",
+        "`max_tokens` must be greater than `thinking.budget_tokens`.",
+        "not larger than the budget",
+    ),
+    "a tool that is forced": (
+        "anthropic",
+        "Thinking may not be enabled when tool_choice forces tool use.",
+        "a tool is forced",
+    ),
+    "a reply that stands last": (
+        "anthropic",
+        "This model does not support assistant message prefill. The conversation must end with a "
+        "user message.",
+        "ends with the model's own message",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_refusal_about_the_conversation_is_explained(name: str) -> None:
+    """By a row of the table, whichever part of the service's text carries it."""
+    provider, text, cause = OTHERS[name]
+    found = explain_refusal(provider, f"Error code: 400 - {{'error': {{'message': \"{text}\"}}}}")
+
+    assert found is not None
+    assert cause in found.cause
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rate limit reached for gpt-5.6 on tokens per min (TPM): Limit 30000, Used 29000.",
+        "Incorrect API key provided",
+        "The model `gpt-9` does not exist or you do not have access to it.",
+        "Too many tokens, please wait before trying again.",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ],
+)
+def test_a_refusal_that_the_conversation_did_not_cause_is_not_explained(text: str) -> None:
+    """Keys, quotas and rates: nothing in a history mends them."""
+    assert explain_refusal("openai", text) is None

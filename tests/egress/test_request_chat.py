@@ -26,6 +26,7 @@ from tests.egress.histories import (
     thought,
     views,
 )
+from tests.properties import each
 from tests.wire import row_by_row
 from tests.wire.cases import Case, all_cases
 
@@ -45,7 +46,7 @@ def sent(*messages: rs.Message, provider: str | None = None, **given: Any) -> li
 # --- hosts, row by row
 
 
-@pytest.mark.parametrize("host", EXPECTED, ids=lambda host: " ".join(map(str, host)))
+@each("host", EXPECTED)
 def test_a_host_gets_what_it_reads(host: Host) -> None:
     """Where reasoning goes, what is demanded, what stands in for it, how it is asked for."""
     assert observed(host) == EXPECTED[host]
@@ -58,7 +59,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row_by_row.label(TABLES, row))
+@each("row", ROWS)
 def test_no_row_is_without_effect_on_a_request(row: tuple[str, int]) -> None:
     """Without it some host gets something else, and this suite says so."""
     table, number = row
@@ -176,13 +177,61 @@ def test_br_007_native_is_field() -> None:
     assert sent(*TWO_TURNS, settings=native) == sent(*TWO_TURNS, settings=KEEP)
 
 
-def test_several_thoughts_of_one_message_are_one_string() -> None:
-    """A string has no parts; their order is kept."""
-    message = rs.assistant(thought("One. "), "a", thought("Two."), "b")
+def said_in(field: str | None, text: str) -> rs.ThinkingBlock:
+    return rs.ThinkingBlock(thought=text, source_field=field)
 
-    assert sent(message, settings=KEEP) == [
-        {"role": "assistant", "content": "ab", "reasoning_content": "One. Two."}
-    ]
+
+STRINGS: dict[str, tuple[str, list[rs.Block], str]] = {
+    "of the application": (
+        "deepseek",
+        [said_in(None, "a"), said_in(None, "b"), rs.TextBlock(text="x")],
+        "a\n\nb",
+    ),
+    "out of tags": (
+        "deepseek",
+        [said_in("think_tags", "a"), rs.TextBlock(text="x"), said_in("think_tags", "b")],
+        "a\n\nb",
+    ),
+    "native, interrupted by text": (
+        "deepseek",
+        [
+            said_in("reasoning_content", "a"),
+            rs.TextBlock(text="x"),
+            said_in("reasoning_content", "b"),
+        ],
+        "ab",
+    ),
+    "native, at another host": (
+        "vllm",
+        [
+            said_in("reasoning_content", "a"),
+            rs.TextBlock(text="x"),
+            said_in("reasoning_content", "b"),
+        ],
+        "ab",
+    ),
+    "of two fields": (
+        "deepseek",
+        [said_in("reasoning", "a"), rs.TextBlock(text="x"), said_in("reasoning_content", "b")],
+        "a\n\nb",
+    ),
+    "at Ollama": (
+        "ollama",
+        [said_in(None, "a"), said_in(None, "b"), rs.TextBlock(text="x")],
+        "a\n\nb",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STRINGS)
+def test_several_thoughts_of_one_message_are_one_string(case: str) -> None:
+    """Separate ones with a blank line between, an interrupted one as it came."""
+    provider, blocks, string = STRINGS[case]
+    (_, said) = sent(
+        rs.user("q"), rs.assistant(*blocks), provider=provider, model="m", settings=KEEP
+    )
+
+    assert string in said.values()
 
 
 def test_thoughts_between_delimiters_stand_where_they_were_thought() -> None:
@@ -510,17 +559,19 @@ def test_extra_is_laid_over_the_body_last() -> None:
 @pytest.mark.parametrize("key", ["messages", "model", "tools"])
 def test_extra_cannot_set_what_the_builder_owns(provider: str | None, key: str) -> None:
     """The conversation is the body's, not the caller's."""
-    with pytest.raises(rs.UsageError, match=key):
+    with pytest.raises(rs.InvalidCall, match=key):
         rs.build_request([rs.user("Hi")], provider=provider, extra={key: []})
 
 
 def test_an_unknown_host_is_told_nothing_and_the_request_says_so() -> None:
     """A parameter that a host does not know may be refused."""
     request = rs.build_request(
-        [rs.user("Hi")], settings={"reasoning.effort": "high", "reasoning.enabled": True}
+        [rs.user("Hi")],
+        model="m",
+        settings={"reasoning.effort": "high", "reasoning.enabled": True},
     )
 
-    assert list(request.body) == ["messages"]
+    assert list(request.body) == ["model", "messages"]
     assert [warning.code for warning in request.warnings] == ["parameter_unsent"]
     assert "reasoning.effort" in request.warnings[0].text
 
@@ -539,12 +590,11 @@ def test_br_006_disabled_sends_no_parameter_but_off() -> None:
 def test_br_006_what_is_off_is_not_said_to_be_unsaid(provider: str) -> None:
     """BR-006: an effort that this host has no word for is not missed where nothing is asked."""
     off = {"reasoning.enabled": False, "reasoning.effort": "high"}
-    asked = rs.build_request(
-        [rs.user("Hi")], provider=provider, settings={"reasoning.effort": "high"}
-    )
+    to: dict[str, Any] = {"provider": provider, "model": "m"}
+    asked = rs.build_request([rs.user("Hi")], settings={"reasoning.effort": "high"}, **to)
 
     assert [warning.code for warning in asked.warnings] == ["parameter_unsent"]
-    assert rs.build_request([rs.user("Hi")], provider=provider, settings=off).warnings == ()
+    assert rs.build_request([rs.user("Hi")], settings=off, **to).warnings == ()
 
 
 def test_what_a_model_cannot_be_told_is_not_said_in_other_words() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import reasoning_store as rs
 from tests.egress.histories import EVERYTHING, OPEN_LOOP, TWO_TURNS
+from tests.properties import each
 
 Send = Callable[[Mapping[str, Any]], bytes]
 """Makes the client's call with a request's kwargs and returns the HTTP request's body."""
@@ -230,12 +231,8 @@ PICTURE = rs.user("What is this?", rs.MediaBlock(kind="image", mime_type="image/
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.provider} {row.model}")
-@pytest.mark.parametrize(
-    "messages",
-    [TWO_TURNS, OPEN_LOOP, EVERYTHING, (*TWO_TURNS, PICTURE)],
-    ids=["two turns", "open loop", "everything", "picture"],
-)
-@pytest.mark.parametrize(
+@each("messages", [TWO_TURNS, OPEN_LOOP, EVERYTHING, (*TWO_TURNS, PICTURE)])
+@each(
     "settings",
     [
         {},
@@ -243,7 +240,7 @@ PICTURE = rs.user("What is this?", rs.MediaBlock(kind="image", mime_type="image/
         {"reasoning.enabled": True, "reasoning.budgetTokens": 2048},
         {"reasoning.enabled": False, "reasoning.floor": "off"},
     ],
-    ids=["default", "effort", "budget", "off"],
+    thinned=2,
 )
 def test_what_the_official_client_sends_is_the_body(
     row: Row, messages: tuple[rs.Message, ...], settings: dict[str, Any]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 
 import reasoning_store as rs
-from reasoning_store.egress.select import select, target, viewed
-from reasoning_store.egress.tokens import count_message
-from reasoning_store.egress.verdicts import Target, Viewed
-from reasoning_store.settings import ReasoningSettings
-from reasoning_store.tokenizers import counter
-from reasoning_store.wire.contracts import Floor
+from reasoning_store.conversation.settings import ReasoningSettings, Strip
+from reasoning_store.conversation.turns import LAST_THINKERS, turn_positions
+from reasoning_store.egress.counting import count_message
+from reasoning_store.egress.policy import STRIP_POLICIES
+from reasoning_store.egress.request_warnings import TEXTS
+from reasoning_store.egress.selection import make_view, select
+from reasoning_store.egress.target import Target, find_target
+from reasoning_store.egress.verdicts import ViewedMessage, WarningCode
+from reasoning_store.tokens import counter
+from reasoning_store.wire.contract import Floor
 from tests.egress.histories import (
     CLAUDE,
     DEEPSEEK,
@@ -402,14 +406,23 @@ def test_thinking_outside_a_reply_has_no_place() -> None:
 
 
 def with_floor(floor: Floor, **more: Any) -> Target:
-    known = target("deepseek", None, None, None)
-    contract = replace(known.contract, floor=floor, empty_field="none", **more)
+    known = find_target("deepseek", None, None, None)
+    contract = known.contract.with_rules({"floor": floor, "empty_field_in": "none", **more})
     return replace(known, contract=contract)
 
 
-def view_of(*messages: rs.Message) -> list[Viewed]:
+def selected(
+    view: list[ViewedMessage],
+    settings: ReasoningSettings,
+    to: Target,
+    inputs_digest: str | None = None,
+) -> rs.results.Selection:
+    return select(view, turn_positions(view), settings, to, inputs_digest)
+
+
+def view_of(*messages: rs.Message) -> list[ViewedMessage]:
     count = counter("o200k_base")
-    return viewed(messages, [count_message(message, count) for message in messages])
+    return make_view(messages, [count_message(message, count) for message in messages])
 
 
 LONG = (
@@ -440,7 +453,7 @@ def test_each_floor_reaches_the_messages_of_its_scope(floor: Floor, required: li
     """By place and call, whatever strip and include say."""
     for strip in ("all", "allButLast", "none", "priorTurns"):
         chosen = ReasoningSettings.model_validate({"reasoning.stripFromContext": strip})
-        verdicts = select(view_of(*LONG), chosen, with_floor(floor)).verdicts
+        verdicts = selected(view_of(*LONG), chosen, with_floor(floor)).verdicts
 
         assert [verdict.message for verdict in verdicts if verdict.kept] == required
         assert all(v.rule == "required" for v in verdicts if v.kept)
@@ -449,7 +462,7 @@ def test_each_floor_reaches_the_messages_of_its_scope(floor: Floor, required: li
 def test_an_open_turn_without_a_call_owes_nothing() -> None:
     """Claude wants its thoughts back once a tool was called, and not before."""
     plain = (rs.user("Hm?"), rs.assistant(thought("a"), "So.", origin=DEEPSEEK))
-    verdicts = select(
+    verdicts = selected(
         view_of(*plain), ReasoningSettings(), with_floor("open_turn_with_call")
     ).verdicts
 
@@ -460,7 +473,7 @@ def test_a_summary_starts_no_turn() -> None:
     """A compacted range is a user's message that nobody asked."""
     view = view_of(rs.user("Two?"), LONG[5], LONG[6], rs.user("What was said."), LONG[8])
     view[3] = replace(view[3], summary=True)
-    verdicts = select(view, ReasoningSettings(), with_floor("open_calls")).verdicts
+    verdicts = selected(view, ReasoningSettings(), with_floor("open_calls")).verdicts
 
     assert [verdict.message for verdict in verdicts if verdict.kept] == [1, 4]
 
@@ -493,7 +506,7 @@ def test_without_the_floor_the_warning_names_the_refusal(
         (
             "moonshot",
             "kimi-k2.5",
-            "moonshot wants back the reasoning of messages with tool calls in the open turn, and "
+            "moonshot wants back the reasoning of messages with tool calls, and "
             "reasoning.floor is off: it answers with 400: thinking is enabled but "
             "reasoning_content is missing in assistant tool call message; "
             "set reasoning.floor to provider",
@@ -518,7 +531,8 @@ def test_without_the_floor_the_warning_is_a_sentence(provider: str, model: str, 
 def test_without_the_floor_a_call_that_nobody_thought_of_warns_too() -> None:
     """The field must be present, though empty, and the letter of the settings leaves it out."""
     loop = (rs.user("Weather?"), rs.assistant(call()), answer())
-    request = rs.build_request(loop, provider="deepseek", settings={"reasoning.floor": "off"})
+    off = {"reasoning.floor": "off"}
+    request = rs.build_request(loop, provider="deepseek", model="deepseek-v4", settings=off)
 
     assert "reasoning_content" not in request.body["messages"][1]
     assert [warning.code for warning in request.warnings] == ["floor_off"]
@@ -605,18 +619,18 @@ def test_a_compacted_range_breaks_what_stands_behind_it() -> None:
     """A summary is not what the model had read."""
     view = view_of(*BOUND_TURNS)
     view[0] = replace(view[0], summary=True)
-    to = target("anthropic", "claude-opus-5-5", None, None)
+    to = find_target("anthropic", "claude-opus-5-5", None, None)
 
-    assert "compacted" in select(view, KEEP, to).warnings[0].text
+    assert "compacted" in selected(view, KEEP, to).warnings[0].text
 
 
 def test_other_tools_than_a_reply_was_made_with_are_said() -> None:
     """Known where the view says which request a reply answered."""
-    view = [replace(item, asked_with="before") for item in view_of(*BOUND_TURNS)]
-    to = target("anthropic", "claude-opus-5-5", None, None)
+    view = [replace(item, inputs_digest="before") for item in view_of(*BOUND_TURNS)]
+    to = find_target("anthropic", "claude-opus-5-5", None, None)
 
-    assert "system or tools" in select(view, KEEP, to, asked_with="now").warnings[0].text
-    assert select(view, KEEP, to, asked_with="before").warnings == ()
+    assert "system or tools" in selected(view, KEEP, to, inputs_digest="now").warnings[0].text
+    assert selected(view, KEEP, to, inputs_digest="before").warnings == ()
 
 
 def test_a_host_that_binds_nothing_warns_of_nothing() -> None:
@@ -631,7 +645,55 @@ def test_a_host_that_binds_nothing_warns_of_nothing() -> None:
     assert request.warnings == ()
 
 
+def test_every_code_has_a_text() -> None:
+    """One table for all of them."""
+    assert TEXTS.keys() == {*get_args(WarningCode)}
+
+
+def test_every_value_of_the_setting_has_a_strip_policy() -> None:
+    """None tells apart more of the last thinkers than the running totals do."""
+    assert STRIP_POLICIES.keys() == {*get_args(Strip)}
+    assert all(policy.last_thinkers <= LAST_THINKERS for policy in STRIP_POLICIES.values())
+
+
 # --- bad input
+
+
+@pytest.mark.parametrize(
+    ("model", "maker"),
+    [
+        ("claude-opus-5", "anthropic"),
+        ("gpt-5.6", "openai"),
+        ("gemini-3-pro", "google"),
+        ("grok-5", "xai"),
+        ("deepseek-chat", "deepseek"),
+    ],
+)
+def test_a_maker_s_model_without_a_provider_warns(model: str, maker: str) -> None:
+    """Nothing that the maker demands is known of an unknown host."""
+    (warning,) = rs.build_request([rs.user("q")], model=model).warnings
+
+    assert warning.code == "unknown_provider"
+    assert f"provider='{maker}'" in warning.text
+    assert rs.build_request([rs.user("q")], model=model, provider=maker).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "to",
+    [{"model": "my-own-model"}, {"model": "gpt-5.6", "base_url": "http://localhost:8000/v1"}],
+    ids=["a model that anybody may serve", "an address of one's own"],
+)
+def test_a_host_of_one_s_own_does_not_warn(to: dict[str, Any]) -> None:
+    """A local server has no provider's name."""
+    assert rs.build_request([rs.user("q")], **to).warnings == ()
+
+
+def test_a_request_without_a_model_warns() -> None:
+    """A provider refuses it, whether the model is in the body or in the address."""
+    for provider in (None, "openai", "google", "aws"):
+        (warning,) = rs.build_request([rs.user("q")], provider=provider).warnings
+
+        assert warning.code == "no_model"
 
 
 def test_an_unknown_provider_is_said() -> None:
@@ -646,7 +708,7 @@ def test_an_unknown_provider_is_said() -> None:
 
 def test_an_unknown_api_is_refused() -> None:
     """There is no protocol to render."""
-    with pytest.raises(rs.UsageError) as caught:
+    with pytest.raises(rs.InvalidCall) as caught:
         rs.build_request(TWO_TURNS, api="telepathy")
 
     assert "openai.chat" in str(caught.value.hint)
@@ -655,7 +717,7 @@ def test_an_unknown_api_is_refused() -> None:
 @pytest.mark.parametrize("name", ["provider", "model", "api", "base_url"])
 def test_a_name_of_the_wrong_type_is_refused(name: str) -> None:
     """Not taken for an unknown host."""
-    with pytest.raises(rs.UsageError, match=name):
+    with pytest.raises(rs.InvalidCall, match=name):
         rs.select(TWO_TURNS, **{name: 5})  # type: ignore[arg-type]
 
 
@@ -669,7 +731,7 @@ def test_a_name_of_the_wrong_type_is_refused(name: str) -> None:
 )
 def test_input_of_the_wrong_type_is_refused(given: dict[str, Any]) -> None:
     """With the place of it, and never its text."""
-    with pytest.raises(rs.UsageError) as caught:
+    with pytest.raises(rs.InvalidCall) as caught:
         rs.build_request(**given)
 
     assert "Hi" not in str(caught.value)

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.clearing import PLACEHOLDER, cleared
-from reasoning_store.egress.tokens import count_message
-from reasoning_store.tokenizers import counter
+from reasoning_store.conversation.placeholders import PLACEHOLDER, cleared
+from reasoning_store.egress.counting import count_message
+from reasoning_store.tokens import counter
 from tests.egress.histories import (
     CLAUDE,
     EVERYTHING,
@@ -130,7 +129,6 @@ def store() -> Iterator[rs.Store]:
         yield found
 
 
-@hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(messages=views, chosen=settings, to=targets)
 def test_the_count_is_the_same_whichever_way_it_is_asked(
     store: rs.Store,
@@ -175,7 +173,7 @@ def test_the_count_is_the_same_whichever_way_it_is_asked(
 
     assert request.tokens == count
     assert (
-        rs.TokenCount(
+        rs.results.TokenCount(
             effective=usage.effective,
             raw=usage.raw,
             fixed=usage.fixed,

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 import reasoning_store as rs
-from reasoning_store.egress.free import what_if
-from reasoning_store.egress.given import digest
-from reasoning_store.egress.select import target, viewed
-from reasoning_store.egress.stretch import Stretch, ThoughtKind
-from reasoning_store.egress.tokens import count_message
-from reasoning_store.egress.verdicts import Viewed
-from reasoning_store.egress.what_if import what_if as weigh
-from reasoning_store.rope import Rope
-from reasoning_store.settings import resolve
+from reasoning_store.egress.functions import what_if
 from reasoning_store.testing import refusal
-from reasoning_store.tokenizers import DEFAULT_ENCODING, counter
-from tests.egress.alternatives import selected
 from tests.egress.histories import (
     CLAUDE,
     OPEN_LOOP,
@@ -69,112 +55,6 @@ def test_a_row_says_what_the_request_would_count(
 
         assert row.tokens == request.tokens
         assert set(row.warnings) <= set(request.warnings)
-
-
-@given(views, settings, targets)
-def test_the_rows_are_what_selections_say(
-    messages: list[rs.Message],
-    chosen: rs.ReasoningSettings,
-    to: tuple[str | None, str | None, str | None],
-) -> None:
-    """A view is gone through once, and each row is as if it were selected by itself."""
-    provider, model, api = to
-    count = counter(DEFAULT_ENCODING)
-    view = viewed(messages, [count_message(message, count) for message in messages])
-
-    found = what_if(messages, settings=chosen, provider=provider, model=model, api=api)
-
-    assert found.rows == selected(view, chosen, target(provider, model, api, None))
-
-
-KIMI = rs.Origin(provider="moonshot", api="openai.chat", model="kimi-k3")
-BOUND = rs.Origin(provider="anthropic", api="anthropic.messages", model="claude-opus-5-5")
-KINDS: dict[Hashable, ThoughtKind] = {
-    1: ThoughtKind(KIMI, 0, rs.ThinkingBlock(thought="-", source_field="reasoning_content")),
-    2: ThoughtKind(BOUND, 0, rs.ThinkingBlock(thought="-", signature="c2ln")),
-    3: ThoughtKind(CLAUDE, 1, rs.ThinkingBlock(encrypted="c2ln", redacted=True)),
-}
-MAKERS = {1: KIMI, 2: BOUND, 3: CLAUDE}
-ASKED = [
-    ("moonshot", "kimi-k3", None),
-    ("moonshot", "kimi-k2-thinking", None),
-    ("deepseek", "deepseek-v4", None),
-    ("anthropic", "claude-opus-5-5", None),
-    ("anthropic", "claude-haiku-4-5", None),
-    ("google", "gemini-3-pro", None),
-    ("openai", "gpt-5.6", "openai.responses"),
-    (None, None, None),
-]
-
-
-def plain(kinds: list[int | None], asked: list[str | None] | None) -> Stretch:
-    """Return plain messages: a question for each None, for the rest an answer of that kind."""
-    return Stretch(
-        first=0,
-        roles=["assistant" if kind else "user" for kind in kinds],
-        texts=["Well."] * len(kinds),
-        origins=kinds,
-        makers=MAKERS,
-        visible=[5] * len(kinds),
-        exactness=["reported" if kind == 2 else "exact" for kind in kinds],
-        thinking=[3 + kind if kind else 0 for kind in kinds],
-        kinds=kinds,
-        named=KINDS,
-        thoughts=None,
-        asked=asked,
-    )
-
-
-OTHERS = {
-    "calls": rs.assistant(call(), origin=KIMI),
-    "calls elsewhere": rs.assistant(call(), origin=CLAUDE),
-    "thinks and calls": rs.assistant(rs.ThinkingBlock(thought="A tool."), call(), origin=KIMI),
-    "is sealed and calls": rs.assistant(SIGNED, call(), origin=CLAUDE),
-    "calls as nobody can": rs.Message(role="user", blocks=(call(),)),
-    "answers": answer(),
-    "is erased": rs.Message(role="user", blocks=(), status="erased"),
-    "thinks": rs.assistant(rs.ThinkingBlock(thought="Hm."), "So.", origin=BOUND),
-}
-several = st.lists(st.sampled_from([None, None, 1, 2, 3]), min_size=1, max_size=6)
-
-
-NOTHING: list[str | None] = [None] * 6
-ITS_OWN = digest(None, None)
-CLAUDE_BINDS = ("anthropic", "claude-opus-5-5", None)
-CLAUDE_SWITCHES = ("anthropic", "claude-haiku-4-5", None)
-
-
-@example([[None, 2], "is erased", [2, None]], NOTHING, "provider", CLAUDE_BINDS)
-@example([[2, 2, 2, None]], [ITS_OWN, "another", None, None], "provider", CLAUDE_BINDS)
-@example([[None], "calls elsewhere", "answers", "calls"], NOTHING, "provider", CLAUDE_SWITCHES)
-@hypothesis_settings(max_examples=500)
-@given(
-    st.lists(several | st.sampled_from([*OTHERS]), max_size=6),
-    st.lists(st.sampled_from([None, ITS_OWN, "another"]), min_size=6, max_size=6),
-    st.sampled_from(["provider", "off"]),
-    st.sampled_from(ASKED),
-)
-def test_plain_messages_are_weighed_by_column_as_by_value(
-    told: list[list[int | None] | str],
-    along: list[str | None],
-    floor: Literal["provider", "off"],
-    to: tuple[str | None, str | None, str | None],
-) -> None:
-    """Wherever the open turn begins and the last thought stands, and whatever is to say."""
-    view: Rope[Viewed] = Rope()
-    count = counter(DEFAULT_ENCODING)
-    for part in told:
-        first = len(view)
-        if isinstance(part, str):
-            view.append(Viewed(OTHERS[part], count_message(OTHERS[part], count), first))
-        else:
-            view.join(replace(plain(part, along[: len(part)]), first=first))
-    chosen = rs.ReasoningSettings(floor=floor)
-    whom = target(*to, None)
-
-    found = weigh(view, resolve(chosen), whom, count)
-
-    assert found.rows == selected(view, chosen, whom)
 
 
 def test_the_first_message_that_changes_is_named() -> None:

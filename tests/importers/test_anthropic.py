@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.blocks import MediaBlock, Message, RawBlock, TextBlock, ToolResponseBlock
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    Message,
+    RawBlock,
+    TextBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import anthropic
 from reasoning_store.importers.values import Conversation
 
@@ -102,9 +108,9 @@ def test_a_cache_mark_is_about_one_request_and_stays_behind() -> None:
     assert [message.blocks for message in found] == [(TextBlock(text="Hi"),)] * 2
 
 
-@given(st.text(st.characters(exclude_categories=[]), min_size=1))
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_a_users_and_a_tools_text_is_never_touched(text: str) -> None:
-    """Tags, NUL, half of a pair: what others said is theirs."""
+    """Neither tags nor NUL are taken out of what users and tools send."""
     said = text + "</think><think>"
     answer = {"type": "tool_result", "tool_use_id": "t", "content": said}
     one, two = messages({"role": "user", "content": said}, {"role": "user", "content": [answer]})
@@ -129,5 +135,5 @@ def test_what_a_tool_answered_in_parts_stays_in_parts() -> None:
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_a_message_of_no_form_is_refused_by_its_line(role: str) -> None:
     """The line is named, and nothing that stands there."""
-    with pytest.raises(UsageError, match=r"^line 2: content is neither"):
+    with pytest.raises(InvalidCall, match=r"^line 2: content is neither"):
         read({"role": "user", "content": "a"}, {"role": role, "content": 7})

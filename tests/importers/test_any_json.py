@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import anthropic, openai
 
 NAMES = """
@@ -57,7 +57,7 @@ def test_any_json_is_read_or_refused_by_its_line(format: Any, history: Any) -> N
     try:
         for conversation in format.conversations([json.dumps(history)]):
             assert conversation.report.messages == len(conversation.items)
-    except UsageError as error:
+    except InvalidCall as error:
         told = str(error)
 
     assert told.startswith("line 1: ")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.errors import UsageError
-from reasoning_store.importers import formats
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.importers import formats, llm
 
 from . import dirty, llm_logs
 
@@ -35,6 +38,43 @@ from . import dirty, llm_logs
 def test_a_history_says_whose_it_is(value: object, format: str, indent: int | None) -> None:
     """By the names that one protocol has and the other has not."""
     assert formats.detect(json.dumps(value, indent=indent).encode()) == format
+
+
+FOREIGN = {
+    "a ChatGPT export": [{"title": "A", "create_time": 1.0, "mapping": {"n": {"message": None}}}],
+    "a Claude.ai export": [{"uuid": "1", "name": "A", "chat_messages": [{"sender": "human"}]}],
+    "a Claude Code session": {
+        "parentUuid": None,
+        "sessionId": "s",
+        "type": "user",
+        "message": {"role": "user", "content": "Hi."},
+    },
+    "a Codex session": {
+        "timestamp": "2026-01-01T00:00:00Z",
+        "type": "response_item",
+        "payload": {"type": "message", "role": "user"},
+    },
+    "an Open WebUI export": [{"user_id": "u", "chat": {"messages": [{"role": "user"}]}}],
+    "a LibreChat export": {
+        "conversationId": "c",
+        "messages": [{"messageId": "m", "parentMessageId": "0", "sender": "User"}],
+    },
+    "a LangChain history": [{"type": "human", "data": {"content": "Hi."}}],
+    "a Gemini history": {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]},
+    "a ShareGPT history": [{"conversations": [{"from": "human", "value": "Hi."}]}],
+    "a history of AI SDK UIMessages": [
+        {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hi."}]}
+    ],
+    "a Pydantic AI history": [{"parts": [{"content": "Hi.", "part_kind": "user-prompt"}]}],
+    "a LlamaIndex history": [{"role": "user", "blocks": [{"block_type": "text"}]}],
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_format_that_is_not_read_yet_is_named(name: str) -> None:
+    """In the place of a complaint about the role of each of its messages."""
+    with pytest.raises(InvalidCall, match=f"^this looks like {name}, which cannot be imported yet"):
+        formats.detect(json.dumps(FOREIGN[name], indent=1).encode())
 
 
 def test_what_a_message_says_is_no_mark() -> None:
@@ -81,7 +121,7 @@ def test_an_export_without_its_head_is_read_as_nothing_else(lost: int) -> None:
     lines = own_lines()[lost:]
 
     assert formats.detect("".join(lines).encode()) == "lines"
-    with rs.Store("sqlite://") as store, pytest.raises(UsageError, match="line 1: the first line"):
+    with rs.Store("sqlite://") as store, pytest.raises(InvalidCall, match="line 1: the first line"):
         store.import_lines(lines)
 
 
@@ -92,14 +132,48 @@ def test_another_database_is_no_history(tmp_path: Path) -> None:
         file.execute("CREATE TABLE conversations (id TEXT)")
     file.close()
 
-    with pytest.raises(UsageError, match="not a logs database of llm"):
+    with pytest.raises(InvalidCall, match="not a logs database of llm"):
+        formats.detect(path)
+
+
+_OPEN_AND_CLOSE = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1])
+other.execute("SELECT count(*) FROM messages").fetchone()
+other.close()
+"""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [formats.detect, lambda path: list(formats.conversations(path, format="openai")), llm.check],
+)
+def test_a_file_of_an_open_store_is_not_opened_beside_it(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    """By its name, a link, a hard link or its log: closing it would drop the store's locks, and
+    the next process to close the file would delete the log that the store writes to."""
+    path = tmp_path / "chat.db"
+    names = [path, Path(f"{path}-wal"), Path(f"{path}-shm"), tmp_path / "link", tmp_path / "hard"]
+    with rs.Store(f"sqlite:///{path}") as store:
+        session = store.session("chat-42", create=True)
+        session.append(rs.user("Is 91 prime?"))
+        (tmp_path / "link").symlink_to(path)
+        (tmp_path / "hard").hardlink_to(path)
+        for name in names:
+            with pytest.raises(InvalidCall, match="a store of this process has it open"):
+                read(name)
+        (tmp_path / "hard").unlink()
+        subprocess.run([sys.executable, "-c", _OPEN_AND_CLOSE, str(path)], check=True)
+        assert Path(f"{path}-wal").exists()
+    with pytest.raises(InvalidCall, match="not a logs database of llm"):
         formats.detect(path)
 
 
 @pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[1, 2]", b"\xff{", b"%PDF-1.7"])
 def test_what_is_no_history_is_refused(head: bytes) -> None:
     """The error lists what can be imported."""
-    with pytest.raises(UsageError, match="no history") as refused:
+    with pytest.raises(InvalidCall, match="not a history") as refused:
         formats.detect(head)
 
     assert "openai" in (refused.value.hint or "")
@@ -107,7 +181,7 @@ def test_what_is_no_history_is_refused(head: bytes) -> None:
 
 def test_a_format_that_nobody_reads_is_refused() -> None:
     """Those that there are stand in the hint."""
-    with pytest.raises(UsageError, match="no importer for 'slack'") as refused:
+    with pytest.raises(InvalidCall, match="no importer for 'slack'") as refused:
         formats.conversations([], format="slack")
 
     assert refused.value.hint == "one of: openai, anthropic, llm"
@@ -115,13 +189,13 @@ def test_a_format_that_nobody_reads_is_refused() -> None:
 
 def test_lines_need_a_format_that_is_named() -> None:
     """Only of a file do the first bytes say what it is."""
-    with pytest.raises(UsageError, match="do not say what format"):
+    with pytest.raises(InvalidCall, match="do not say what format"):
         formats.conversations([])
 
 
 def test_our_own_lines_have_their_own_way_in() -> None:
     """The hint names it."""
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(InvalidCall) as refused:
         formats.conversations([], format="lines")
 
     assert "import_lines" in (refused.value.hint or "")

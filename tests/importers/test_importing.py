@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import anthropic, formats, llm, openai
-from reasoning_store.importing import ImportedHistory, import_conversations
+from reasoning_store.importers.into_store import ImportedHistory, import_conversations
 
 from . import dirty, llm_logs
 
@@ -200,9 +200,9 @@ def test_nothing_of_a_conversation_with_a_malformed_line_is_written(store: rs.St
     good = {"id": "a", "messages": dirty.CHAT[:3]}
     bad = {"id": "b", "messages": [*dirty.CHAT[:3], "no message"]}
 
-    with pytest.raises(UsageError, match=r"^line 2: messages\[3\]"):
+    with pytest.raises(InvalidCall, match=r"^line 2: messages\[3\]"):
         import_conversations(store, openai.conversations(dirty.lines([good, bad])))
-    with pytest.raises(UsageError, match=r"^line 11: not JSON"):
+    with pytest.raises(InvalidCall, match=r"^line 11: not JSON"):
         import_conversations(store, openai.conversations([*chat(), '{"role": "user"']))
 
     assert [session.id for session in store.sessions().items] == ["a"]
@@ -239,7 +239,7 @@ def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
 def test_what_is_no_conversation_is_refused(store: rs.Store, thing: Any) -> None:
     """By its type, with what gives one; what came before it is stored."""
     made = openai.conversations(chat())
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(InvalidCall) as refused:
         import_conversations(store, [*made, thing])
 
     said = f"a conversation of an importer, not {type(thing).__name__}"
@@ -255,7 +255,7 @@ def test_an_asynchronous_store_is_not_imported_into() -> None:
         async with rs.AsyncStore("sqlite://") as store:
             import_conversations(store, openai.conversations(chat()))  # type: ignore[arg-type]
 
-    with pytest.raises(UsageError, match="a Store or an Owner, not AsyncStore") as refused:
+    with pytest.raises(InvalidCall, match="a Store or an Owner, not AsyncStore") as refused:
         asyncio.run(main())
 
     assert "to_thread" in (refused.value.hint or "")
@@ -348,6 +348,66 @@ def test_an_import_belongs_to_its_owner_and_is_masked() -> None:
 
         assert store.sessions().items == []
         assert "correct-horse" not in ada.session("a").history()[0].message.text
+
+
+def test_a_title_is_masked_and_is_else_what_a_user_said_first() -> None:
+    """The beginning of it, as a line, so that a list of sessions can be read."""
+    long = "My key is sk-secret-1234567890.\n" + "And so on. " * 20
+    histories = [
+        {
+            "id": "named",
+            "title": "sk-secret-1234567890",
+            "messages": [{"role": "user", "content": "Hi."}],
+        },
+        {"id": "unnamed", "messages": [{"role": "user", "content": long}]},
+    ]
+    with rs.Store("sqlite://", masker=rs.SecretMasker(values=["sk-secret-1234567890"])) as store:
+        found = openai.conversations(dirty.lines(histories))
+        done = import_conversations(store, found)
+        titles = {one.id: store.session(one.id).title or "" for one in done.conversations}
+
+    assert [one.title for one in done.conversations] == list(titles.values())
+    assert not any("sk-secret" in title for title in titles.values())
+    assert titles["unnamed"].startswith("My key is ")
+    assert titles["unnamed"].endswith("...")
+    assert len(titles["unnamed"]) == 60
+
+
+TIMES = {
+    "createdAt": "2025-03-01T12:00:00Z",
+    "createTime": "2025-03-01T12:00:00+00:00",
+    "sentAt": 1740830400000,
+    "ts": "1740830400.0",
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_a_time_is_read_by_any_of_its_known_names(store: rs.Store, name: str) -> None:
+    """As a text or as a number, of a message as of its conversation."""
+    message = {"role": "user", "content": "Hi.", name: TIMES[name]}
+    history = dirty.lines([{"id": "a", "messages": [message]}])
+    import_conversations(store, openai.conversations(history))
+
+    said = store.session("a").get(1).created_at
+    assert said == datetime(2025, 3, 1, 12, tzinfo=UTC)
+
+
+def test_a_time_that_cannot_be_read_is_reported_with_its_place(store: rs.Store) -> None:
+    """The message comes in all the same."""
+    messages = [{"role": "user", "content": "Hi.", "created_at": "01.01.2025 12:00"}]
+    done = import_conversations(store, openai.conversations(dirty.lines([messages])))
+
+    assert done.new == 1
+    assert [one.place for one in done.report.unread_times] == ["line 1"]
+
+
+def test_a_message_in_parts_is_reported_as_such(store: rs.Store) -> None:
+    """It does say something, in a form that is not read."""
+    message = {"role": "user", "parts": [{"type": "text", "text": "Hi."}]}
+    done = import_conversations(store, openai.conversations(dirty.lines([message])))
+
+    (left_out,) = done.conversations[0].report.skipped
+    assert '"parts"' in left_out.reason
 
 
 def test_a_file_is_imported_by_its_path(tmp_path: Path) -> None:

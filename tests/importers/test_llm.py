@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from reasoning_store.blocks import MediaBlock, Message, TextBlock, ThinkingBlock, ToolResponseBlock
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import llm
 from reasoning_store.importers.values import Conversation
 
@@ -179,7 +186,7 @@ def test_what_a_thread_left_behind_is_reported(tmp_path: Path) -> None:
 
 
 def test_any_text_of_a_log_comes_back_as_it_was(tmp_path: Path) -> None:
-    """NUL, half of a pair in JSON, and bytes that are no text."""
+    """NUL, half of a pair in JSON, and bytes that are no text; the store mends the last two."""
     logs = Logs(tmp_path / "logs.db")
     logs.add("threads", id="t")
     logs.message(
@@ -196,7 +203,7 @@ def test_any_text_of_a_log_comes_back_as_it_was(tmp_path: Path) -> None:
         )
     file.close()
 
-    assert messages(path)[0].text == f"{dirty.NUL}{dirty.LONE}\udcffa"
+    assert messages(path)[0].text == f"{dirty.NUL}\ud83d\udcffa"
 
 
 def test_a_file_to_0_31_has_no_threads_and_is_read(tmp_path: Path) -> None:
@@ -227,13 +234,13 @@ def test_a_broken_row_is_refused_by_its_place(tmp_path: Path) -> None:
     path = llm_logs.thread(tmp_path / "logs.db")
     with sqlite3.connect(path) as file:
         file.execute("UPDATE parts SET payload = '{' WHERE message_hash = 'm4'")
-    with pytest.raises(UsageError, match=r"^message 4 of 02new: not JSON"):
+    with pytest.raises(InvalidCall, match=r"^message 4 of 02new: not JSON"):
         list(llm.conversations(path))
 
     with file:
         file.execute("DELETE FROM messages WHERE hash = 'm2'")
     file.close()
-    with pytest.raises(UsageError, match="predecessor is not there"):
+    with pytest.raises(InvalidCall, match="predecessor is not there"):
         list(llm.conversations(path))
 
 
@@ -272,19 +279,56 @@ def test_a_value_of_another_type_is_refused_by_its_place(
     if says is None:
         assert messages(path)
         return
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(InvalidCall) as refused:
         list(llm.conversations(path))
     assert str(refused.value).startswith(says)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("responses", "datetime_utc"),
+        ("responses", "response_json"),
+        ("messages", "provider_metadata"),
+        ("turns", "datetime_utc"),
+    ],
+)
+def test_a_file_that_lacks_a_column_is_read_without_it(
+    tmp_path: Path, table: str, column: str
+) -> None:
+    """As of a version that did not have it yet."""
+    make = llm_logs.responses if table == "responses" else llm_logs.thread
+    path = make(tmp_path / "logs.db")
+    with sqlite3.connect(path) as file:
+        file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    file.close()
+
+    assert sum(len(one.items) for one in llm.conversations(path)) > 0
+
+
+def test_a_column_that_computes_more_than_the_file_holds_is_refused(tmp_path: Path) -> None:
+    """A small file asks for no more memory than a small file."""
+    path = llm_logs.responses(tmp_path / "logs.db")
+    with sqlite3.connect(path) as file:
+        file.execute("ALTER TABLE responses ADD COLUMN big AS (hex(zeroblob(500000000))) VIRTUAL")
+    file.close()
+
+    tracemalloc.start()
+    with pytest.raises(InvalidCall, match="the database cannot be read"):
+        list(llm.conversations(path))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 50_000_000
 
 
 def test_only_a_logs_database_is_read(tmp_path: Path) -> None:
     """A file that is none, one that is not there, and lines."""
     other = tmp_path / "other.txt"
     other.write_text("hello " * 1_000)
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(InvalidCall, match="cannot be read"):
         list(llm.conversations(other))
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(InvalidCall, match="there is none"):
         list(llm.conversations(tmp_path / "none.db"))
-    with pytest.raises(UsageError, match="from its file"):
+    with pytest.raises(InvalidCall, match="from its file"):
         list(llm.conversations(["{}"]))

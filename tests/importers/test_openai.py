@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.blocks import (
+import reasoning_store as rs
+from reasoning_store.conversation.blocks import (
     MediaBlock,
     Message,
     RawBlock,
@@ -19,8 +20,8 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
-from reasoning_store.errors import UsageError
-from reasoning_store.importers import openai, reading
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.importers import history_reader, openai
 from reasoning_store.importers.values import Conversation
 
 from . import dirty
@@ -101,9 +102,9 @@ def test_what_nobody_reads_is_kept() -> None:
     assert found[6].blocks[-1] == RawBlock(data={"type": "hologram", "data": 1})
 
 
-@given(st.text(st.characters(exclude_categories=[]), min_size=1))
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_a_users_and_a_tools_text_is_never_touched(text: str) -> None:
-    """Tags, NUL, half of a pair: what others said is theirs."""
+    """Neither tags nor NUL are taken out of what users and tools send."""
     said = text + "</think><think>"
     one, two, three = messages(
         {"role": "system", "content": said},
@@ -115,7 +116,7 @@ def test_a_users_and_a_tools_text_is_never_touched(text: str) -> None:
     assert three.blocks == (ToolResponseBlock(call_id="c", result=said),)
 
 
-@given(st.text(st.characters(exclude_characters="<", exclude_categories=[]), min_size=1))
+@given(st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"]), min_size=1))
 def test_a_reply_without_tags_is_the_same_text(text: str) -> None:
     """Nothing is trimmed, added or lost where nothing leaked."""
     (one,) = read({"role": "assistant", "content": text})
@@ -177,6 +178,47 @@ def test_items_of_responses_become_messages() -> None:
         RawBlock(data={"type": "mystery", "id": "m_1"}),
     )
     assert found[6].text == "Welcome."
+
+
+def test_calls_of_responses_with_types_of_their_own_go_back_as_they_came() -> None:
+    """Each with its answer; a shell of the service's is answered by the service."""
+    items: list[dict[str, Any]] = [
+        {"role": "user", "content": "Go."},
+        {
+            "type": "mcp_approval_request",
+            "id": "mcpr_1",
+            "name": "f",
+            "arguments": "{}",
+            "server_label": "s",
+        },
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+        {
+            "type": "apply_patch_call",
+            "id": "apc_1",
+            "call_id": "c1",
+            "status": "completed",
+            "operation": {"type": "delete_file", "path": "a"},
+        },
+        {
+            "type": "apply_patch_call_output",
+            "call_id": "c1",
+            "status": "completed",
+            "output": "ok",
+        },
+        {
+            "type": "shell_call",
+            "id": "sh_1",
+            "call_id": "c2",
+            "action": {"commands": ["ls"]},
+            "environment": {"type": "container_reference", "container_id": "cntr_1"},
+        },
+        {"type": "shell_call_output", "id": "sho_1", "call_id": "c2", "output": []},
+    ]
+    found = messages({"model": "gpt-5.4", "input": items}, provider="openai")
+    request = rs.build_request(found, provider="openai", model="gpt-5.4", api="openai.responses")
+
+    assert request.body["input"] == items
+    assert request.warnings == ()
 
 
 def test_media_come_with_their_bytes_or_their_address() -> None:
@@ -309,7 +351,7 @@ def test_typed_values_that_are_no_items_are_left_out() -> None:
     )
 
     assert one.items == []
-    assert [skipped.reason for skipped in one.report.skipped] == [reading.UNKNOWN_ROLE] * 2
+    assert [skipped.reason for skipped in one.report.skipped] == [history_reader.UNKNOWN_ROLE] * 2
 
 
 def test_an_item_of_an_unknown_type_is_kept_among_items() -> None:
@@ -375,5 +417,5 @@ def test_who_answered_can_be_said() -> None:
 )
 def test_a_message_of_no_form_is_refused_by_its_line(values: list[Any], place: str) -> None:
     """The place is named, and nothing that stands there."""
-    with pytest.raises(UsageError, match=f"^{place}"):
+    with pytest.raises(InvalidCall, match=f"^{place}"):
         read(*values)

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.ingress import draft_parts
 from reasoning_store.ingress.channels import Channels
+from reasoning_store.ingress.counters import Counters
+from reasoning_store.ingress.duplicates import MirroredFields
+from reasoning_store.ingress.text_channel import TextChannel
+from tests.properties import examples
 from tests.wire.well_formed import assert_well_formed
 
 
@@ -54,6 +58,104 @@ def test_an_alias_that_speaks_later_is_a_copy_too() -> None:
     assert thoughts(message) == [("reasoning_content", "Plan B")]
 
 
+FIELDS: dict[str, tuple[list[dict[str, Any]], list[tuple[str | None, str]], int]] = {
+    "a blank before the other field speaks": (
+        [delta(reasoning_content="\n"), delta(reasoning="Plan"), delta(content="x")],
+        [("reasoning", "Plan")],
+        0,
+    ),
+    "a blank before the same field speaks": (
+        [delta(reasoning_content="\n", reasoning="\n"), delta(reasoning_content="Plan")],
+        [("reasoning_content", "\nPlan")],
+        0,
+    ),
+    "a blank alone": (
+        [delta(reasoning_content="\n"), delta(content="x")],
+        [("reasoning_content", "\n")],
+        0,
+    ),
+    "a blank in two fields": (
+        [delta(reasoning="\r", reasoning_content="\r\n"), delta(reasoning="\n")],
+        [("reasoning", "\r\n")],
+        0,
+    ),
+    "something else": (
+        [delta(reasoning="Plan"), delta(reasoning_content="Other"), delta(content="x")],
+        [("reasoning", "Plan"), ("reasoning_content", "Other")],
+        0,
+    ),
+    "something else, piece by piece": (
+        [
+            delta(reasoning="Plan", reasoning_content="Pl"),
+            delta(reasoning=" A", reasoning_content="an B"),
+        ],
+        [("reasoning", "Plan A"), ("reasoning_content", "Plan B")],
+        0,
+    ),
+    "a copy with other white space": (
+        [delta(reasoning="Plan A\n\nPlan B"), delta(reasoning_content="Plan A Plan B")],
+        [("reasoning", "Plan A\n\nPlan B")],
+        1,
+    ),
+    "a copy after the answer": (
+        [delta(reasoning="Plan"), delta(content="x"), delta(reasoning_content="Plan")],
+        [("reasoning", "Plan")],
+        1,
+    ),
+    "a copy and then something else": (
+        [
+            delta(reasoning="Plan", reasoning_content="Plan"),
+            delta(content="x"),
+            delta(reasoning_content="Other"),
+        ],
+        [("reasoning", "Plan"), ("reasoning_content", "Other")],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FIELDS)
+@pytest.mark.parametrize("merge", [False, True], ids=["", "merged"])
+def test_no_thought_is_lost_to_another_field(case: str, merge: bool) -> None:
+    """The first that says something counts; a copy is left out, and nothing but a copy."""
+    deltas, blocks, copies = FIELDS[case]
+    message = read(*deltas, merge=merge)
+
+    assert thoughts(message) == blocks
+    assert counters(message).get("suppressedDuplicates", 0) == copies
+
+
+STATED: dict[str, tuple[list[Any], str]] = {
+    "the rest": (["hello "], "hello world"),
+    "all of it": ([], "hello world"),
+    "what the deltas do not begin": (["world"], "hello world"),
+    "what a bad delta lacks": (["hello ", 5, "!"], "hello world!"),
+}
+
+
+@pytest.mark.parametrize("case", STATED)
+def test_a_stated_whole_is_the_thought(case: str) -> None:
+    """In the message, in the chunks and in the draft: an end with a text replaces the deltas."""
+    pieces, whole = STATED[case]
+    normalizer = rs.StreamNormalizer(api="thinking_events")
+    draft = draft_parts.DraftParts(None)
+    events: list[dict[str, Any]] = [
+        {"type": "thinking_start", "contentIndex": 0},
+        *({"type": "thinking_delta", "contentIndex": 0, "delta": piece} for piece in pieces),
+        {"type": "thinking_end", "contentIndex": 0, "content": whole},
+    ]
+    shown = [chunk for event in events for chunk in normalizer.feed(event)]
+    draft.add(shown)
+    said = [chunk for chunk in shown if isinstance(chunk, rs.ReasoningChunk)]
+    message = normalizer.finish()
+
+    assert [block.thought for block in message.thinking] == [whole]
+    assert said[-1].text in ("", whole)
+    assert (said[-1].text or "".join(chunk.text for chunk in said)) == whole
+    again = draft_parts.build_message([draft.take_part() or "[]"], origin=rs.Origin())
+    assert again.thinking == message.thinking
+
+
 @pytest.mark.parametrize("held", ["<", "a <", "<thi"])
 def test_text_that_is_held_between_two_thoughts_stays_between_them(held: str) -> None:
     """EC-003: it parts them, though it is shown only once it is known to be no delimiter."""
@@ -87,6 +189,75 @@ def test_a_seal_on_a_suppressed_copy_is_not_lost() -> None:
 
     assert thoughts(message) == [("reasoning", "Plan")]
     assert message.thinking[0].signature == "c2ln"
+
+
+SEAL = {"type": "reasoning.text", "index": 0, "signature": "c2ln"}
+
+
+def detail(text: str) -> dict[str, Any]:
+    return {"type": "reasoning.text", "index": 0, "text": text}
+
+
+BLANK: dict[str, list[dict[str, Any]]] = {
+    "in one piece": [delta(reasoning_details=[{**SEAL, "text": "\r\n"}])],
+    "and then its seal": [
+        delta(reasoning_details=[detail("\r\n")]),
+        delta(reasoning_details=[SEAL]),
+    ],
+    "in two pieces": [
+        delta(reasoning_details=[detail("\r")]),
+        delta(reasoning_details=[detail("\n")]),
+        delta(reasoning_details=[SEAL]),
+    ],
+    "with a mirror in one piece": [
+        delta(reasoning="\r\n", reasoning_details=[{**SEAL, "text": "\r\n"}]),
+    ],
+    "with a mirror in two pieces": [
+        delta(reasoning="\r", reasoning_details=[detail("\r")]),
+        delta(reasoning="\n", reasoning_details=[detail("\n")]),
+        delta(reasoning_details=[SEAL]),
+    ],
+    "with a mirror that comes first": [
+        delta(reasoning="\r\n"),
+        delta(reasoning_details=[detail("\r\n")]),
+        delta(reasoning_details=[SEAL]),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", BLANK)
+@pytest.mark.parametrize("tail", [[], [delta(content="Hi")]], ids=["alone", "before text"])
+def test_a_blank_thought_with_a_seal_is_one_block_however_it_is_cut(
+    case: str, tail: list[dict[str, Any]]
+) -> None:
+    """White space is text like any other, and its mirror a copy."""
+    message = read(*BLANK[case], *tail)
+
+    assert thoughts(message) == [("reasoning_details", "\r\n")]
+    assert message.thinking[0].signature == "c2ln"
+
+
+def test_a_seal_goes_with_the_blank_text_before_it() -> None:
+    """A flat field's seal comes in a field of its own, after its text."""
+    message = read(
+        delta(reasoning_text="\r"), delta(reasoning_text="\n"), delta(reasoning_opaque="c2ln")
+    )
+
+    assert thoughts(message) == [("reasoning_text", "\r\n")]
+    assert message.thinking[0].signature == "c2ln"
+
+
+def test_ciphertext_goes_with_the_blank_text_of_its_entry() -> None:
+    """An entry is one block, whichever of its two parts is read first."""
+    item = {
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "\n"}],
+        "encrypted_content": "gAAA",
+    }
+    message = read(delta(reasoning="\n", reasoning_items=[item]))
+
+    assert thoughts(message) == [("reasoning_items", "\n")]
+    assert message.thinking[0].encrypted == "gAAA"
 
 
 def test_tags_and_native_in_one_chunk_give_the_native_thought() -> None:
@@ -221,7 +392,10 @@ def test_an_end_that_repeats_the_whole_text_does_not_double_it() -> None:
 
 
 def channels() -> Channels:
-    return Channels(provider="p", mirrors=frozenset(), tag_filter=None)
+    counters = Counters()
+    return Channels(
+        TextChannel(None, counters), MirroredFields(frozenset(), counters), provider="p"
+    )
 
 
 def shown(*chunks: rs.Chunk) -> list[tuple[Any, ...]]:
@@ -409,6 +583,15 @@ def test_text_that_a_removal_may_join_stands_where_it_arrived() -> None:
     ]
 
 
+def test_half_a_delimiter_before_another_block_is_text() -> None:
+    """A delimiter is never put together across a call, inside a block or outside."""
+    outside = (delta(content="a<thi"), delta(tool_calls=[CALL]), delta(content="nk>b"))
+    inside = (delta(content="<think>a</thi"), delta(tool_calls=[CALL]), delta(content="nk>b"))
+
+    assert kinds(read(*outside)) == [("text", "a<thi"), ("tool_call", ""), ("text", "nk>b")]
+    assert kinds(read(*inside)) == [("thinking", "a</think>b"), ("tool_call", "")]
+
+
 # --- a block that is never closed, behind native reasoning
 
 
@@ -470,6 +653,18 @@ def test_a_thought_that_began_in_the_text_is_kept_whole_where_it_stays_open() ->
     assert message.thinking[0].interrupted
 
 
+def test_a_thought_that_began_before_native_reasoning_is_kept_to_its_close() -> None:
+    """It is no copy of what had not come yet."""
+    message = read(
+        delta(content="<think>One"),
+        delta(reasoning_content="Two"),
+        delta(content=" and more</think>42"),
+    )
+
+    assert kinds(message) == [("thinking", "One and more"), ("thinking", "Two"), ("text", "42")]
+    assert "suppressedDuplicates" not in counters(message)
+
+
 def test_a_copy_that_was_cut_off_is_a_copy_still() -> None:
     """A host that sends the thought twice reached its limit: it is neither kept nor shown again."""
     normalizer = rs.StreamNormalizer(api="openai.chat")
@@ -505,6 +700,43 @@ def test_a_call_that_comes_without_an_id_gets_one_of_its_own(
     assert [chunk.id for chunk in told] == ids
 
 
+# --- the line ends directly around a delimiter
+
+LINE_ENDS: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "around the thought": ("<think>\nPlan\n</think>\n\n42", [("thinking", "Plan"), ("text", "42")]),
+    "Windows": ("<think>\r\nPlan\r\n</think>\r\n42", [("thinking", "Plan"), ("text", "42")]),
+    "before the first": ("\n<think>Plan</think>42", [("thinking", "Plan"), ("text", "42")]),
+    "an empty thought": ("<think>\n\n</think>\n\n42", [("text", "42")]),
+    "inside the thought": ("<think>a\n\nb</think>42", [("thinking", "a\n\nb"), ("text", "42")]),
+    "blanks": ("<think> Plan </think>\n 42\n", [("thinking", " Plan "), ("text", " 42\n")]),
+    "no delimiter": ("\n\n42\n", [("text", "\n\n42\n")]),
+    "nothing else": ("\n\n", [("text", "\n\n")]),
+    "between two lines": (
+        "One.\n<think>\nhm\n</think>\nTwo.",
+        [("text", "One.\n"), ("thinking", "hm"), ("text", "Two.")],
+    ),
+    "never closed": ("<think>\nPlan\n", [("thinking", "Plan\n")]),
+}
+
+
+@pytest.mark.parametrize("case", LINE_ENDS)
+def test_line_ends_directly_around_a_delimiter_belong_to_it(case: str) -> None:
+    """In a message: an answer begins with its first visible character, however it is cut."""
+    text, blocks = LINE_ENDS[case]
+    whole = {"role": "assistant", "content": text}
+
+    assert kinds(read(*(delta(content=letter) for letter in text))) == blocks
+    assert kinds(rs.normalize_response({"choices": [{"message": whole}]})) == blocks
+    assert kinds(rs.normalize_response(text)) == blocks
+
+
+def test_line_ends_that_come_before_a_call_stay_before_it() -> None:
+    """They are held for a delimiter no longer than the text goes on."""
+    message = read(delta(content="\n"), delta(tool_calls=[CALL]), delta(content="\n42"))
+
+    assert kinds(message) == [("text", "\n"), ("tool_call", ""), ("text", "\n42")]
+
+
 # --- native reasoning, and a prompt that opened a block
 
 
@@ -529,29 +761,17 @@ INSIDE: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
         [delta(reasoning_content="Plan"), delta(content="So <think>hm</think> 42")],
         [("thinking", "Plan"), ("text", "So  42")],
     ),
-    "a copy": (
-        [delta(reasoning_content="Plan B"), delta(content="Plan\nB</think>42")],
-        [("thinking", "Plan B"), ("text", "42")],
-    ),
-    "a copy that was cut short": (
-        [delta(reasoning_content="Plan B"), delta(content="Plan</think>42")],
-        [("thinking", "Plan B"), ("text", "42")],
-    ),
     "a copy with its delimiters": (
-        [delta(reasoning_content="Plan"), delta(content=" <think>Plan</think>42")],
+        [delta(reasoning_content="Plan"), delta(content="\n<think>Plan</think>42")],
         [("thinking", "Plan"), ("text", "42")],
     ),
-    "a copy beside each piece": (
-        [
-            delta(reasoning_content="Plan", content="Plan"),
-            delta(reasoning_content=" B", content=" B"),
-            delta(content="</think>42"),
-        ],
-        [("thinking", "Plan B"), ("text", "42")],
+    "a stray close": (
+        [delta(reasoning_content="Plan"), delta(content="4</think>2")],
+        [("thinking", "Plan"), ("text", "42")],
     ),
     "white space first": (
         [delta(content="\n"), delta(reasoning_content="Plan"), delta(content="42")],
-        [("thinking", "\n"), ("thinking", "Plan"), ("text", "42")],
+        [("thinking", "Plan"), ("text", "42")],
     ),
     "a call behind the answer": (
         [
@@ -565,15 +785,6 @@ INSIDE: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
     "half a delimiter first": (
         [delta(content="<thi"), delta(reasoning_content="Plan"), delta(content="s>")],
         [("text", "<thi"), ("thinking", "Plan"), ("text", "s>")],
-    ),
-    "half a delimiter, and a call": (
-        [
-            delta(content="<thi"),
-            delta(tool_calls=[CALL]),
-            delta(reasoning_content="Plan"),
-            delta(content="s>"),
-        ],
-        [("text", "<thi"), ("tool_call", ""), ("thinking", "Plan"), ("text", "s>")],
     ),
     "the thought in the text first": (
         [delta(content="One"), delta(reasoning_content="Two"), delta(content=" more")],
@@ -622,7 +833,7 @@ def test_the_prompt_opens_a_block_before_the_first_text_only() -> None:
 WORDS = st.lists(st.sampled_from(["a", "b", " ", "<think>"]), min_size=1, max_size=5).map("".join)
 
 
-@hypothesis_settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     parts=st.lists(
         st.tuples(st.sampled_from(["text", "text", "call", "native"]), WORDS),
@@ -656,28 +867,39 @@ def test_no_text_is_lost_where_no_block_is_closed(
     assert told.replace("<think>", "") == came.replace("<think>", "")
 
 
-FRAGMENTS = ["a", " ", "\n", "<", "/", "<thi", "nk>", "<think>", "</think>", "[THINK]", "\ud83d"]
+FRAGMENTS = [
+    "a",
+    " ",
+    "\n",
+    "\n" * 17,
+    "<",
+    "/",
+    "<thi",
+    "nk>",
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "\ud83d",
+    "\ude00",
+]
 TEXTS = st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=6).map("".join)
 BETWEEN = st.sampled_from(["text", "text", "text", "call", "native", "picture"])
 
 
-@hypothesis_settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     parts=st.lists(st.tuples(BETWEEN, TEXTS), min_size=1, max_size=6),
     merge=st.booleans(),
     inside=st.booleans(),
-    provider=st.sampled_from([None, "minimax"]),
     cut=st.integers(1, 3),
 )
 def test_text_may_be_cut_anywhere_between_whatever_else_comes(
-    parts: list[tuple[str, str]], merge: bool, inside: bool, provider: str | None, cut: int
+    parts: list[tuple[str, str]], merge: bool, inside: bool, cut: int
 ) -> None:
     """The blocks, their order and their counters are those of the text in one piece."""
 
     def message(size: int) -> rs.Message:
-        normalizer = rs.StreamNormalizer(
-            provider, api="openai.chat", merge=merge, starts_inside=inside
-        )
+        normalizer = rs.StreamNormalizer(api="openai.chat", merge=merge, starts_inside=inside)
         for number, (kind, text) in enumerate(parts):
             if kind == "text":
                 for first in range(0, len(text), size):

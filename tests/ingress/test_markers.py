@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.errors import SettingError
-from reasoning_store.ingress.markers import FAMILIES, Family, grammar
+from reasoning_store.conversation.errors import SettingError
+from reasoning_store.ingress.markers import FAMILIES, Family, compile_grammar
 from reasoning_store.ingress.tags import Run, TagFilter, split_reasoning
+from tests.properties import examples
 
 
 def drive(chunks: Iterable[str], markers: Iterable[str], **options: Any) -> list[Run]:
@@ -74,6 +75,31 @@ def test_a_reply_of_the_family_is_taken_apart(family: str, text: str, visible: s
 
     assert shown == visible
     assert [thought.strip() for thought in thoughts] == ["t"]
+
+
+FORMS = {
+    "Command A+": (
+        "cohere",
+        "<|START_THINKING|>t<|END_THINKING|><|START_TEXT|>v<|END_TEXT|>",
+        ("t",),
+    ),
+    "Command A+, opened by the prompt": (
+        "cohere",
+        "<|END_THINKING|><|START_TEXT|>v<|END_TEXT|>",
+        (),
+    ),
+    "Gemma 4, closed by the server": ("gemma", "<|channel>thought<channel|>v", ()),
+    "Gemma 4, opened twice": ("gemma", "<|channel><|channel>thought\n<channel|>v", ()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_marker_of_another_form_reaches_the_answer(form: str) -> None:
+    """Models of one family, and servers, differ in what they write around a thought."""
+    family, text, thoughts = FORMS[form]
+
+    assert said(family, text) == ("v", thoughts)
+    assert drive(text, [family]) == drive([text], [family])
 
 
 @every_family
@@ -226,7 +252,7 @@ def test_families_need_no_tags() -> None:
 
 def test_patterns_are_made_once() -> None:
     """A filter a message costs no compilation."""
-    assert grammar(None, ["mistral"]) is grammar(None, ("mistral",))
+    assert compile_grammar(None, ["mistral"]) is compile_grammar(None, ("mistral",))
 
 
 # Properties
@@ -245,7 +271,7 @@ FRAGMENTS = [
 ]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join),
     st.lists(st.integers(0, 300), max_size=8).map(sorted),
@@ -263,7 +289,6 @@ def test_any_chunking_gives_the_result_of_the_whole(
     assert drive(text, families, starts_inside=inside) == whole
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 def test_held_text_is_bounded_for_all_families(text: str) -> None:
     """Two delimiters are the most that is ever held."""

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import codec
+from reasoning_store.conversation import codec
+from reasoning_store.ingress.counters import COUNTERS, Counters, read_counters
+from reasoning_store.testing import stream
+from reasoning_store.wire import contracts
 from tests.wire.steps import steps
 
 PIECE = 4_096
@@ -203,3 +206,78 @@ def test_a_body_of_another_protocol_is_refused_with_what_helps() -> None:
         rs.normalize_response(body, provider="openai")
     assert refused.value.hint == "it was read as openai.chat; api= names another protocol"
     assert rs.normalize_response(body, provider="openai", api="openai.responses").blocks == ()
+
+
+def test_counters_are_read_by_the_names_they_are_written_by() -> None:
+    """One table has the names."""
+    events = [delta(reasoning_content="A"), delta(content="<think>A</think></think>B"), {"odd": 1}]
+    message = read(iter(events))
+
+    assert read_counters(message.metadata) == Counters(
+        stripped_delimiters=3, extracted_blocks=1, suppressed_duplicates=1, unknown_chunks=1
+    )
+    assert {*(message.metadata or {})} == {*COUNTERS.values(), "unknownEvents"}
+
+
+# A stream that is not understood
+
+
+OTHERS = [{"kind": "delta", "say": piece} for piece in ("The ", "whole ", "answer.")]
+
+
+def test_a_stream_of_which_nothing_was_understood_is_no_complete_message() -> None:
+    """It is interrupted, says so, and every event is there to be read again."""
+    normalizer = rs.StreamNormalizer(provider="openai")
+    chunks = [chunk for event in OTHERS for chunk in normalizer.feed(event)]
+    message = normalizer.finish()
+
+    assert chunks == [rs.UnknownChunk(raw=event) for event in OTHERS]
+    assert (message.blocks, message.status, message.finish_reason) == ((), "interrupted", "unread")
+    assert message.metadata == {"unknownChunks": 3, "unknownEvents": OTHERS}
+
+
+@pytest.mark.parametrize("spoken", contracts.apis())
+def test_no_protocol_named_by_mistake_gives_a_complete_empty_message(spoken: str) -> None:
+    """The answer, or a message that says that it was not read and holds every event."""
+    events = list(stream(rs.assistant("The whole answer."), api=spoken))
+
+    for named in contracts.apis():
+        message = read_as(events, named)
+        if message.text != "The whole answer.":
+            assert (message.status, message.finish_reason) == ("interrupted", "unread"), named
+            kept = (message.metadata or {})["unknownEvents"]
+            assert read_as(kept, spoken).text == "The whole answer.", named
+
+
+def read_as(events: list[Any], api: str) -> rs.Message:
+    normalizer = rs.StreamNormalizer(api=api)
+    for event in events:
+        normalizer.feed(event)
+    return normalizer.finish()
+
+
+def test_events_are_kept_within_a_size_and_not_a_number() -> None:
+    """Of a stream that was understood fewer, since nobody needs them to have the answer."""
+    small = [{"stray": number} for number in range(1_000)]
+    large = [{"stray": "x" * 60_000} for _ in range(4)]
+
+    def kept(events: list[Any]) -> int:
+        normalizer = rs.StreamNormalizer()
+        for event in events:
+            normalizer.feed(event)
+        return len((normalizer.finish().metadata or {})["unknownEvents"])
+
+    answer = {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}
+    assert kept(small) == kept([answer, *small]) == 1_000
+    assert (kept(large), kept([answer, *large])) == (4, 1)
+    assert kept([{"stray": "x" * 2_000_000}] * 3) == 2
+
+
+def test_a_stream_that_ends_without_an_answer_was_read() -> None:
+    """Its end was understood, whatever strange events came with it."""
+    normalizer = rs.StreamNormalizer()
+    normalizer.feed({"stray": 1})
+    normalizer.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    message = normalizer.finish()
+
+    assert (message.status, message.finish_reason) == ("complete", "stop")

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.errors import SettingError, UsageError
+from reasoning_store.conversation.errors import InvalidCall, SettingError
 from reasoning_store.ingress.markers import DEFAULT_TAGS, Scan
 from reasoning_store.ingress.tags import Run, TagFilter, split_reasoning
+from tests.properties import each, examples
 
 
 class Outcome(NamedTuple):
@@ -108,7 +109,7 @@ def cases() -> list[Case]:
     return [Case(*json.loads(line).values()) for line in lines]
 
 
-every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
+every_case = each("case", cases())
 
 
 @every_case
@@ -243,12 +244,12 @@ def test_what_is_no_text_is_refused_and_changes_nothing(before: str, content: An
     tag_filter, other = TagFilter(), TagFilter()
     tag_filter.feed(before)
     other.feed(before)
-    with pytest.raises(UsageError, match="a text, not") as refused:
+    with pytest.raises(InvalidCall, match="a text, not") as refused:
         tag_filter.feed(content)
 
     assert 'content or ""' in (refused.value.hint or "")
     assert tag_filter.feed("c") + tag_filter.finish() == other.feed("c") + other.finish()
-    with pytest.raises(UsageError, match="a text, not"):
+    with pytest.raises(InvalidCall, match="a text, not"):
         split_reasoning(content)
 
 
@@ -415,7 +416,7 @@ def test_finished_filter_takes_nothing_more() -> None:
     tag_filter = TagFilter()
     tag_filter.finish()
 
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         tag_filter.feed("x")
 
 
@@ -577,7 +578,7 @@ def oracle(text: str, *, starts_inside: bool) -> Verdict:
     return Verdict(clean, spoken, inside and bool(text), stripped + reformed, reformed)
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(cut_texts, st.booleans())
 def test_any_chunking_gives_the_result_of_the_whole(chunks: list[str], inside: bool) -> None:
     """Runs, events, numbers and counters do not depend on how a text was cut."""
@@ -587,7 +588,7 @@ def test_any_chunking_gives_the_result_of_the_whole(chunks: list[str], inside: b
     assert whole == drive("".join(chunks), starts_inside=inside)
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(texts, st.booleans())
 def test_the_filter_follows_the_rules_as_written(text: str, inside: bool) -> None:
     """A second, simple reading of the rules gives the same."""
@@ -600,7 +601,6 @@ def test_the_filter_follows_the_rules_as_written(text: str, inside: bool) -> Non
     assert outcome.stripped == expected.stripped
 
 
-@settings(deadline=None)
 @given(cut_texts, st.booleans())
 def test_every_character_is_accounted_for(chunks: list[str], inside: bool) -> None:
     """Visible text, thoughts and removed delimiters are the input, nothing more or less."""
@@ -611,7 +611,6 @@ def test_every_character_is_accounted_for(chunks: list[str], inside: bool) -> No
     assert outcome.stripped == sum(run.phase != "delta" and run.text != "" for run in outcome.runs)
 
 
-@settings(deadline=None)
 @given(texts, st.booleans())
 def test_without_halves_the_runs_are_the_input_in_order(text: str, inside: bool) -> None:
     """Only text held over a removal may change its place among the runs."""
@@ -621,7 +620,7 @@ def test_without_halves_the_runs_are_the_input_in_order(text: str, inside: bool)
     assert "".join(run.text for run in outcome.runs) == text
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(texts)
 def test_no_delimiter_is_visible(text: str) -> None:
     """Nothing visible is a delimiter, unless two removals had to make it."""
@@ -631,7 +630,6 @@ def test_no_delimiter_is_visible(text: str) -> None:
     assert reformed or split_reasoning(visible).visible == visible
 
 
-@settings(deadline=None)
 @given(cut_texts, st.booleans())
 def test_one_start_before_each_end(chunks: list[str], inside: bool) -> None:
     """A block opens once, ends at most once, and its text is between."""
@@ -646,7 +644,6 @@ def test_one_start_before_each_end(chunks: list[str], inside: bool) -> None:
             open_block = None if run.phase == "end" else open_block
 
 
-@settings(deadline=None)
 @given(cut_texts, st.booleans())
 def test_held_text_is_bounded_and_complete(chunks: list[str], inside: bool) -> None:
     """At any moment the runs, the removed and the held are what was fed."""
@@ -660,7 +657,6 @@ def test_held_text_is_bounded_and_complete(chunks: list[str], inside: bool) -> N
         assert fed == given_out + len(tag_filter.held)
 
 
-@settings(deadline=None)
 @given(cut_texts, texts, st.booleans())
 def test_reset_leaves_nothing_behind(chunks: list[str], text: str, inside: bool) -> None:
     """A filter that was used and reset is as good as new."""
@@ -675,7 +671,6 @@ def test_reset_leaves_nothing_behind(chunks: list[str], text: str, inside: bool)
     assert (new.stripped, new.extracted) == (used.stripped, used.extracted)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=20), max_size=8))
 def test_no_text_raises(chunks: list[str]) -> None:
     """Any string at all is a text."""

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.summaries import Basis, ClearingRow, CompactionRow, Wanted
-from reasoning_store.ledger.values import Entry
+from reasoning_store.ledger.records import NewMessage
+from reasoning_store.ledger.view_records import (
+    CompactionRow,
+    NewCompaction,
+    RangeSnapshot,
+    SummaryRow,
+)
 
 
 def compact(
@@ -13,15 +20,17 @@ def compact(
     branch: int,
     first: int,
     last: int,
-    summary: Entry,
+    summary: NewMessage,
     *,
-    expected: Basis | None = None,
+    expected: RangeSnapshot | None = None,
     effective: int | None = None,
-) -> CompactionRow:
+) -> SummaryRow:
     """Let a summary stand for the messages ``first..last`` of a branch."""
-    wanted = Wanted(first=first, last=last, summary=summary, expected=expected, effective=effective)
-    (made,) = ledger.shorten(key, branch, [wanted])
-    assert isinstance(made, CompactionRow)
+    wanted = NewCompaction(
+        first=first, last=last, summary=summary, expected=expected, effective=effective
+    )
+    (made,) = ledger.compactions.make(key, branch, [wanted])
+    assert isinstance(made, SummaryRow)
     return made
 
 
@@ -31,9 +40,10 @@ def clear(
     branch: int,
     upto: int,
     *,
-    expected: Basis | None = None,
+    expected: RangeSnapshot | None = None,
     effective: int | None = None,
-) -> ClearingRow:
-    """Clear the tool results up to and with a position."""
-    wanted = Wanted(first=1, last=upto, summary=None, expected=expected, effective=effective)
-    return ledger.shorten(key, branch, [wanted])[0]
+    settings: dict[str, Any] | None = None,
+) -> CompactionRow:
+    """Clear the tool results up to and with a position, and change settings with it."""
+    wanted = NewCompaction(first=1, last=upto, summary=None, expected=expected, effective=effective)
+    return ledger.compactions.make(key, branch, [wanted], settings=settings)[0]

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from reasoning_store.blocks import Origin
-from reasoning_store.ledger import carried
-from reasoning_store.ledger.values import State, StoredRow
+from reasoning_store.conversation.blocks import Origin
+from reasoning_store.ledger import totals
+from reasoning_store.ledger.records import RunningTotals, StoredRow
 
 NO_RESULTS: Mapping[str, int] = {}
 
@@ -18,7 +18,7 @@ def counted(
     sent: set[str],
     numbers: dict[Origin, int],
     clearable: Mapping[str, int] = NO_RESULTS,
-) -> State:
+) -> RunningTotals:
     """Count a history from its messages, the long way: no sums, no states.
 
     ``clearable`` is of each id what clearing that message's results frees.
@@ -40,7 +40,7 @@ def counted(
             number = numbers[replace(message.origin, response_id=None)]
         for block, tokens in zip(message.thinking, row.counts.thinking, strict=True):
             if block.opaque:
-                sums = opaque.setdefault(carried.opaque_key(number, block.source_field), [0, 0])
+                sums = opaque.setdefault(totals.opaque_key(number, block.source_field), [0, 0])
                 sums[0] += tokens
                 sums[1] += tokens * has_call
             else:
@@ -50,7 +50,7 @@ def counted(
             last_thinking = row.position
         if row.id in sent:
             last_sent = row.position
-    return State(
+    return RunningTotals(
         position=len(rows),
         visible=visible,
         portable=portable,

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 import reasoning_store as rs
-from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.database.statement import driver
 
 from .reads import watched
 
@@ -43,10 +43,12 @@ class Steps:
         if store._writers == 1:
             done, self.loops = self.loops, 0
             return done
-        ledger = store._workings.ledger
+        ledger = store._state.ledger
         for _ in range(store._writers):
-            ledger._read(lambda c: driver(c).execute("SELECT pg_stat_force_next_flush()"))
-        total = ledger._read(lambda c: driver(c).execute(_FETCHED).fetchone()[0], single=True)
+            ledger.database.read(lambda c: driver(c).execute("SELECT pg_stat_force_next_flush()"))
+        total = ledger.database.read(
+            lambda c: driver(c).execute(_FETCHED).fetchone()[0], single=True
+        )
         done, self._fetched = int(total) - self._fetched, int(total)
         return done
 

@@ -35,7 +35,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def record(session: rs.Session, characters: int) -> rs.Stored:
+def record(session: rs.Session, characters: int) -> rs.results.Stored:
     with session.record(stream(characters), model="m") as reply:
         for _ in reply:
             pass

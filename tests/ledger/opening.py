@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import URL
 
-from reasoning_store.ledger import engine, sqlite_connections
+from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
 
@@ -29,13 +30,13 @@ def open_ledger(
             patch.setattr(sqlite_connections, "library", lambda: driver)
         ledger = Ledger.open(url, connections=connections)
     if clock is not None:
-        ledger._clock = clock
+        ledger.clock.now = clock
     if new_id is not None:
-        ledger._new_id = new_id
+        ledger.clock.new_id = new_id
     return ledger
 
 
 def never_rewritten(ledger: Ledger) -> None:
     """Let erasing leave the file as it is: that takes long, and changes no row."""
-    database: Any = ledger._database
-    database.scrub = database.copies
+    database: Any = ledger.database
+    database.owe_scrub = lambda connection: None

@@ -12,29 +12,29 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.ledger.sql import STREAMS, Sql
+from reasoning_store.ledger.database.statement import STREAMS, Statement
 
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
     """Give a list of how many rows each statement returned, in the order they ran in."""
     work: list[int] = []
-    rows, pages, streamed = Sql.rows, Sql.pages, Sql.streamed
+    rows, pages, streamed = Statement.rows, Statement.pages, Statement.streamed
 
-    def counting(self: Sql, connection: Any, params: Any) -> list[tuple[Any, ...]]:
+    def counting(self: Statement, connection: Any, params: Any) -> list[tuple[Any, ...]]:
         found = rows(self, connection, params)
         work.append(len(found))
         return found
 
     @contextmanager
-    def counting_pages(self: Sql, connection: Any, params: Any, size: int) -> Iterator[Any]:
+    def counting_pages(self: Statement, connection: Any, params: Any, size: int) -> Iterator[Any]:
         with pages(self, connection, params, size) as each:
             found = list(each)
             work.append(sum(map(len, found)))
             yield iter(found)
 
     @contextmanager
-    def counting_streams(self: Sql, connection: Any, params: Any, size: int) -> Iterator[Any]:
+    def counting_streams(self: Statement, connection: Any, params: Any, size: int) -> Iterator[Any]:
         with streamed(self, connection, params, size) as stream:
             if not connection.get_execution_options().get(STREAMS):
                 yield stream  # by pages, which are counted
@@ -44,7 +44,7 @@ def watched() -> Iterator[list[int]]:
             yield iter(found)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sql, "rows", counting)
-        patch.setattr(Sql, "pages", counting_pages)
-        patch.setattr(Sql, "streamed", counting_streams)
+        patch.setattr(Statement, "rows", counting)
+        patch.setattr(Statement, "pages", counting_pages)
+        patch.setattr(Statement, "streamed", counting_streams)
         yield work

@@ -10,18 +10,18 @@ from __future__ import annotations
 import sys
 import time
 
-from reasoning_store.errors import Conflict
+from reasoning_store.conversation.errors import Conflict
+from reasoning_store.ledger import draft_rows
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.verbs import drafting
 
 from .histories import add_part, complete, part, resolved
 
 
 def main(url: str, owner: str, session_id: str, lease: str, parts: str, pause: str) -> None:
-    drafting.LEASE = float(lease)
+    draft_rows.LEASE = float(lease)
     with Ledger.open(url) as ledger:
-        session = ledger.get_session(owner, session_id)
-        draft = ledger.begin_draft(session.key, 1, resolve=resolved)
+        session = ledger.sessions.get(owner, session_id)
+        draft = ledger.drafts.begin(session.key, 1, resolve=resolved)
         print("began", draft.id, flush=True)
         n, last, lost = 0, int(parts), 0
         while n < last:
@@ -33,7 +33,7 @@ def main(url: str, owner: str, session_id: str, lease: str, parts: str, pause: s
                 last = min(last, lost + 5)
             time.sleep(float(pause))
         try:
-            (row,) = ledger.finish_draft(draft, [complete(n)])
+            (row,) = ledger.drafts.finish(draft, [complete(n)])
         except Conflict as conflict:
             print("conflict", *[stored.position for stored in conflict.stored], flush=True)
         else:

@@ -10,16 +10,30 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from reasoning_store.blocks import Block, Counts, ThinkingBlock, ToolCallBlock
-from reasoning_store.ledger import branches, carried, reading, shapes
+from reasoning_store.conversation.blocks import (
+    Block,
+    Counts,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from reasoning_store.ledger import (
+    branches,
+    history,
+    totals,
+)
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import state
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.rows import state
-from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.tables import STATE, bodies, messages
-from reasoning_store.ledger.values import State
+from reasoning_store.ledger.records import RunningTotals
+from reasoning_store.ledger.tables import (
+    STATE,
+    bodies,
+    messages,
+)
+from reasoning_store.ledger.thinking_header import ThinkingHeader
 
 _m, _b = messages.c, bodies.c
-_STATES = Sql(
+_STATES = Statement(
     select(
         _m.position,
         _m.origin,
@@ -27,7 +41,7 @@ _STATES = Sql(
         _b.sent.is_not(None),
         *(_m[column] for column in STATE),
     )
-    .where(*reading.in_range(_m))
+    .where(*history.in_range(_m))
     .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
     .order_by(_m.position)
 )
@@ -36,19 +50,19 @@ _STATES = Sql(
 class Recounted(NamedTuple):
     """The state that a row carries, and the one that its lineage's rows give."""
 
-    stored: State
-    actual: State
+    stored: RunningTotals
+    actual: RunningTotals
 
 
 def state_of(
     blocks: Iterable[Block], counts: Counts, *, starts_turn: bool, origin: int | None, sent: bool
-) -> State:
+) -> RunningTotals:
     """Return the state of a conversation that is this one message."""
     all_blocks = list(blocks)
     thinking = [block for block in all_blocks if isinstance(block, ThinkingBlock)]
-    return carried.own_state(
+    return totals.message_totals(
         [
-            shapes.mark(place, tokens, block)
+            ThinkingHeader.of(place, tokens, block)
             for place, (block, tokens) in enumerate(zip(thinking, counts.thinking, strict=True))
         ],
         visible=counts.visible,
@@ -66,10 +80,10 @@ def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
 
     def work(connection: Connection) -> list[Recounted]:
         found, _ = branches.get(connection, key, branch)
-        rows = reading.of_segments(connection, key, list(found.segments), thinking=True)
+        rows = history.of_segments(connection, key, list(found.segments), thinking=True)
         stored: list[tuple[Any, ...]] = []
         for segment in found.segments:
-            stored += _STATES.rows(connection, reading.params(key, segment))
+            stored += _STATES.rows(connection, history.params(key, segment))
         steps = [
             state_of(
                 row.message.blocks,
@@ -88,10 +102,10 @@ def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
         pairs = [
             Recounted(stored=state(position, columns), actual=actual)
             for (position, _, _, _, *columns), actual in zip(
-                stored, carried.running(steps), strict=True
+                stored, totals.running(steps), strict=True
             )
         ]
-        head = pairs[-1].actual if pairs else carried.NOTHING
+        head = pairs[-1].actual if pairs else totals.NOTHING
         return [*pairs, Recounted(stored=found.state, actual=head)]
 
-    return ledger._read(work)
+    return ledger.database.read(work)

@@ -21,7 +21,7 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Counts,
     MediaBlock,
     Message,
@@ -36,11 +36,17 @@ from reasoning_store.blocks import (
     system,
     user,
 )
-from reasoning_store.checking import tool
-from reasoning_store.ledger import engine, migrate, sqlite_connections
+from reasoning_store.conversation.validation import tool
+from reasoning_store.ledger.database import (
+    migrate,
+    sqlite_connections,
+)
+from reasoning_store.ledger.database import (
+    open as engine,
+)
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.records import NewMessage
 from reasoning_store.ledger.tables import metadata
-from reasoning_store.ledger.values import Entry
 
 from .compacting import clear, compact
 from .histories import add_part, part, said
@@ -56,15 +62,15 @@ def opened(url: str | URL) -> Ledger:
     return open_ledger(url, clock=lambda: next(times), new_id=lambda: f"id-{next(ids):04}")
 
 
-def conversation() -> list[Entry]:
+def conversation() -> list[NewMessage]:
     """Messages with every kind of block, opaque and portable thinking, calls and their answers."""
     native = Origin(provider="anthropic", api="anthropic.messages", model="m-1", response_id="r-1")
     field = Origin(provider="deepseek", api="openai.chat", model="m-2", base_url="https://x.test")
 
     def entry(
         message: Message, *thinking: int, clearable: int = 0, sent: dict[str, Any] | None = None
-    ) -> Entry:
-        return Entry(message, Counts(visible=5, thinking=thinking, clearable=clearable), sent)
+    ) -> NewMessage:
+        return NewMessage(message, Counts(visible=5, thinking=thinking, clearable=clearable), sent)
 
     return [
         entry(system("Be brief.")),
@@ -76,7 +82,9 @@ def conversation() -> list[Entry]:
                 TextBlock(text="No."),
                 ToolCallBlock(id="c", name="f", parameters={"x": [1, None]}, arguments='{"x":1}'),
                 origin=native,
-                usage=Usage(input=10, output=20, reasoning=8, cached=1, raw={"x": 1}),
+                usage=Usage(
+                    input=10, output=20, reasoning=8, cached=1, cache_write=2, raw={"x": 1}
+                ),
                 finish_reason="tool_use",
             ),
             7,
@@ -84,7 +92,7 @@ def conversation() -> list[Entry]:
             sent={"provider": "anthropic", "model": "m-1"},
         ),
         entry(
-            tool(ToolResponseBlock(call_id="c", tool_name="f", result={"ok": "\ud83d" + "!" * 30})),
+            tool(ToolResponseBlock(call_id="c", tool_name="f", result={"ok": "\0" + "!" * 30})),
             clearable=2,
         ),
         entry(
@@ -109,34 +117,37 @@ def conversation() -> list[Entry]:
 
 def fill(ledger: Ledger) -> None:
     """Write rows of every kind: each is there for a column or a table that has it."""
-    key = ledger.create_session(
+    key = ledger.sessions.create(
         "owner", "first", encoding="o200k_base", title="A 'title' \\ \0", metadata={"k": [1, "\0"]}
     ).key
-    ledger.change_settings(key, {"reasoning.effort": "high"})
-    ledger.set_profile("owner", "careful", {"reasoning.enabled": True})
-    ledger.use_profile(key, "careful")
-    ledger.append(key, 1, conversation(), idempotency_key="first")
-    ledger.append(key, 1, [said(), *conversation()[1:], said("again")])
-    compact(ledger, key, 1, 2, 5, Entry(user("What came before."), Counts(visible=6)))
-    compact(ledger, key, 1, 2, 7, Entry(user("All of it."), Counts(visible=3)))
-    undone = compact(ledger, key, 1, 9, 14, Entry(user("More."), Counts(visible=2)))
-    ledger.undo(key, 1, undone.number)
+    ledger.sessions.change_settings(key, {"reasoning.effort": "high"})
+    ledger.profiles.set("owner", "careful", {"reasoning.enabled": True})
+    ledger.sessions.use_profile(key, "careful")
+    ledger.messages.append(key, 1, conversation(), idempotency_key="first")
+    ledger.messages.append(key, 1, [said(), *conversation()[1:], said("again")])
+    compact(ledger, key, 1, 2, 5, NewMessage(user("What came before."), Counts(visible=6)))
+    compact(ledger, key, 1, 2, 7, NewMessage(user("All of it."), Counts(visible=3)))
+    undone = compact(ledger, key, 1, 9, 14, NewMessage(user("More."), Counts(visible=2)))
+    ledger.compactions.undo(key, 1, undone.number)
     clear(ledger, key, 1, 5)
-    clear(ledger, key, 1, 11, effective=40)
-    fork = ledger.fork(key, 1, 13)
-    ledger.append(key, fork, [said("otherwise")], idempotency_key="other")
-    ledger.activate(key, fork)
-    ledger.remember_crossing(key, "warn")
-    draft = ledger.begin_draft(
+    clear(ledger, key, 1, 11, effective=40, settings={"reasoning.stripFromContext": "all"})
+    fork = ledger.branches.fork(key, 1, 13)
+    ledger.messages.append(key, fork, [said("otherwise")], idempotency_key="other")
+    ledger.branches.activate(key, fork)
+    ledger.budgets.remember(key, "warn")
+    draft = ledger.drafts.begin(
         key, fork, origin=Origin(model="m"), sent={"a": 1}, idempotency_key="third"
     )
     add_part(ledger, draft, 1, part("so f"))
     add_part(ledger, draft, 2, part("ar"))
-    erased = ledger.create_session("owner", "second", encoding="o200k_base").key
-    ledger.append(erased, 1, conversation())
-    ledger.erase_message(erased, 1, 2)
-    ledger.erase_message(erased, 1, 5, only="reasoning")
-    ledger.archive(ledger.create_session("", "old\ud83d", encoding="cl100k_base").key)
+    erased = ledger.sessions.create("owner", "second", encoding="o200k_base").key
+    ledger.messages.append(erased, 1, conversation())
+    ledger.erasure.erase_message(erased, 1, 2)
+    ledger.erasure.erase_message(erased, 1, 5, only="reasoning")
+    ledger.sessions.archive(ledger.sessions.create("", "old chat", encoding="cl100k_base").key)
+
+
+_SCHEMA = ("CREATE", "ALTER", "DROP", "INSERT", "UPDATE alembic_version", "PRAGMA application_id")
 
 
 def written(url: URL) -> str:
@@ -145,7 +156,7 @@ def written(url: URL) -> str:
 
     def note(_: Any, __: Any, statement: str, *___: Any) -> None:
         text = statement.strip()
-        if text.startswith(("CREATE", "INSERT", "PRAGMA application_id")):
+        if text.startswith(_SCHEMA):
             # The driver's own escape, which a statement without parameters does not have.
             made.append(f"{text.replace('%%', '%')};")
 
@@ -161,7 +172,7 @@ def written(url: URL) -> str:
 
 def _rows(url: URL) -> Iterator[str]:
     as_bytes = "X'{}'" if url.get_backend_name() == "sqlite" else "'\\x{}'"
-    made = create_engine(url)
+    made = create_engine(url.difference_update_query(["schema"]))
     with made.connect() as connection:
         for table in metadata.sorted_tables:
             for row in connection.execute(table.select().order_by(*table.primary_key)):
@@ -203,11 +214,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, server() as postgres:
         for name, url in (
             ("sqlite", make_url(f"sqlite:///{folder}/chat.db")),
-            ("postgres", postgres),
+            ("postgres", make_url(engine.with_schema(postgres, "public"))),
         ):
             (FOLDER / f"{revision}.{name}.sql").write_text(written(url), "utf-8")
             with Ledger.open(url) as ledger:
-                lines = list(ledger.export_lines())
+                lines = list(ledger.transfer.export_lines())
         (FOLDER / f"{revision}.jsonl").write_text("".join(lines), "utf-8")
     print(f"wrote {revision}", file=sys.stderr)
 

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_store.ledger import migrate
+from reasoning_store.ledger.database import foreign, migrate
 
 
 def second_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let there be one revision more, of one table and one column, which fails at will."""
     scripts = tmp_path / "scripts"
     shutil.copytree(migrate.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
-    (scripts / "versions" / "0002_test.py").write_text(
+    last = migrate.REVISIONS[-1]
+    new = f"{int(last) + 1:04}"
+    (scripts / "versions" / f"{new}_test.py").write_text(
         "import os\n"
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
-        "revision, down_revision = '0002', '0001'\n"
+        f"revision, down_revision = '{new}', '{last}'\n"
         "branch_labels = depends_on = None\n"
         "def upgrade():\n"
         "    op.add_column('sessions', sa.Column('extra', sa.Text))\n"
@@ -30,5 +32,6 @@ def second_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "    op.drop_column('sessions', 'extra')\n"
     )
     monkeypatch.setattr(migrate, "scripts", lambda: scripts)
-    monkeypatch.setattr(migrate, "REVISIONS", ("0001", "0002"))
+    monkeypatch.setattr(migrate, "REVISIONS", (*migrate.REVISIONS, new))
+    monkeypatch.setattr(foreign, "OURS", foreign.OURS | {"more"})
     return scripts

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.errors import CorruptRow, UsageError
-from reasoning_store.ledger import copies, sqlite_connections
+from reasoning_store.conversation.errors import CorruptRow, InvalidCall
+from reasoning_store.ledger.database import backup, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
 from .histories import answered, new_session, said
@@ -30,10 +30,10 @@ def test_a_backup_is_a_store_of_the_same_rows(sqlite_path: Path, tmp_path: Path)
     """One file of mode 0600, which opens, verifies and takes appends of its own."""
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said(), answered()] * 20)
+        ledger.messages.append(session.key, 1, [said(), answered()] * 20)
         done = ledger.backup(tmp_path / "copy.db")
-        before = ledger.history(session.key, 1)
-        ledger.append(session.key, 1, [said()])
+        before = ledger.history.read(session.key, 1)
+        ledger.messages.append(session.key, 1, [said()])
 
     copy = tmp_path / "copy.db"
     assert (done.path, done.sessions, done.messages) == (str(copy), 1, 40)
@@ -41,9 +41,9 @@ def test_a_backup_is_a_store_of_the_same_rows(sqlite_path: Path, tmp_path: Path)
     assert copy.stat().st_mode & 0o777 == 0o600
     assert {"chat.db", "copy.db"} == {path.name for path in tmp_path.iterdir()}
     with opened(copy) as ledger:
-        assert before == ledger.history(session.key, 1)
-        assert ledger.verify().ok
-        assert ledger.append(session.key, 1, [said()])[0].position == 41
+        assert before == ledger.history.read(session.key, 1)
+        assert ledger.audit.verify().ok
+        assert ledger.messages.append(session.key, 1, [said()])[0].position == 41
 
 
 def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) -> None:
@@ -57,7 +57,9 @@ def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) ->
         def write(n: int) -> None:
             try:
                 while not stop.is_set():
-                    ledger.append(sessions[n].key, 1, [said(), answered(thought="x" * 3000)])
+                    ledger.messages.append(
+                        sessions[n].key, 1, [said(), answered(thought="x" * 3000)]
+                    )
                     written[n] += 1
             except BaseException as error:
                 failed.append(error)
@@ -77,7 +79,7 @@ def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) ->
             stop.set()
             for writer in writers:
                 writer.join()
-        every = {session.key: ledger.history(session.key, 1) for session in sessions}
+        every = {session.key: ledger.history.read(session.key, 1) for session in sessions}
 
     assert failed == []
     copied = [done.messages for done in made]
@@ -85,8 +87,8 @@ def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) ->
     assert copied[-1] <= sum(map(len, every.values()))
     for n, done in enumerate(made):
         with opened(tmp_path / f"{n}.db") as copy:
-            assert copy.verify().ok
-            histories = {key: copy.history(key, 1) for key in every}
+            assert copy.audit.verify().ok
+            histories = {key: copy.history.read(key, 1) for key in every}
         assert sum(map(len, histories.values())) == done.messages
         for key, rows in histories.items():
             assert rows == every[key][: len(rows)]
@@ -98,7 +100,7 @@ def test_what_is_there_is_not_overwritten_unless_told(sqlite_path: Path, tmp_pat
     target = tmp_path / "copy.db"
     target.write_text("somebody's letter")
     with opened(sqlite_path) as ledger:
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(InvalidCall) as caught:
             ledger.backup(target)
         assert caught.value.hint
         assert target.read_text() == "somebody's letter"
@@ -116,10 +118,10 @@ def test_a_backup_goes_nowhere_where_it_would_harm(
     (tmp_path / "folder").mkdir()
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
-        with pytest.raises(UsageError):
+        with pytest.raises(InvalidCall):
             ledger.backup(tmp_path / name, overwrite=overwrite)
-        ledger.append(session.key, 1, [said()])
-        assert ledger.verify().ok
+        ledger.messages.append(session.key, 1, [said()])
+        assert ledger.audit.verify().ok
     assert {"chat.db", "link.db", "folder"} == {path.name for path in tmp_path.iterdir()}
 
 
@@ -129,34 +131,36 @@ def test_a_backup_does_not_take_the_place_of_a_file_that_is_open(
 ) -> None:
     """Its log would stay, and whoever opened the copy would be given the pages in it."""
     target = tmp_path / "copy.db"
-    plain = copies._check
+    plain = backup._check
     with opened(sqlite_path) as ledger, ExitStack() as stack:
         session = new_session(ledger)
         ledger.backup(target)
-        ledger.append(session.key, 1, [said()] * 20)
+        ledger.messages.append(session.key, 1, [said()] * 20)
 
         def open_it(*given: Any) -> None:
             if given:
                 plain(*given)
             other = stack.enter_context(opened(target))
-            other.append(session.key, 1, [said("in the copy")])
+            other.messages.append(session.key, 1, [said("in the copy")])
 
         if meanwhile:
-            monkeypatch.setattr(copies, "_check", open_it)
+            monkeypatch.setattr(backup, "_check", open_it)
         else:
             open_it()
-        with pytest.raises(UsageError, match=r"open somewhere.*copy\.db-wal stands beside it"):
+        with pytest.raises(InvalidCall, match=r"open somewhere.*copy\.db-wal is there too"):
             ledger.backup(target, overwrite=True)
         monkeypatch.undo()
         stack.close()
         with opened(target) as other:
-            assert [row.message.text for row in other.history(session.key, 1)] == ["in the copy"]
-            assert other.verify().ok
+            assert [row.message.text for row in other.history.read(session.key, 1)] == [
+                "in the copy"
+            ]
+            assert other.audit.verify().ok
 
         ledger.backup(target, overwrite=True)
     with opened(target) as other:
-        assert len(other.history(session.key, 1)) == 20
-        assert other.verify().ok
+        assert len(other.history.read(session.key, 1)) == 20
+        assert other.audit.verify().ok
 
 
 def test_a_backup_is_not_put_beside_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
@@ -164,7 +168,7 @@ def test_a_backup_is_not_put_beside_the_log_of_another(sqlite_path: Path, tmp_pa
     (tmp_path / "copy.db-wal").write_bytes(b"the rest of a conversation")
     with (
         opened(sqlite_path) as ledger,
-        pytest.raises(UsageError, match=r"copy\.db-wal is there without copy\.db"),
+        pytest.raises(InvalidCall, match=r"copy\.db-wal is there without copy\.db"),
     ):
         ledger.backup(tmp_path / "copy.db")
     assert {"chat.db", "copy.db-wal"} == {path.name for path in tmp_path.iterdir()}
@@ -175,14 +179,14 @@ def test_somebody_else_first_is_not_overwritten(
 ) -> None:
     """Even where the file appears while the copy is made."""
     target = tmp_path / "copy.db"
-    plain = copies._check
+    plain = backup._check
 
     def meanwhile(*given: Any) -> None:
         plain(*given)
         target.write_text("first")
 
-    monkeypatch.setattr(copies, "_check", meanwhile)
-    with opened(sqlite_path) as ledger, pytest.raises(UsageError, match="already"):
+    monkeypatch.setattr(backup, "_check", meanwhile)
+    with opened(sqlite_path) as ledger, pytest.raises(InvalidCall, match="already"):
         ledger.backup(target)
 
     assert target.read_text() == "first"
@@ -198,17 +202,17 @@ def test_a_copy_that_differs_is_not_kept(
 ) -> None:
     """The older one stays, and the error says what happened."""
     target = tmp_path / "copy.db"
-    plain = copies._check
+    plain = backup._check
 
     def damaged(copied: Any, expected: Any) -> None:
         copied.execute(harm)
         plain(copied, expected)
 
     with opened(sqlite_path) as ledger:
-        ledger.append(new_session(ledger).key, 1, [said("x")])
+        ledger.messages.append(new_session(ledger).key, 1, [said("x")])
         ledger.backup(target)
         before = target.read_bytes()
-        monkeypatch.setattr(copies, "_check", damaged)
+        monkeypatch.setattr(backup, "_check", damaged)
         with pytest.raises(CorruptRow, match="differs"):
             ledger.backup(target, overwrite=True)
 
@@ -224,7 +228,7 @@ def test_a_damaged_database_does_not_take_the_place_of_a_backup(
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
         for n in range(60):
-            ledger.append(session.key, 1, [said(f"{n} " + "x" * 500)])
+            ledger.messages.append(session.key, 1, [said(f"{n} " + "x" * 500)])
         ledger.backup(target)
     before = target.read_bytes()
     data = bytearray(sqlite_path.read_bytes())
@@ -240,7 +244,7 @@ def test_a_damaged_database_does_not_take_the_place_of_a_backup(
 
 KILLED = """
 import os, signal, sys
-from reasoning_store.ledger import copies
+from reasoning_store.ledger.database import backup as copies
 from reasoning_store.ledger.ledger import Ledger
 
 wanted = sys.argv[3]
@@ -263,10 +267,10 @@ def test_a_kill_while_backing_up_leaves_the_old_one(
     target = tmp_path / "copy.db"
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
         ledger.backup(target)
         before = target.read_bytes()
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
 
         killed = subprocess.run(
             [sys.executable, "-c", KILLED, f"sqlite:///{sqlite_path}", str(target), step],
@@ -276,23 +280,23 @@ def test_a_kill_while_backing_up_leaves_the_old_one(
         assert killed.returncode == -signal.SIGKILL
         assert before == target.read_bytes()
         assert ledger.backup(target, overwrite=True).messages == 2
-        assert ledger.verify().ok
+        assert ledger.audit.verify().ok
 
 
 def test_a_store_in_memory_can_be_kept(tmp_path: Path) -> None:
     """As a file that opens."""
     with Ledger.open("sqlite://") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
         ledger.backup(tmp_path / "copy.db")
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
     with opened(tmp_path / "copy.db") as ledger:
-        assert len(ledger.history(session.key, 1)) == 1
+        assert len(ledger.history.read(session.key, 1)) == 1
 
 
 def test_a_server_has_its_own_tool(postgres_url: str, tmp_path: Path) -> None:
     """The error names it."""
-    with Ledger.open(postgres_url) as ledger, pytest.raises(UsageError) as caught:
+    with Ledger.open(postgres_url) as ledger, pytest.raises(InvalidCall) as caught:
         ledger.backup(tmp_path / "copy.db")
 
     assert "pg_dump" in str(caught.value.hint)

@@ -4,51 +4,51 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_store.errors import NotFound
+from reasoning_store.conversation.errors import NotFound
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Segment
+from reasoning_store.ledger.records import Segment
 
 from .histories import new_session, said
 
 
 def texts(ledger: Ledger, key: int, branch: int) -> list[str]:
-    return [row.message.text for row in ledger.history(key, branch)]
+    return [row.message.text for row in ledger.history.read(key, branch)]
 
 
 def test_a_fork_shares_what_stands_before_it(ledger: Ledger) -> None:
     """Positions continue; what is appended to one branch is not in the other."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said("a"), said("b"), said("c")])
+    ledger.messages.append(session.key, 1, [said("a"), said("b"), said("c")])
 
-    branch = ledger.fork(session.key, 1, 3)
-    stored = ledger.append(session.key, branch, [said("d")])
-    ledger.append(session.key, 1, [said("e")])
+    branch = ledger.branches.fork(session.key, 1, 3)
+    stored = ledger.messages.append(session.key, branch, [said("d")])
+    ledger.messages.append(session.key, 1, [said("e")])
 
     assert (branch, stored[0].position) == (2, 3)
     assert texts(ledger, session.key, branch) == ["a", "b", "d"]
     assert texts(ledger, session.key, 1) == ["a", "b", "c", "e"]
-    assert [row.branch for row in ledger.history(session.key, branch)] == [1, 1, 2]
+    assert [row.branch for row in ledger.history.read(session.key, branch)] == [1, 1, 2]
 
 
 def test_a_fork_of_a_fork_is_one_range_a_segment(ledger: Ledger) -> None:
     """Also where it forks before the place where its parent did."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said("a"), said("b"), said("c")])
-    two = ledger.fork(session.key, 1, 3)
-    ledger.append(session.key, two, [said("d"), said("e")])
+    ledger.messages.append(session.key, 1, [said("a"), said("b"), said("c")])
+    two = ledger.branches.fork(session.key, 1, 3)
+    ledger.messages.append(session.key, two, [said("d"), said("e")])
 
-    three = ledger.fork(session.key, two, 5)
-    ledger.append(session.key, three, [said("f")])
-    four = ledger.fork(session.key, three, 2)
-    ledger.append(session.key, four, [said("g")])
-    empty = ledger.fork(session.key, three, 1)
-    at_end = ledger.fork(session.key, 1, 4)
+    three = ledger.branches.fork(session.key, two, 5)
+    ledger.messages.append(session.key, three, [said("f")])
+    four = ledger.branches.fork(session.key, three, 2)
+    ledger.messages.append(session.key, four, [said("g")])
+    empty = ledger.branches.fork(session.key, three, 1)
+    at_end = ledger.branches.fork(session.key, 1, 4)
 
     assert texts(ledger, session.key, three) == ["a", "b", "d", "e", "f"]
     assert texts(ledger, session.key, four) == ["a", "g"]
     assert texts(ledger, session.key, empty) == []
     assert texts(ledger, session.key, at_end) == ["a", "b", "c"]
-    found = {row.number: row for row in ledger.branches(session.key)}
+    found = {row.number: row for row in ledger.branches.all_of(session.key)}
     assert (
         Segment(1, 1, 2),
         Segment(2, 3, 4),
@@ -56,37 +56,37 @@ def test_a_fork_of_a_fork_is_one_range_a_segment(ledger: Ledger) -> None:
     ) == found[three].segments
     assert (three, 2, 3) == (found[four].parent, found[four].first, found[four].next_position)
     assert (found[empty].segments, found[1].parent) == ((), None)
-    assert found[two] == ledger.get_branch(session.key, two)
+    assert found[two] == ledger.branches.get(session.key, two)
 
 
 def test_forking_does_not_move_the_current_branch(ledger: Ledger) -> None:
     """Activating does, and only to a branch that is there."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said()])
-    branch = ledger.fork(session.key, 1, 2)
+    ledger.messages.append(session.key, 1, [said()])
+    branch = ledger.branches.fork(session.key, 1, 2)
 
-    assert ledger.get_session("u", session.id).current_branch == 1
-    assert branch == ledger.activate(session.key, branch).current_branch
-    assert branch == ledger.get_session("u", session.id).current_branch
+    assert ledger.sessions.get("u", session.id).current_branch == 1
+    assert branch == ledger.branches.activate(session.key, branch).current_branch
+    assert branch == ledger.sessions.get("u", session.id).current_branch
     with pytest.raises(NotFound):
-        ledger.activate(session.key, 9)
+        ledger.branches.activate(session.key, 9)
 
 
 @pytest.mark.parametrize("at", [0, -1, 3, 10**30])
 def test_a_place_that_is_not_there_cannot_be_forked_at(ledger: Ledger, at: int) -> None:
     """And the attempt takes no branch number."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said()])
+    ledger.messages.append(session.key, 1, [said()])
 
     with pytest.raises(NotFound):
-        ledger.fork(session.key, 1, at)
+        ledger.branches.fork(session.key, 1, at)
     with pytest.raises(NotFound):
-        ledger.fork(session.key, 7, 1)
+        ledger.branches.fork(session.key, 7, 1)
 
-    assert ledger.fork(session.key, 1, 1) == 2
+    assert ledger.branches.fork(session.key, 1, 1) == 2
 
 
 def test_the_branches_of_an_absent_session_are_not_found(ledger: Ledger) -> None:
     """An empty list would say that it is there."""
     with pytest.raises(NotFound):
-        ledger.branches(5)
+        ledger.branches.all_of(5)

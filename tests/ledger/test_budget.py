@@ -6,78 +6,89 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.blocks import Counts, Message, ThinkingBlock, Usage, assistant
-from reasoning_store.errors import CorruptRow, NotFound
+from reasoning_store.conversation.blocks import (
+    Counts,
+    Message,
+    ThinkingBlock,
+    Usage,
+    assistant,
+)
+from reasoning_store.conversation.errors import CorruptRow, NotFound
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
-from reasoning_store.ledger.values import Entry, Thought
+from reasoning_store.ledger.records import NewMessage, ReasoningUsed
+from tests.properties import examples
 
 from .histories import add_part, any_text, entries, new_session, said
 
 
-def reply(thinking: int, **usage: Any) -> Entry:
+def reply(thinking: int, **usage: Any) -> NewMessage:
     reported = Usage(**usage) if usage else None
     message = assistant(ThinkingBlock(thought="t"), "x", usage=reported)
-    return Entry(message, Counts(visible=5, thinking=(thinking,)))
+    return NewMessage(message, Counts(visible=5, thinking=(thinking,)))
 
 
 def test_what_was_reported_is_taken_at_its_word(ledger: Ledger) -> None:
     """What was counted stands in where nothing was; absent is not zero."""
     session = new_session(ledger)
 
-    ledger.append(session.key, 1, [said(), reply(10, reasoning=700), reply(20)])
-    ledger.append(session.key, 1, [reply(30, output=90), reply(40, reasoning=0)])
+    ledger.messages.append(session.key, 1, [said(), reply(10, reasoning=700), reply(20)])
+    ledger.messages.append(session.key, 1, [reply(30, output=90), reply(40, reasoning=0)])
 
-    assert ledger.budget(session.key).thought == Thought(reported=700, counted=50, unreported=2)
+    assert ledger.budgets.get(session.key).thought == ReasoningUsed(
+        reported=700, counted=50, unreported=2
+    )
 
 
 def test_a_reply_that_was_made_again_was_thought_all_the_same(ledger: Ledger) -> None:
     """The sum is the session's, over all of its branches; a fork thinks nothing by itself."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), reply(1, reasoning=100)])
-    fork = ledger.fork(session.key, 1, 2)
-    ledger.append(session.key, fork, [reply(1, reasoning=50)])
+    ledger.messages.append(session.key, 1, [said(), reply(1, reasoning=100)])
+    fork = ledger.branches.fork(session.key, 1, 2)
+    ledger.messages.append(session.key, fork, [reply(1, reasoning=50)])
 
-    assert ledger.budget(session.key).thought.reported == 150
+    assert ledger.budgets.get(session.key).thought.reported == 150
 
 
 def test_a_recorded_reply_counts_once_and_a_repeated_append_not_again(ledger: Ledger) -> None:
     """Nor does a draft while it arrives, nor what is refused."""
     session = new_session(ledger)
-    draft = ledger.begin_draft(session.key, 1)
+    draft = ledger.drafts.begin(session.key, 1)
     add_part(ledger, draft, 1, '"x"')
-    assert ledger.budget(session.key).thought == Thought()
+    assert ledger.budgets.get(session.key).thought == ReasoningUsed()
 
-    ledger.finish_draft(draft, [reply(1, reasoning=9)])
-    ledger.finish_draft(draft, [reply(1, reasoning=9)])
+    ledger.drafts.finish(draft, [reply(1, reasoning=9)])
+    ledger.drafts.finish(draft, [reply(1, reasoning=9)])
     for _ in range(2):
-        ledger.append(session.key, 1, [reply(1, reasoning=9)], idempotency_key="k")
+        ledger.messages.append(session.key, 1, [reply(1, reasoning=9)], idempotency_key="k")
 
-    assert ledger.budget(session.key).thought == Thought(reported=18)
+    assert ledger.budgets.get(session.key).thought == ReasoningUsed(reported=18)
 
 
 def test_what_is_erased_stays_used(ledger: Ledger) -> None:
     """Nobody gets it back."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), reply(10, reasoning=700), reply(20)])
-    before = ledger.budget(session.key)
+    ledger.messages.append(session.key, 1, [said(), reply(10, reasoning=700), reply(20)])
+    before = ledger.budgets.get(session.key)
 
-    ledger.erase_message(session.key, 1, 2)
-    ledger.erase_session(session.key, only="reasoning")
+    ledger.erasure.erase_message(session.key, 1, 2)
+    ledger.erasure.erase_session(session.key, only="reasoning")
 
-    assert before == ledger.budget(session.key)
+    assert before == ledger.budgets.get(session.key)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(40)
 @given(batches=st.lists(st.lists(entries(), min_size=1, max_size=4), max_size=4))
-def test_the_sums_are_those_of_the_messages(ledger: Ledger, batches: list[list[Entry]]) -> None:
+def test_the_sums_are_those_of_the_messages(
+    ledger: Ledger, batches: list[list[NewMessage]]
+) -> None:
     """Whatever was reported, absurd numbers too: those are no report."""
     session = new_session(ledger)
     for batch in batches:
-        ledger.append(session.key, 1, batch)
+        ledger.messages.append(session.key, 1, batch)
 
     messages = [
         (entry.message, sum(entry.counts.thinking))
@@ -91,7 +102,7 @@ def test_the_sums_are_those_of_the_messages(ledger: Ledger, batches: list[list[E
         known = usage is not None and usage.reasoning is not None and usage.reasoning < 1 << 40
         return usage.reasoning if known and usage is not None else None
 
-    assert ledger.budget(session.key).thought == Thought(
+    assert ledger.budgets.get(session.key).thought == ReasoningUsed(
         reported=sum(reported(message) or 0 for message, _ in messages),
         counted=sum(own for message, own in messages if reported(message) is None),
         unreported=sum(reported(message) is None for message, _ in messages),
@@ -105,45 +116,45 @@ def test_a_mark_is_told_once(url: str) -> None:
 
         def tell(n: int) -> list[bool]:
             ledger = (one, other)[n % 2]
-            return [ledger.remember_crossing(session.key, f"mark {m}") for m in range(5)]
+            return [ledger.budgets.remember(session.key, f"mark {m}") for m in range(5)]
 
         with ThreadPoolExecutor(8) as pool:
             told = list(pool.map(tell, range(8)))
 
         assert [sum(answers) for answers in zip(*told, strict=True)] == [1] * 5
-        assert sorted(other.budget(session.key).crossed) == [f"mark {m}" for m in range(5)]
+        assert sorted(other.budgets.get(session.key).crossed) == [f"mark {m}" for m in range(5)]
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(20)
 @given(names=st.lists(any_text, unique=True, max_size=4))
 def test_marks_may_have_any_name(ledger: Ledger, names: list[str]) -> None:
     """They come back in the order in which they were told."""
     session = new_session(ledger)
 
-    assert all(ledger.remember_crossing(session.key, name) for name in names)
-    assert not any(ledger.remember_crossing(session.key, name) for name in names)
+    assert all(ledger.budgets.remember(session.key, name) for name in names)
+    assert not any(ledger.budgets.remember(session.key, name) for name in names)
 
-    assert ledger.budget(session.key).crossed == tuple(names)
+    assert ledger.budgets.get(session.key).crossed == tuple(names)
 
 
 def test_a_session_that_is_not_there_has_no_budget(ledger: Ledger) -> None:
     """Neither sums nor marks."""
     with pytest.raises(NotFound):
-        ledger.budget(5)
+        ledger.budgets.get(5)
     with pytest.raises(NotFound):
-        ledger.remember_crossing(5, "x")
+        ledger.budgets.remember(5, "x")
 
 
 def test_marks_that_cannot_be_read_are_raised(ledger: Ledger) -> None:
     """And none is told in their place."""
     session = new_session(ledger)
     for damage in ("{", "5"):
-        ledger._write(
+        ledger.database.write(
             lambda connection, damage=damage: driver(connection).execute(  # type: ignore[misc]
                 f"UPDATE sessions SET crossed = '{damage}'"  # noqa: S608
             )
         )
         with pytest.raises(CorruptRow):
-            ledger.budget(session.key)
+            ledger.budgets.get(session.key)
         with pytest.raises(CorruptRow):
-            ledger.remember_crossing(session.key, "x")
+            ledger.budgets.remember(session.key, "x")

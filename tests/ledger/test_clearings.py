@@ -10,14 +10,29 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.blocks import Counts, ToolCallBlock, ToolResponseBlock, assistant, user
-from reasoning_store.checking import tool
-from reasoning_store.clearing import PLACEHOLDER
-from reasoning_store.errors import Conflict, NotFound, ReasoningStoreError, UsageError
+from reasoning_store.conversation.blocks import (
+    Counts,
+    ToolCallBlock,
+    ToolResponseBlock,
+    assistant,
+    user,
+)
+from reasoning_store.conversation.errors import (
+    Conflict,
+    InvalidCall,
+    NotFound,
+    ReasoningStoreError,
+)
+from reasoning_store.conversation.placeholders import PLACEHOLDER
+from reasoning_store.conversation.validation import tool
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
-from reasoning_store.ledger.summaries import ClearingRow, CompactionRow, PlainRows, Wanted
-from reasoning_store.ledger.values import Entry, SessionRow, StoredRow
+from reasoning_store.ledger.records import (
+    NewMessage,
+    SessionRow,
+    StoredRow,
+)
+from reasoning_store.ledger.view_records import NewCompaction
 
 from .compacting import clear, compact
 from .histories import answered, new_session, said
@@ -36,7 +51,7 @@ def other(tmp_path: Path, sqlite_template: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def looked_up(name: str, *results: Any, clearable: int = 7) -> list[Entry]:
+def looked_up(name: str, *results: Any, clearable: int = 7) -> list[NewMessage]:
     """A turn: a question, calls, their answers in one message, and a reply."""
     calls = [ToolCallBlock(id=f"{name}{n}", name="look") for n in range(len(results))]
     answers = [
@@ -45,8 +60,8 @@ def looked_up(name: str, *results: Any, clearable: int = 7) -> list[Entry]:
     ]
     return [
         said(),
-        Entry(assistant(*calls), Counts(visible=6)),
-        Entry(tool(*answers), Counts(visible=20, clearable=clearable)),
+        NewMessage(assistant(*calls), Counts(visible=6)),
+        NewMessage(tool(*answers), Counts(visible=20, clearable=clearable)),
         answered(),
     ]
 
@@ -55,15 +70,14 @@ def conversation(ledger: Ledger, turns: int = 4) -> SessionRow:
     """A session of turns of four messages each, results at 3, 7, 11 ..."""
     session = new_session(ledger)
     for n in range(turns):
-        ledger.append(session.key, 1, looked_up(f"c{n}", f"{FOUND}{n}"))
+        ledger.messages.append(session.key, 1, looked_up(f"c{n}", f"{FOUND}{n}"))
     return session
 
 
 def results(ledger: Ledger, session: SessionRow, branch: int = 1, at: int | None = None) -> str:
     """What stands in a view for each result: its number, or "-" where it is cleared."""
     out = ""
-    for row in ledger.view(session.key, branch, at).rows:
-        assert not isinstance(row, PlainRows)
+    for row in ledger.request_input.view(session.key, branch, at).rows:
         for block in row.message.blocks:
             if isinstance(block, ToolResponseBlock):
                 out += "-" if block.result == PLACEHOLDER else block.result[-1]
@@ -71,23 +85,23 @@ def results(ledger: Ledger, session: SessionRow, branch: int = 1, at: int | None
 
 
 def numbers(ledger: Ledger, session: SessionRow, branch: int = 1) -> list[int]:
-    return [row.number for row in ledger.compactions(session.key, branch)]
+    return [row.number for row in ledger.compactions.in_force(session.key, branch)]
 
 
 def damage(ledger: Ledger, statement: str) -> None:
-    ledger._write(lambda connection: driver(connection).execute(statement))
+    ledger.database.write(lambda connection: driver(connection).execute(statement))
 
 
 def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     """The call, its answer's id and name and the message stay; nothing stored changes."""
     session = conversation(ledger)
-    history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
-    before = ledger.states(session.key, 1).head
+    history, recounted = ledger.history.read(session.key, 1), recount(ledger, session.key, 1)
+    before = ledger.request_input.usage(session.key, 1).head
 
-    ledger._clock = lambda: 1 << 60
+    ledger.clock.now = lambda: 1 << 60
     row = clear(ledger, session.key, 1, 8, effective=40)
 
-    assert type(row) is ClearingRow
+    assert row.kind == "clearing"
     assert (row.number, row.first, row.last, row.effective, row.created_at) == (
         1,
         1,
@@ -96,13 +110,13 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
         1 << 60,
     )
     assert results(ledger, session) == "--23"
-    assert ledger.compactions(session.key, 1) == [row]
-    assert history == ledger.history(session.key, 1)
+    assert ledger.compactions.in_force(session.key, 1) == [row]
+    assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
-    assert ledger.states(session.key, 1).head == before._replace(
+    assert ledger.request_input.usage(session.key, 1).head == before._replace(
         visible=before.visible - 14, clearable=14
     )
-    cleared = ledger.view(session.key, 1).rows[2]
+    cleared = ledger.request_input.view(session.key, 1).rows[2]
     assert isinstance(cleared, StoredRow)
     assert cleared == replace(
         history[2],
@@ -114,19 +128,23 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
 def test_an_answer_that_is_as_short_stays_as_it_is(ledger: Ledger) -> None:
     """Beside a long one, too; what failed is still said to have."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, looked_up("a", "ok", {"found": FOUND}, "!" * len(PLACEHOLDER)))
+    ledger.messages.append(
+        session.key, 1, looked_up("a", "ok", {"found": FOUND}, "!" * len(PLACEHOLDER))
+    )
     failed = ToolResponseBlock(
         call_id="x", result=FOUND, is_error=True, provider_metadata={"again": FOUND}
     )
-    ledger.append(session.key, 1, [Entry(tool(failed), Counts(visible=9, clearable=2))])
-    ledger.append(session.key, 1, looked_up("b", FOUND, clearable=0))
-    ledger.append(session.key, 1, [said()])
+    ledger.messages.append(
+        session.key, 1, [NewMessage(tool(failed), Counts(visible=9, clearable=2))]
+    )
+    ledger.messages.append(session.key, 1, looked_up("b", FOUND, clearable=0))
+    ledger.messages.append(session.key, 1, [said()])
 
     clear(ledger, session.key, 1, 9)
 
     blocks = [
         block
-        for row in ledger.view(session.key, 1).rows
+        for row in ledger.request_input.view(session.key, 1).rows
         if isinstance(row, StoredRow)
         for block in row.message.blocks
         if isinstance(block, ToolResponseBlock)
@@ -145,32 +163,32 @@ def test_a_wider_one_supersedes_and_undo_brings_the_narrower_back(ledger: Ledger
 
     assert (wider.supersedes, results(ledger, session)) == ((1,), "---3")
     with pytest.raises(Conflict) as caught:
-        ledger.undo(session.key, 1, 1)
+        ledger.compactions.undo(session.key, 1, 1)
     assert "2" in str(caught.value.hint)
 
-    undone = ledger.undo(session.key, 1, 2)
+    undone = ledger.compactions.undo(session.key, 1, 2)
     assert undone.undone_at is not None
     assert results(ledger, session) == "-123"
-    assert ledger.undo(session.key, 1, 2) == undone
-    ledger.undo(session.key, 1, 1)
+    assert ledger.compactions.undo(session.key, 1, 2) == undone
+    ledger.compactions.undo(session.key, 1, 1)
     assert results(ledger, session) == "0123"
-    assert [row.number for row in ledger.compactions(session.key, 1, every=True)] == [1, 2]
+    assert [row.number for row in ledger.compactions.in_force(session.key, 1, every=True)] == [1, 2]
 
 
 def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) -> None:
     """Neither supersedes the other; what lies in a range is counted once."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 8)
-    made = compact(ledger, session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
+    made = compact(ledger, session.key, 1, 1, 4, NewMessage(user("S"), Counts(visible=5)))
     assert made.supersedes == ()
-    both = ledger.states(session.key, 1).head.visible
+    both = ledger.request_input.usage(session.key, 1).head.visible
 
     assert results(ledger, session) == "-23"
     assert numbers(ledger, session) == [2, 1]
-    ledger.undo(session.key, 1, 1)
-    assert ledger.states(session.key, 1).head.visible == both + 7
+    ledger.compactions.undo(session.key, 1, 1)
+    assert ledger.request_input.usage(session.key, 1).head.visible == both + 7
     clear(ledger, session.key, 1, 2)
-    assert ledger.states(session.key, 1).head.visible == both + 7
+    assert ledger.request_input.usage(session.key, 1).head.visible == both + 7
 
 
 def test_at_an_earlier_position_the_one_that_ends_before_its_turn_holds(ledger: Ledger) -> None:
@@ -188,15 +206,15 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
     clear(ledger, session.key, 1, 4)
     clear(ledger, session.key, 1, 12)
 
-    fork = ledger.fork(session.key, 1, 9)
-    at_the_end = ledger.fork(session.key, 1, 13)
+    fork = ledger.branches.fork(session.key, 1, 9)
+    at_the_end = ledger.branches.fork(session.key, 1, 13)
 
     assert results(ledger, session, fork) == "-1"
-    assert [row.copied_from for row in ledger.compactions(session.key, fork)] == [1]
-    ledger.undo(session.key, fork, 1)
+    assert [row.copied_from for row in ledger.compactions.in_force(session.key, fork)] == [1]
+    ledger.compactions.undo(session.key, fork, 1)
     assert (results(ledger, session, fork), results(ledger, session)) == ("01", "---3")
     assert results(ledger, session, at_the_end) == "-12", "the turn before its own is still open"
-    ledger.append(session.key, at_the_end, [said("edited")])
+    ledger.messages.append(session.key, at_the_end, [said("edited")])
     assert results(ledger, session, at_the_end) == "---"
 
 
@@ -204,29 +222,29 @@ def test_before_its_own_turn_has_begun_a_fork_can_be_cleared_less_far(ledger: Le
     """The one that it took along holds as soon as it reaches into no open turn."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 12)
-    fork = ledger.fork(session.key, 1, 13)
+    fork = ledger.branches.fork(session.key, 1, 13)
 
     made = clear(ledger, session.key, fork, 5)
 
     assert (made.supersedes, results(ledger, session, fork)) == ((), "-12")
-    ledger.append(session.key, fork, [said("edited")])
+    ledger.messages.append(session.key, fork, [said("edited")])
     assert results(ledger, session, fork) == "---"
-    ledger.undo(session.key, fork, 1)
+    ledger.compactions.undo(session.key, fork, 1)
     assert results(ledger, session, fork) == "-12"
-    assert ledger.verify().problems == ()
+    assert ledger.audit.verify().problems == ()
 
 
 @pytest.mark.parametrize(
     ("upto", "kind"),
     [
-        (13, UsageError),  # the open turn
-        (15, UsageError),
+        (13, InvalidCall),  # the open turn
+        (15, InvalidCall),
         (0, NotFound),
         (-1, NotFound),
         (17, NotFound),
         (10**30, NotFound),
-        (True, UsageError),
-        ("4", UsageError),
+        (True, InvalidCall),
+        ("4", InvalidCall),
         (6, Conflict),  # cleared already
         (3, Conflict),
     ],
@@ -237,14 +255,14 @@ def test_a_place_up_to_which_nothing_can_be_cleared_is_refused(
     """With nothing written."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 6)
-    before = ledger.compactions(session.key, 1, every=True)
+    before = ledger.compactions.in_force(session.key, 1, every=True)
 
     with pytest.raises(kind):
         clear(ledger, session.key, 1, upto)
     with pytest.raises(kind):
-        ledger.clearing_basis(session.key, 1, upto)
+        ledger.compactions.clearing_basis(session.key, 1, upto)
 
-    assert before == ledger.compactions(session.key, 1, every=True)
+    assert before == ledger.compactions.in_force(session.key, 1, every=True)
 
 
 @pytest.mark.parametrize(
@@ -263,22 +281,22 @@ def test_a_count_that_clearing_cannot_free_is_refused(
     """A view would count something else than it holds."""
     session = new_session(ledger)
 
-    with pytest.raises(UsageError, match="clearing"):
-        ledger.append(session.key, 1, [Entry(message, counts)])
+    with pytest.raises(InvalidCall, match="clearing"):
+        ledger.messages.append(session.key, 1, [NewMessage(message, counts)])
 
 
 def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
     """Cleared further meanwhile, undone, or erased in; what comes behind does no harm."""
     session = conversation(ledger)
-    basis = ledger.clearing_basis(session.key, 1, 8)
-    ledger.append(session.key, 1, [said()])
+    basis = ledger.compactions.clearing_basis(session.key, 1, 8)
+    ledger.messages.append(session.key, 1, [said()])
     clear(ledger, session.key, 1, 8, expected=basis)
-    wider = ledger.clearing_basis(session.key, 1, 12)
-    ledger.undo(session.key, 1, 1)
+    wider = ledger.compactions.clearing_basis(session.key, 1, 12)
+    ledger.compactions.undo(session.key, 1, 1)
     with pytest.raises(Conflict, match="planned"):
         clear(ledger, session.key, 1, 12, expected=wider)
-    basis = ledger.clearing_basis(session.key, 1, 12)
-    ledger.erase_message(session.key, 1, 12)
+    basis = ledger.compactions.clearing_basis(session.key, 1, 12)
+    ledger.erasure.erase_message(session.key, 1, 12)
 
     with pytest.raises(Conflict, match="planned"):
         clear(ledger, session.key, 1, 12, expected=basis)
@@ -289,7 +307,7 @@ def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
 def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
     """The others are told."""
     session = conversation(ledger)
-    basis = ledger.clearing_basis(session.key, 1, 8)
+    basis = ledger.compactions.clearing_basis(session.key, 1, 8)
 
     def attempt(_: int) -> bool:
         try:
@@ -301,33 +319,33 @@ def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(8))) == 1
 
-    assert len(ledger.compactions(session.key, 1, every=True)) == 1
+    assert len(ledger.compactions.in_force(session.key, 1, every=True)) == 1
 
 
 def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
     """It is made from nothing that a message says; a summary of the same messages goes."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 8)
-    compact(ledger, session.key, 1, 1, 4, Entry(user("S"), Counts(visible=5)))
+    compact(ledger, session.key, 1, 1, 4, NewMessage(user("S"), Counts(visible=5)))
 
-    ledger.erase_message(session.key, 1, 3)
+    ledger.erasure.erase_message(session.key, 1, 3)
 
     assert numbers(ledger, session) == [1]
     assert results(ledger, session) == "-23"
-    assert ledger.head(session.key, 1).clearable == 21
+    assert ledger.branches.head(session.key, 1).clearable == 21
     assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
-    assert ledger.verify().problems == ()
+    assert ledger.audit.verify().problems == ()
 
 
 def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
     """The results beside it are still there."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 8)
-    ledger.erase_session(session.key, only="reasoning")
+    ledger.erasure.erase_session(session.key, only="reasoning")
 
     assert results(ledger, session) == "--23"
-    assert ledger.head(session.key, 1).clearable == 28
-    assert ledger.verify().problems == ()
+    assert ledger.branches.head(session.key, 1).clearable == 28
+    assert ledger.audit.verify().problems == ()
 
 
 def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> None:
@@ -335,19 +353,19 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
     session = conversation(ledger)
     clear(ledger, session.key, 1, 4)
     clear(ledger, session.key, 1, 8, effective=33)
-    ledger.undo(session.key, 1, clear(ledger, session.key, 1, 12).number)
-    exported = list(ledger.export_lines())
+    ledger.compactions.undo(session.key, 1, clear(ledger, session.key, 1, 12).number)
+    exported = list(ledger.transfer.export_lines())
 
     for _ in range(2):
-        other.import_lines(exported)
+        other.transfer.import_lines(exported)
 
-    assert list(other.export_lines()) == exported
-    assert other.states(session.key, 1) == ledger.states(session.key, 1)
-    assert other.view(session.key, 1) == ledger.view(session.key, 1)
-    assert other.compactions(session.key, 1, every=True) == (
-        ledger.compactions(session.key, 1, every=True)
+    assert list(other.transfer.export_lines()) == exported
+    assert other.request_input.usage(session.key, 1) == ledger.request_input.usage(session.key, 1)
+    assert other.request_input.view(session.key, 1) == ledger.request_input.view(session.key, 1)
+    assert other.compactions.in_force(session.key, 1, every=True) == (
+        ledger.compactions.in_force(session.key, 1, every=True)
     )
-    assert other.verify().problems == ()
+    assert other.audit.verify().problems == ()
 
 
 @pytest.mark.parametrize(
@@ -369,11 +387,11 @@ def test_a_line_that_no_clearing_has_is_refused(
     """In an export that somebody else wrote."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 8)
-    lines = [line.replace(was, becomes) for line in ledger.export_lines()]
-    assert lines != list(ledger.export_lines())
+    lines = [line.replace(was, becomes) for line in ledger.transfer.export_lines()]
+    assert lines != list(ledger.transfer.export_lines())
 
-    with pytest.raises(UsageError):
-        other.import_lines(lines)
+    with pytest.raises(InvalidCall):
+        other.transfer.import_lines(lines)
 
 
 @pytest.mark.parametrize(
@@ -395,49 +413,32 @@ def test_verify_finds_what_is_not_as_it_was_written(
     """What clearing frees follows from the messages, and a clearing has its place."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 8)
-    compact(ledger, session.key, 1, 1, 8, Entry(user("S"), Counts(visible=5)))
-    assert ledger.verify().problems == ()
+    compact(ledger, session.key, 1, 1, 8, NewMessage(user("S"), Counts(visible=5)))
+    assert ledger.audit.verify().problems == ()
 
     damage(ledger, statement)
 
-    assert code in {problem.code for problem in ledger.verify().problems}
+    assert code in {problem.code for problem in ledger.audit.verify().problems}
 
 
 def test_several_are_made_together_or_not_at_all(ledger: Ledger) -> None:
     """A summary whose clearing is refused is not there, either."""
     session = conversation(ledger)
-    entry = Entry(user("S"), Counts(visible=5))
+    entry = NewMessage(user("S"), Counts(visible=5))
 
-    summary = Wanted(first=1, last=4, summary=entry, effective=30)
-    with pytest.raises(UsageError):
-        ledger.shorten(
-            session.key, 1, [summary, Wanted(first=1, last=14, summary=None, effective=30)]
+    summary = NewCompaction(first=1, last=4, summary=entry, effective=30)
+    with pytest.raises(InvalidCall):
+        ledger.compactions.make(
+            session.key, 1, [summary, NewCompaction(first=1, last=14, summary=None, effective=30)]
         )
-    assert ledger.compactions(session.key, 1, every=True) == []
+    assert ledger.compactions.in_force(session.key, 1, every=True) == []
 
-    made = ledger.shorten(
-        session.key, 1, [summary, Wanted(first=1, last=8, summary=None, effective=30)]
+    made = ledger.compactions.make(
+        session.key, 1, [summary, NewCompaction(first=1, last=8, summary=None, effective=30)]
     )
-    assert [type(row) for row in made] == [CompactionRow, ClearingRow]
+    assert [row.kind for row in made] == ["summary", "clearing"]
     assert [row.effective for row in made] == [30, 30]
     assert results(ledger, session) == "-23"
-
-
-def test_what_comes_behind_a_view_is_read_on_while_the_same_is_in_force(ledger: Ledger) -> None:
-    """None says that it is another view by now."""
-    session = conversation(ledger)
-    clear(ledger, session.key, 1, 4)
-    view = ledger.view(session.key, 1)
-    ledger.append(session.key, 1, looked_up("d", FOUND))
-    in_force = view.in_force.numbers
-
-    rows = ledger.following(session.key, 1, 16, in_force)
-
-    assert rows is not None
-    assert [row.position for row in rows] == [17, 18, 19, 20]
-    assert ledger.following(session.key, 1, 16, ()) is None
-    clear(ledger, session.key, 1, 8)
-    assert ledger.following(session.key, 1, 16, in_force) is None
 
 
 def test_a_usage_with_results_cleared_reads_as_much_at_4000_messages_as_at_100(
@@ -447,10 +448,10 @@ def test_a_usage_with_results_cleared_reads_as_much_at_4000_messages_as_at_100(
 
     def reads(turns: int) -> list[int]:
         session = conversation(ledger, 25)
-        ledger.append(session.key, 1, looked_up("x", FOUND) * (turns - 25))
+        ledger.messages.append(session.key, 1, looked_up("x", FOUND) * (turns - 25))
         clear(ledger, session.key, 1, turns * 2)
         with watched() as work:
-            ledger.states(session.key, 1)
+            ledger.request_input.usage(session.key, 1)
         return work
 
     assert reads(1000) == reads(26)

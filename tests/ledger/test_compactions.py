@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store import codec
-from reasoning_store.blocks import (
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
     Counts,
     Message,
     Origin,
@@ -22,15 +22,32 @@ from reasoning_store.blocks import (
     assistant,
     user,
 )
-from reasoning_store.checking import tool
-from reasoning_store.clearing import PLACEHOLDER
-from reasoning_store.errors import Conflict, CorruptRow, NotFound, ReasoningStoreError, UsageError
-from reasoning_store.ledger import carried
+from reasoning_store.conversation.errors import (
+    Conflict,
+    CorruptRow,
+    InvalidCall,
+    NotFound,
+    ReasoningStoreError,
+)
+from reasoning_store.conversation.placeholders import PLACEHOLDER
+from reasoning_store.conversation.validation import tool
+from reasoning_store.ledger import totals
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
-from reasoning_store.ledger.summaries import Cleared, CompactionRow, SummaryRange, ViewRows
-from reasoning_store.ledger.values import Entry, SessionRow, State, StoredRow
+from reasoning_store.ledger.records import (
+    NewMessage,
+    RunningTotals,
+    SessionRow,
+    StoredRow,
+)
+from reasoning_store.ledger.view_records import (
+    Cleared,
+    SummaryRange,
+    SummaryRow,
+    ViewRows,
+)
+from tests.properties import examples
 
 from .compacting import clear, compact
 from .counting import counted
@@ -39,27 +56,25 @@ from .reads import watched
 from .recounting import recount, state_of
 
 
-def summary(text: str = "They met.", tokens: int = 5, **given: Any) -> Entry:
-    return Entry(user(text), Counts(visible=tokens, **given))
+def summary(text: str = "They met.", tokens: int = 5, **given: Any) -> NewMessage:
+    return NewMessage(user(text), Counts(visible=tokens, **given))
 
 
 def conversation(ledger: Ledger, turns: int) -> SessionRow:
     """A session of turns of two messages each: 1-2, 3-4, ..."""
     session = new_session(ledger)
     for n in range(turns):
-        ledger.append(session.key, 1, [said(f"q{n}"), answered(f"a{n}", f"t{n}")])
+        ledger.messages.append(session.key, 1, [said(f"q{n}"), answered(f"a{n}", f"t{n}")])
     return session
 
 
 def shown(view: ViewRows) -> list[str | int]:
     """Positions of messages, texts of summaries."""
-    return [
-        row.message.text if isinstance(row, CompactionRow) else row.position for row in view.rows
-    ]
+    return [row.message.text if isinstance(row, SummaryRow) else row.position for row in view.rows]
 
 
 def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
-    return [*ledger.states(session.key, 1, at).in_force.numbers]
+    return [*ledger.request_input.usage(session.key, 1, at).in_force.numbers]
 
 
 # What stands in the view
@@ -68,9 +83,9 @@ def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list
 def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
     """History, states of rows and the head stay what they were; nothing is written there."""
     session = conversation(ledger, 5)
-    history, recounted = ledger.history(session.key, 1), recount(ledger, session.key, 1)
+    history, recounted = ledger.history.read(session.key, 1), recount(ledger, session.key, 1)
 
-    ledger._clock = lambda: 1 << 60
+    ledger.clock.now = lambda: 1 << 60
     row = compact(ledger, session.key, 1, 3, 6, summary("S", 7))
 
     assert (row.number, row.first, row.last, row.position) == (1, 3, 6, 3)
@@ -79,13 +94,13 @@ def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
         1 << 60,
         *[None] * 3,
     )
-    assert shown(ledger.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
-    assert ledger.compactions(session.key, 1) == [row]
-    assert history == ledger.history(session.key, 1)
+    assert shown(ledger.request_input.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
+    assert ledger.compactions.in_force(session.key, 1) == [row]
+    assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
-    assert [one for one in ledger.view(session.key, 1).rows if isinstance(one, StoredRow)] == [
-        one for one in history if not 3 <= one.position <= 6
-    ]
+    assert [
+        one for one in ledger.request_input.view(session.key, 1).rows if isinstance(one, StoredRow)
+    ] == [one for one in history if not 3 <= one.position <= 6]
 
 
 def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
@@ -93,10 +108,10 @@ def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
     session = conversation(ledger, 3)
     compact(ledger, session.key, 1, 1, 2, summary("S"))
 
-    view = ledger.view(session.key, 1, thinking_from=100)
+    view = ledger.request_input.view(session.key, 1, thinking_from=100)
 
     assert shown(view) == ["S", 3, 4, 5, 6]
-    assert view.rows[1:] == ledger.history(session.key, 1, after=2, thinking=False)
+    assert view.rows[1:] == ledger.history.read(session.key, 1, after=2, thinking=False)
 
 
 def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:
@@ -106,7 +121,7 @@ def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:
     compact(ledger, session.key, 1, 1, 2, summary("a"))
     compact(ledger, session.key, 1, 3, 4, summary("b"))
 
-    assert shown(ledger.view(session.key, 1)) == ["a", "b", 5, 6, "c", 9, 10, 11, 12]
+    assert shown(ledger.request_input.view(session.key, 1)) == ["a", "b", 5, 6, "c", 9, 10, 11, 12]
     assert in_force(ledger, session) == [2, 3, 1]
 
 
@@ -118,12 +133,14 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
 
     wide = compact(ledger, session.key, 1, 1, 6, summary("wide"))
     assert wide.supersedes == (2, 1) or wide.supersedes == (1, 2)
-    assert shown(ledger.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
+    assert shown(ledger.request_input.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
 
     widest = compact(ledger, session.key, 1, 1, 10, summary("widest"))
     assert sorted(widest.supersedes) == [3, 4]
-    assert shown(ledger.view(session.key, 1)) == ["widest", 11, 12]
-    assert [row.superseded_by for row in ledger.compactions(session.key, 1, every=True)] == [
+    assert shown(ledger.request_input.view(session.key, 1)) == ["widest", 11, 12]
+    assert [
+        row.superseded_by for row in ledger.compactions.in_force(session.key, 1, every=True)
+    ] == [
         4,
         4,
         5,
@@ -131,13 +148,29 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
         None,
     ]
 
-    undone = ledger.undo(session.key, 1, 5)
+    undone = ledger.compactions.undo(session.key, 1, 5)
     assert undone.undone_at is not None
-    assert shown(ledger.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
-    assert ledger.undo(session.key, 1, 5) == undone
-    ledger.undo(session.key, 1, 4)
-    assert shown(ledger.view(session.key, 1)) == ["s1", "s3", 5, 6, "s7", 9, 10, 11, 12]
-    assert [row.number for row in ledger.compactions(session.key, 1, every=True)] == [1, 2, 3, 4, 5]
+    assert shown(ledger.request_input.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
+    assert ledger.compactions.undo(session.key, 1, 5) == undone
+    ledger.compactions.undo(session.key, 1, 4)
+    assert shown(ledger.request_input.view(session.key, 1)) == [
+        "s1",
+        "s3",
+        5,
+        6,
+        "s7",
+        9,
+        10,
+        11,
+        12,
+    ]
+    assert [row.number for row in ledger.compactions.in_force(session.key, 1, every=True)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     assert compact(ledger, session.key, 1, 5, 6, summary()).number == 6
 
 
@@ -149,7 +182,7 @@ def test_the_same_range_again_supersedes_the_first(ledger: Ledger) -> None:
     better = compact(ledger, session.key, 1, 1, 2, summary("two"))
 
     assert better.supersedes == (1,)
-    assert shown(ledger.view(session.key, 1)) == ["two", 3, 4, 5, 6]
+    assert shown(ledger.request_input.view(session.key, 1)) == ["two", 3, 4, 5, 6]
 
 
 def test_what_a_wider_one_stands_for_is_not_undone_under_it(ledger: Ledger) -> None:
@@ -159,7 +192,7 @@ def test_what_a_wider_one_stands_for_is_not_undone_under_it(ledger: Ledger) -> N
     compact(ledger, session.key, 1, 1, 4, summary())
 
     with pytest.raises(Conflict) as caught:
-        ledger.undo(session.key, 1, 1)
+        ledger.compactions.undo(session.key, 1, 1)
 
     assert "2" in str(caught.value.hint)
     assert in_force(ledger, session) == [2]
@@ -174,28 +207,28 @@ def taken_back(ledger: Ledger) -> tuple[SessionRow, int]:
     compact(ledger, session.key, 1, 1, 4, summary("narrow"))
     compact(ledger, session.key, 1, 1, 8, summary("wide"))
     compact(ledger, session.key, 1, 1, 10, summary("widest"))
-    return session, ledger.fork(session.key, 1, 11)
+    return session, ledger.branches.fork(session.key, 1, 11)
 
 
 def test_what_is_in_force_can_be_undone(ledger: Ledger) -> None:
     """Also where a wider one will stand in its place as soon as a turn begins."""
     session, fork = taken_back(ledger)
 
-    assert [row.number for row in ledger.compactions(session.key, fork)] == [2]
-    ledger.undo(session.key, fork, 2)
-    assert [row.number for row in ledger.compactions(session.key, fork)] == [1]
-    ledger.undo(session.key, fork, 1)
-    assert ledger.compactions(session.key, fork) == []
-    assert ledger.verify().ok
+    assert [row.number for row in ledger.compactions.in_force(session.key, fork)] == [2]
+    ledger.compactions.undo(session.key, fork, 2)
+    assert [row.number for row in ledger.compactions.in_force(session.key, fork)] == [1]
+    ledger.compactions.undo(session.key, fork, 1)
+    assert ledger.compactions.in_force(session.key, fork) == []
+    assert ledger.audit.verify().ok
 
 
 def test_the_conflict_names_one_that_can_be_undone(ledger: Ledger) -> None:
     """Not one in between, which would be a conflict itself."""
     session, fork = taken_back(ledger)
-    ledger.append(session.key, fork, [said()])
+    ledger.messages.append(session.key, fork, [said()])
 
     with pytest.raises(Conflict) as caught:
-        ledger.undo(session.key, fork, 1)
+        ledger.compactions.undo(session.key, fork, 1)
 
     assert str(caught.value.hint).endswith("number 3")
 
@@ -203,29 +236,29 @@ def test_the_conflict_names_one_that_can_be_undone(ledger: Ledger) -> None:
 def test_what_was_inside_of_an_undone_one_is_inside_of_the_one_around_it(ledger: Ledger) -> None:
     """It gives way to that when that begins to hold, and holds again when that is undone."""
     session, fork = taken_back(ledger)
-    ledger.undo(session.key, fork, 2)
-    ledger.append(session.key, fork, [said()])
+    ledger.compactions.undo(session.key, fork, 2)
+    ledger.messages.append(session.key, fork, [said()])
 
-    assert shown(ledger.view(session.key, fork)) == ["widest", 11]
+    assert shown(ledger.request_input.view(session.key, fork)) == ["widest", 11]
     with pytest.raises(Conflict):
-        ledger.undo(session.key, fork, 1)
-    ledger.undo(session.key, fork, 3)
-    assert shown(ledger.view(session.key, fork)) == ["narrow", *range(5, 12)]
+        ledger.compactions.undo(session.key, fork, 1)
+    ledger.compactions.undo(session.key, fork, 3)
+    assert shown(ledger.request_input.view(session.key, fork)) == ["narrow", *range(5, 12)]
 
 
 def test_a_fork_of_where_one_in_between_was_undone_is_whole(ledger: Ledger) -> None:
     """Its copies tell of one another, and not of what is not there."""
     session, fork = taken_back(ledger)
-    ledger.undo(session.key, fork, 2)
+    ledger.compactions.undo(session.key, fork, 2)
 
-    other = ledger.fork(session.key, fork, 11)
+    other = ledger.branches.fork(session.key, fork, 11)
 
-    rows = ledger.compactions(session.key, other, every=True)
+    rows = ledger.compactions.in_force(session.key, other, every=True)
     assert [(row.number, row.supersedes, row.superseded_by) for row in rows] == [
         (1, (), 3),
         (3, (1,), None),
     ]
-    assert ledger.verify().ok
+    assert ledger.audit.verify().ok
 
 
 def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledger) -> None:
@@ -234,7 +267,7 @@ def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledg
     compact(ledger, session.key, 1, 1, 4, summary("narrow"))
     compact(ledger, session.key, 1, 1, 8, summary("wide"))
 
-    views = {at: shown(ledger.view(session.key, 1, at)) for at in range(13)}
+    views = {at: shown(ledger.request_input.view(session.key, 1, at)) for at in range(13)}
 
     assert views[12] == ["wide", 9, 10, 11, 12]
     assert views[9] == ["wide", 9]
@@ -254,22 +287,24 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
     compact(ledger, session.key, 1, 1, 2, summary("a"))
     compact(ledger, session.key, 1, 3, 4, summary("b"))
     compact(ledger, session.key, 1, 3, 6, summary("c"))
-    ledger.undo(session.key, 1, compact(ledger, session.key, 1, 9, 10, summary("d")).number)
+    ledger.compactions.undo(
+        session.key, 1, compact(ledger, session.key, 1, 9, 10, summary("d")).number
+    )
 
-    fork = ledger.fork(session.key, 1, 6)
+    fork = ledger.branches.fork(session.key, 1, 6)
 
-    assert shown(ledger.view(session.key, fork)) == ["a", "b", 5]
-    rows = ledger.compactions(session.key, fork, every=True)
+    assert shown(ledger.request_input.view(session.key, fork)) == ["a", "b", 5]
+    rows = ledger.compactions.in_force(session.key, fork, every=True)
     assert [(row.branch, row.number, row.copied_from) for row in rows] == [
         (fork, 1, 1),
         (fork, 2, 1),
     ]
     assert [row.superseded_by for row in rows] == [None, None]
-    ledger.undo(session.key, fork, 1)
-    assert shown(ledger.view(session.key, fork)) == [1, 2, "b", 5]
-    assert shown(ledger.view(session.key, 1))[0] == "a"
-    ledger.undo(session.key, 1, 3)
-    assert shown(ledger.view(session.key, fork)) == [1, 2, "b", 5]
+    ledger.compactions.undo(session.key, fork, 1)
+    assert shown(ledger.request_input.view(session.key, fork)) == [1, 2, "b", 5]
+    assert shown(ledger.request_input.view(session.key, 1))[0] == "a"
+    ledger.compactions.undo(session.key, 1, 3)
+    assert shown(ledger.request_input.view(session.key, fork)) == [1, 2, "b", 5]
 
 
 def test_an_edited_message_keeps_the_summary_of_all_before_it(ledger: Ledger) -> None:
@@ -277,25 +312,25 @@ def test_an_edited_message_keeps_the_summary_of_all_before_it(ledger: Ledger) ->
     session = conversation(ledger, 4)
     compact(ledger, session.key, 1, 1, 6, summary("S"))
 
-    fork = ledger.fork(session.key, 1, 7)
-    assert shown(ledger.view(session.key, fork)) == [1, 2, 3, 4, 5, 6]
-    ledger.append(session.key, fork, [said("edited")])
+    fork = ledger.branches.fork(session.key, 1, 7)
+    assert shown(ledger.request_input.view(session.key, fork)) == [1, 2, 3, 4, 5, 6]
+    ledger.messages.append(session.key, fork, [said("edited")])
 
-    assert shown(ledger.view(session.key, fork)) == ["S", 7]
+    assert shown(ledger.request_input.view(session.key, fork)) == ["S", 7]
 
 
 def test_summaries_of_one_branch_are_not_the_others(ledger: Ledger) -> None:
     """Ranges over what two branches share are each one's own."""
     session = conversation(ledger, 4)
-    fork = ledger.fork(session.key, 1, 7)
-    ledger.append(session.key, fork, [said(), answered()])
+    fork = ledger.branches.fork(session.key, 1, 7)
+    ledger.messages.append(session.key, fork, [said(), answered()])
 
     compact(ledger, session.key, fork, 1, 6, summary("F"))
 
-    assert shown(ledger.view(session.key, fork)) == ["F", 7, 8]
-    assert shown(ledger.view(session.key, 1)) == list(range(1, 9))
+    assert shown(ledger.request_input.view(session.key, fork)) == ["F", 7, 8]
+    assert shown(ledger.request_input.view(session.key, 1)) == list(range(1, 9))
     with pytest.raises(NotFound):
-        ledger.undo(session.key, 1, 1)
+        ledger.compactions.undo(session.key, 1, 1)
 
 
 # What is refused
@@ -304,13 +339,13 @@ def test_summaries_of_one_branch_are_not_the_others(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("first", "last", "kind"),
     [
-        (3, 3, UsageError),  # half a turn
-        (2, 4, UsageError),  # not from a turn's start
-        (4, 5, UsageError),
-        (4, 3, UsageError),  # nothing
-        (9, 10, UsageError),  # the open turn
-        (1, 10, UsageError),
-        (1, 9, UsageError),
+        (3, 3, InvalidCall),  # half a turn
+        (2, 4, InvalidCall),  # not from a turn's start
+        (4, 5, InvalidCall),
+        (4, 3, InvalidCall),  # nothing
+        (9, 10, InvalidCall),  # the open turn
+        (1, 10, InvalidCall),
+        (1, 9, InvalidCall),
         (0, 2, NotFound),
         (-1, 2, NotFound),
         (1, 11, NotFound),
@@ -327,71 +362,71 @@ def test_a_range_that_no_summary_can_stand_for_is_refused(
     """By name, and nothing is written."""
     session = conversation(ledger, 5)
     compact(ledger, session.key, 1, 3, 6, summary("S"))
-    before = ledger.compactions(session.key, 1, every=True)
+    before = ledger.compactions.in_force(session.key, 1, every=True)
 
     for verb in (
         lambda: compact(ledger, session.key, 1, first, last, summary()),
-        lambda: ledger.basis(session.key, 1, first, last),
+        lambda: ledger.compactions.basis(session.key, 1, first, last),
     ):
         with pytest.raises(kind) as caught:
             verb()
         assert type(caught.value) is kind
 
-    assert before == ledger.compactions(session.key, 1, every=True)
+    assert before == ledger.compactions.in_force(session.key, 1, every=True)
 
 
 def test_what_stands_before_the_first_turn_belongs_to_none(ledger: Ledger) -> None:
     """A system message stays; without a real user message nothing can be summarized."""
     session = new_session(ledger)
-    system = Entry(Message(role="system"), Counts(visible=4))
-    ledger.append(session.key, 1, [system, answered()])
-    with pytest.raises(UsageError):
+    system = NewMessage(Message(role="system"), Counts(visible=4))
+    ledger.messages.append(session.key, 1, [system, answered()])
+    with pytest.raises(InvalidCall):
         compact(ledger, session.key, 1, 1, 2, summary())
-    ledger.append(session.key, 1, [said(), answered(), said()])
+    ledger.messages.append(session.key, 1, [said(), answered(), said()])
 
     for first in (1, 2):
-        with pytest.raises(UsageError):
+        with pytest.raises(InvalidCall):
             compact(ledger, session.key, 1, first, 4, summary())
     compact(ledger, session.key, 1, 3, 4, summary("S"))
 
-    assert shown(ledger.view(session.key, 1)) == [1, 2, "S", 5]
+    assert shown(ledger.request_input.view(session.key, 1)) == [1, 2, "S", 5]
 
 
 def test_tool_responses_in_a_users_message_start_no_turn(ledger: Ledger) -> None:
     """A range goes up to the next real one."""
     session = new_session(ledger)
-    call = Entry(assistant(ToolCallBlock(id="1", name="f")), Counts(visible=5))
+    call = NewMessage(assistant(ToolCallBlock(id="1", name="f")), Counts(visible=5))
     response = ToolResponseBlock(call_id="1", result="x")
-    answer = Entry(user(response), Counts(visible=5))
-    ledger.append(session.key, 1, [said(), call, answer, answered(), said()])
+    answer = NewMessage(user(response), Counts(visible=5))
+    ledger.messages.append(session.key, 1, [said(), call, answer, answered(), said()])
 
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         compact(ledger, session.key, 1, 1, 2, summary())
     compact(ledger, session.key, 1, 1, 4, summary("S"))
 
-    assert shown(ledger.view(session.key, 1)) == ["S", 5]
+    assert shown(ledger.request_input.view(session.key, 1)) == ["S", 5]
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        Entry(assistant("x"), Counts(visible=1)),
-        Entry(tool(ToolResponseBlock(call_id="1")), Counts(visible=1)),
-        Entry(user(ThinkingBlock(thought="x"), "y"), Counts(visible=1, thinking=(1,))),
-        Entry(Message(role="user"), Counts(visible=1)),
-        Entry(replace(user("x"), status="interrupted"), Counts(visible=1)),
-        Entry(user("x"), Counts(visible=-1)),
-        Entry(user("x"), Counts(visible=1 << 50)),
+        NewMessage(assistant("x"), Counts(visible=1)),
+        NewMessage(tool(ToolResponseBlock(call_id="1")), Counts(visible=1)),
+        NewMessage(user(ThinkingBlock(thought="x"), "y"), Counts(visible=1, thinking=(1,))),
+        NewMessage(Message(role="user"), Counts(visible=1)),
+        NewMessage(replace(user("x"), status="interrupted"), Counts(visible=1)),
+        NewMessage(user("x"), Counts(visible=-1)),
+        NewMessage(user("x"), Counts(visible=1 << 50)),
     ],
 )
-def test_a_summary_is_one_user_message(ledger: Ledger, wrong: Entry) -> None:
+def test_a_summary_is_one_user_message(ledger: Ledger, wrong: NewMessage) -> None:
     """Anything else is refused."""
     session = conversation(ledger, 3)
 
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         compact(ledger, session.key, 1, 1, 2, wrong)
 
-    assert ledger.compactions(session.key, 1, every=True) == []
+    assert ledger.compactions.in_force(session.key, 1, every=True) == []
 
 
 def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
@@ -401,29 +436,29 @@ def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
     for branch in (0, 2, 10**30):
         for verb in (
             lambda: compact(ledger, session.key, branch, 1, 2, summary()),  # noqa: B023
-            lambda: ledger.compactions(session.key, branch),  # noqa: B023
-            lambda: ledger.undo(session.key, branch, 1),  # noqa: B023
-            lambda: ledger.view(session.key, branch),  # noqa: B023
-            lambda: ledger.basis(session.key, branch, 1, 2),  # noqa: B023
-            lambda: ledger.states_at(session.key, branch, [1]),  # noqa: B023
+            lambda: ledger.compactions.in_force(session.key, branch),  # noqa: B023
+            lambda: ledger.compactions.undo(session.key, branch, 1),  # noqa: B023
+            lambda: ledger.request_input.view(session.key, branch),  # noqa: B023
+            lambda: ledger.compactions.basis(session.key, branch, 1, 2),  # noqa: B023
+            lambda: ledger.request_input.states_at(session.key, branch, [1]),  # noqa: B023
         ):
             with pytest.raises(NotFound):
                 verb()
     for number in (0, 1, -1, 10**30):
         with pytest.raises(NotFound):
-            ledger.undo(session.key, 1, number)
+            ledger.compactions.undo(session.key, 1, number)
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(20)
 @given(text=any_text.filter(bool))
 def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
-    """NUL and lone surrogates too."""
+    """NUL too."""
     session = conversation(ledger, 2)
 
     made = compact(ledger, session.key, 1, 1, 2, summary(text, exactness="estimated"))
 
     assert made.message == user(text)
-    assert ledger.view(session.key, 1).rows[0] == made
+    assert ledger.request_input.view(session.key, 1).rows[0] == made
 
 
 # A plan holds while its range is untouched
@@ -432,41 +467,41 @@ def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
 def test_a_plan_holds_whatever_happens_around_its_range(ledger: Ledger) -> None:
     """More messages, other summaries, erasures before it and behind it."""
     session = conversation(ledger, 6)
-    basis = ledger.basis(session.key, 1, 5, 8)
+    basis = ledger.compactions.basis(session.key, 1, 5, 8)
 
-    ledger.append(session.key, 1, [said(), answered()])
+    ledger.messages.append(session.key, 1, [said(), answered()])
     compact(ledger, session.key, 1, 9, 10, summary())
-    ledger.erase_message(session.key, 1, 2)
+    ledger.erasure.erase_message(session.key, 1, 2)
     compact(ledger, session.key, 1, 5, 8, summary("S"), expected=basis)
 
-    assert "S" in shown(ledger.view(session.key, 1))
+    assert "S" in shown(ledger.request_input.view(session.key, 1))
 
 
 def test_a_summary_of_what_was_erased_meanwhile_is_refused(ledger: Ledger) -> None:
     """A message of the range, or only its reasoning."""
     for only in (None, "reasoning"):
         session = conversation(ledger, 4)
-        basis = ledger.basis(session.key, 1, 1, 4)
+        basis = ledger.compactions.basis(session.key, 1, 1, 4)
 
-        ledger.erase_message(session.key, 1, 2, only=only)
+        ledger.erasure.erase_message(session.key, 1, 2, only=only)
 
         with pytest.raises(Conflict) as caught:
             compact(ledger, session.key, 1, 1, 4, summary(), expected=basis)
         assert caught.value.hint
-        assert ledger.compactions(session.key, 1, every=True) == []
+        assert ledger.compactions.in_force(session.key, 1, every=True) == []
 
 
 def test_a_summary_made_from_others_that_are_no_more_is_refused(ledger: Ledger) -> None:
     """One that was added inside, or undone inside."""
     session = conversation(ledger, 4)
-    plain = ledger.basis(session.key, 1, 1, 6)
+    plain = ledger.compactions.basis(session.key, 1, 1, 6)
     compact(ledger, session.key, 1, 1, 2, summary())
-    with_one = ledger.basis(session.key, 1, 1, 6)
+    with_one = ledger.compactions.basis(session.key, 1, 1, 6)
     assert with_one.supersedes == (1,)
 
     with pytest.raises(Conflict):
         compact(ledger, session.key, 1, 1, 6, summary(), expected=plain)
-    ledger.undo(session.key, 1, 1)
+    ledger.compactions.undo(session.key, 1, 1)
     with pytest.raises(Conflict):
         compact(ledger, session.key, 1, 1, 6, summary(), expected=with_one)
     compact(ledger, session.key, 1, 1, 6, summary(), expected=plain)
@@ -475,7 +510,7 @@ def test_a_summary_made_from_others_that_are_no_more_is_refused(ledger: Ledger) 
 def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
     """All had the same plan; the others are told."""
     session = conversation(ledger, 4)
-    basis = ledger.basis(session.key, 1, 1, 6)
+    basis = ledger.compactions.basis(session.key, 1, 1, 6)
 
     def attempt(n: int) -> bool:
         try:
@@ -487,7 +522,7 @@ def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(8))) == 1
 
-    assert len(ledger.compactions(session.key, 1, every=True)) == 1
+    assert len(ledger.compactions.in_force(session.key, 1, every=True)) == 1
 
 
 # What it counts
@@ -547,7 +582,7 @@ def recounted(
     sent: set[str],
     numbers: dict[Origin, int],
     clearable: Mapping[str, int],
-) -> State:
+) -> RunningTotals:
     """Count a view from its messages, the long way."""
     outside = [
         row for row in rows if not any(one.first <= row.position <= one.last for one in ranges)
@@ -582,12 +617,12 @@ def as_cleared(row: StoredRow, cleared: Made | None, clearable: Mapping[str, int
     return replace(row, message=replace(row.message, blocks=tuple(blocks)), counts=counts)
 
 
-def comparable(state: State) -> State:
+def comparable(state: RunningTotals) -> RunningTotals:
     """Kinds of thinking that count nothing may be there or not."""
     return state._replace(opaque={key: sums for key, sums in state.opaque.items() if any(sums)})
 
 
-def sums_of(state: State) -> State:
+def sums_of(state: RunningTotals) -> RunningTotals:
     return comparable(state)._replace(turn_start=None, turn_has_call=False, last_thinking=None)
 
 
@@ -619,7 +654,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(60)
 @given(steps=steps)
 def test_usage_of_a_view_equals_a_recount_of_it(
     ledger: Ledger, steps: list[tuple[str, int, Any]]
@@ -632,12 +667,14 @@ def test_usage_of_a_view_equals_a_recount_of_it(
     for kind, which, what in steps:
         line = lines[which % len(lines)]
         if kind == "append":
-            for row, entry in zip(ledger.append(session.key, line.number, what), what, strict=True):
+            for row, entry in zip(
+                ledger.messages.append(session.key, line.number, what), what, strict=True
+            ):
                 sent |= {row.id} if entry.sent is not None else set()
                 clearable[row.id] = entry.counts.clearable
         elif kind == "fork":
-            at = min(what, ledger.head(session.key, line.number).position) + 1
-            number = ledger.fork(session.key, line.number, at)
+            at = min(what, ledger.branches.head(session.key, line.number).position) + 1
+            number = ledger.branches.fork(session.key, line.number, at)
             kept = [replace(one) for one in line.made if one.last < at and not one.undone]
             lines.append(Line(number, kept))
         elif kind == "compact":
@@ -654,7 +691,7 @@ def test_usage_of_a_view_equals_a_recount_of_it(
 def try_to_compact(
     ledger: Ledger, session: SessionRow, line: Line, start: int, length: int, label: Any
 ) -> None:
-    rows = ledger.history(session.key, line.number)
+    rows = ledger.history.read(session.key, line.number)
     starts = [row.position for row in rows if row.message.starts_turn]
     if len(starts) < 2:
         return
@@ -681,7 +718,7 @@ def try_to_compact(
 
 
 def try_to_clear(ledger: Ledger, session: SessionRow, line: Line, upto: int) -> None:
-    open_turn = ledger.head(session.key, line.number).turn_start or 0
+    open_turn = ledger.branches.head(session.key, line.number).turn_start or 0
     now = line.cleared(open_turn)
     inside = {one.number for one in line.in_force(1 << 62, clears=True) if one.last <= upto}
     try:
@@ -697,20 +734,20 @@ def undo(ledger: Ledger, session: SessionRow, line: Line, number: int) -> None:
     found = next((one for one in line.made if one.number == number), None)
     if found is None:
         with pytest.raises(NotFound):
-            ledger.undo(session.key, line.number, number)
+            ledger.compactions.undo(session.key, line.number, number)
         return
-    turn_start = ledger.head(session.key, line.number).turn_start
+    turn_start = ledger.branches.head(session.key, line.number).turn_start
     wider = [
         one
         for one in line.in_force(turn_start, clears=found.clears)
         if one is not found and one.first <= found.first and found.last <= one.last
     ]
     if found.undone or not wider:
-        assert ledger.undo(session.key, line.number, number).undone_at is not None
+        assert ledger.compactions.undo(session.key, line.number, number).undone_at is not None
         found.undone = True
     else:
         with pytest.raises(Conflict):
-            ledger.undo(session.key, line.number, number)
+            ledger.compactions.undo(session.key, line.number, number)
 
 
 def check_line(
@@ -720,7 +757,7 @@ def check_line(
     sent: set[str],
     clearable: Mapping[str, int],
 ) -> None:
-    rows = ledger.history(session.key, line.number)
+    rows = ledger.history.read(session.key, line.number)
     numbers = {
         origin: origin_number(codec.dumps(codec.origin_to_json(origin)))
         for row in rows
@@ -731,8 +768,8 @@ def check_line(
         plain = counted(rows[:at], sent, numbers, clearable)
         ranges = line.in_force(plain.turn_start)
         cleared = line.cleared(plain.turn_start)
-        found = ledger.states(session.key, line.number, at=at)
-        view = ledger.view(session.key, line.number, at)
+        found = ledger.request_input.usage(session.key, line.number, at=at)
+        view = ledger.request_input.view(session.key, line.number, at)
         by_first = {one.first: one for one in ranges}
         expected: list[Any] = [
             by_first.get(row.position) or as_cleared(row, cleared, clearable)
@@ -741,7 +778,7 @@ def check_line(
             or not any(one.first <= row.position <= one.last for one in ranges)
         ]
         assert [
-            one.number if isinstance(one, (CompactionRow, Made)) else one for one in view.rows
+            one.number if isinstance(one, (SummaryRow, Made)) else one for one in view.rows
         ] == [one.number if isinstance(one, Made) else one for one in expected]
         assert found.in_force == view.in_force
         assert found.in_force.ranges == tuple(
@@ -759,24 +796,25 @@ def check_line(
         assert sums_of(before) == sums_of(found.before_turn)
         last = found.head.last_thinking
         if last is None:
-            assert found.last_thinking is None
+            assert found.last_thinkers == ()
         else:
-            own = found.last_thinking
+            own = found.last_thinkers[0]
             alone = counted([rows[last - 1]], set(), numbers)
-            assert own is not None
             assert (own.position, own.portable) == (last, alone.portable)
             assert own.has_call == bool(rows[last - 1].message.tool_calls)
             assert {key: value for key, value in own.opaque.items() if value} == {
                 key: value for key, (value, _) in alone.opaque.items() if value
             }
-        kinds = {carried.origin_of(key) for key in found.head.opaque} - {0}
+        kinds = {totals.origin_of(key) for key in found.head.opaque} - {0}
         assert kinds == set(found.origins)
-    assert ledger.states(session.key, line.number) == ledger.states(
+    assert ledger.request_input.usage(session.key, line.number) == ledger.request_input.usage(
         session.key, line.number, at=len(rows)
     )
-    assert ledger.view(session.key, line.number) == ledger.view(session.key, line.number, len(rows))
+    assert ledger.request_input.view(session.key, line.number) == ledger.request_input.view(
+        session.key, line.number, len(rows)
+    )
     assert all(one.stored == one.actual for one in recount(ledger, session.key, line.number))
-    states = ledger.states_at(session.key, line.number, range(len(rows) + 1))
+    states = ledger.request_input.states_at(session.key, line.number, range(len(rows) + 1))
     assert all(
         comparable(states[at]) == comparable(counted(rows[:at], sent, numbers, clearable))
         for at in range(len(rows) + 1)
@@ -785,7 +823,7 @@ def check_line(
 
 @given(entries(), entries(), entries())
 def test_what_is_between_two_states_is_what_was_put_there(
-    one: Entry, two: Entry, three: Entry
+    one: NewMessage, two: NewMessage, three: NewMessage
 ) -> None:
     """Taking it away again leaves what was there, and the summary in its place."""
     a, b, c = (
@@ -798,11 +836,11 @@ def test_what_is_between_two_states_is_what_was_put_there(
         )
         for entry in (one, two, three)
     )
-    ab = carried.then(a, b)
-    whole, rest = carried.then(ab, c), carried.then(a, c)
+    ab = totals.then(a, b)
+    whole, rest = totals.then(ab, c), totals.then(a, c)
 
-    sums = carried.between(a, ab)
-    left = carried.view_of(whole, [(sums, SummaryRange(1, 2, 2, 9, "estimated"))])
+    sums = totals.between(a, ab)
+    left = totals.view_of(whole, [(sums, SummaryRange(1, 2, 2, 9, "estimated"))])
 
     for name in ("visible", "portable", "portable_calls", "reported", "estimated"):
         assert getattr(sums, name) == getattr(b, name)
@@ -824,14 +862,14 @@ def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
             verb(session.key, 1, *given)
         return work
 
-    few = [reads(ledger.states), reads(ledger.states, 60)]
-    ledger.append(session.key, 1, [said(), answered()] * 2450)
-    many = [reads(ledger.states), reads(ledger.states, 60)]
+    few = [reads(ledger.request_input.usage), reads(ledger.request_input.usage, 60)]
+    ledger.messages.append(session.key, 1, [said(), answered()] * 2450)
+    many = [reads(ledger.request_input.usage), reads(ledger.request_input.usage, 60)]
 
     assert few == many
     assert max(sum(rows) for rows in few) < 20
     compact(ledger, session.key, 1, 1, 4900, summary())
-    assert sum(reads(ledger.view)) < 100 * 3 + 20
+    assert sum(reads(ledger.request_input.view)) < 100 * 3 + 20
 
 
 def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledger) -> None:
@@ -839,37 +877,37 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
     for damage in ("summary = '{'", "summary = '[]'", "exactness = 9"):
         session = conversation(ledger, 3)
         compact(ledger, session.key, 1, 1, 2, summary())
-        ledger._write(
+        ledger.database.write(
             lambda connection, damage=damage: driver(connection).execute(  # type: ignore[misc]
                 f"UPDATE compactions SET {damage}"  # noqa: S608
             )
         )
 
         with pytest.raises(CorruptRow):
-            ledger.view(session.key, 1)
+            ledger.request_input.view(session.key, 1)
         with pytest.raises(CorruptRow):
-            ledger.compactions(session.key, 1, every=True)
+            ledger.compactions.in_force(session.key, 1, every=True)
         if "exactness" in damage:
             with pytest.raises(CorruptRow):
-                ledger.states(session.key, 1)
+                ledger.request_input.usage(session.key, 1)
 
 
 @pytest.mark.parametrize("number", [-1, 3])
 def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, number: int) -> None:
     """It would be counted as if nobody had changed it."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), answered(), said()])
+    ledger.messages.append(session.key, 1, [said(), answered(), said()])
     compact(ledger, session.key, 1, 1, 2, said("summary"))
-    ledger._write(
+    ledger.database.write(
         lambda connection: driver(connection).execute(
             f"UPDATE compactions SET exactness = {number}"  # noqa: S608
         )
     )
 
     with pytest.raises(CorruptRow):
-        ledger.states(session.key, 1)
+        ledger.request_input.usage(session.key, 1)
     with pytest.raises(CorruptRow):
-        ledger.compactions(session.key, 1)
+        ledger.compactions.in_force(session.key, 1)
 
 
 def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
@@ -880,22 +918,22 @@ def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
     for times in (9, 40):
         session = new_session(ledger)
         for last in range(2, 2 * times + 1, 2):
-            ledger.append(session.key, 1, [said(), answered()])
+            ledger.messages.append(session.key, 1, [said(), answered()])
             if last > 2:
                 compact(ledger, session.key, 1, 1, last - 2, said(f"up to {last}"))
                 clear(ledger, session.key, 1, last - 2)
-        other = ledger.fork(session.key, 1, 2 * times)
-        ledger.append(session.key, 1, [said()])
+        other = ledger.branches.fork(session.key, 1, 2 * times)
+        ledger.messages.append(session.key, 1, [said()])
         made = compact(ledger, session.key, 1, 1, 2 * times, said("undone"))
-        ledger.undo(session.key, 1, made.number)
+        ledger.compactions.undo(session.key, 1, made.number)
         with watched() as work:
-            ledger.states(session.key, 1)
-            ledger.states(session.key, 1, 9)
-            ledger.states(session.key, other)
+            ledger.request_input.usage(session.key, 1)
+            ledger.request_input.usage(session.key, 1, 9)
+            ledger.request_input.usage(session.key, other)
         found.append([*work])
-        in_force = ledger.compactions(session.key, 1)
+        in_force = ledger.compactions.in_force(session.key, 1)
         assert [(one.first, one.last) for one in in_force] == [(1, 2 * times - 2)] * 2
-        before = ledger.states(session.key, 1, 9).in_force
+        before = ledger.request_input.usage(session.key, 1, 9).in_force
         assert [(one.first, one.last) for one in before.ranges] == [(1, 8)]
         assert before.cleared is not None
         assert before.cleared.last == 8

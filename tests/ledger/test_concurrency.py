@@ -11,9 +11,13 @@ from typing import TypeVar
 
 import pytest
 
-from reasoning_store.blocks import Counts, Origin, user
+from reasoning_store.conversation.blocks import (
+    Counts,
+    Origin,
+    user,
+)
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Entry
+from reasoning_store.ledger.records import NewMessage
 
 from .compacting import compact
 from .histories import add_part, answered, complete, new_session, part, renew, said
@@ -48,47 +52,50 @@ def in_threads(work: Callable[[int], T]) -> list[T]:
 
 def use_a_profile(ledger: Ledger, shared: int, name: str) -> None:
     own = new_session(ledger)
-    ledger.set_profile("u", "shared", {"by": name})
-    ledger.use_profile(own.key, "shared")
+    ledger.profiles.set("u", "shared", {"by": name})
+    ledger.sessions.use_profile(own.key, "shared")
 
-    assert ledger.get_session("u", own.id).profile == "shared"
+    assert ledger.sessions.get("u", own.id).profile == "shared"
 
 
 def write_and_read(ledger: Ledger, shared: int, name: str) -> None:
     own = new_session(ledger)
-    ledger.append(own.key, 1, [said(name), answered()])
+    ledger.messages.append(own.key, 1, [said(name), answered()])
 
-    assert ledger.history(own.key, 1, tokens=10**6) == ledger.history(own.key, 1)
-    assert ledger.head(own.key, 1).position == 2
-    assert ledger.budget(own.key).thought.unreported == 1
+    assert ledger.history.read(own.key, 1, tokens=10**6) == ledger.history.read(own.key, 1)
+    assert ledger.branches.head(own.key, 1).position == 2
+    assert ledger.budgets.get(own.key).thought.unreported == 1
 
 
 def record_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
-    branch = ledger.fork(shared, 1, 7)
-    draft = ledger.begin_draft(shared, branch, idempotency_key=name)
+    branch = ledger.branches.fork(shared, 1, 7)
+    draft = ledger.drafts.begin(shared, branch, idempotency_key=name)
     assert add_part(ledger, draft, 1, part("1 "))
     assert renew(ledger, draft)
-    found = ledger.draft(shared, branch)
+    found = ledger.drafts.get(shared, branch)
 
     assert found is not None
     assert found.parts == (part("1 "),)
-    assert ledger.finish_draft(draft, [complete(1)])[0].position == 7
+    assert ledger.drafts.finish(draft, [complete(1)])[0].position == 7
 
 
 def compact_and_undo_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
-    branch = ledger.fork(shared, 1, 7)
-    compact(ledger, shared, branch, 1, 4, Entry(user(name), Counts()))
-    (compaction,) = ledger.compactions(shared, branch)
-    assert ledger.view(shared, branch).rows[0] == compaction
-    ledger.undo(shared, branch, 1)
+    branch = ledger.branches.fork(shared, 1, 7)
+    compact(ledger, shared, branch, 1, 4, NewMessage(user(name), Counts()))
+    (compaction,) = ledger.compactions.in_force(shared, branch)
+    assert ledger.request_input.view(shared, branch).rows[0] == compaction
+    ledger.compactions.undo(shared, branch, 1)
 
-    assert ledger.states(shared, branch).lineage == ledger.states(shared, branch).head
+    assert (
+        ledger.request_input.usage(shared, branch).lineage
+        == ledger.request_input.usage(shared, branch).head
+    )
 
 
 def remember(ledger: Ledger, shared: int, name: str) -> None:
-    ledger.remember_crossing(shared, name)
+    ledger.budgets.remember(shared, name)
 
-    assert name in ledger.budget(shared).crossed
+    assert name in ledger.budgets.get(shared).crossed
 
 
 WORK = (use_a_profile, write_and_read, record_on_a_fork, compact_and_undo_on_a_fork, remember)
@@ -96,7 +103,7 @@ WORK = (use_a_profile, write_and_read, record_on_a_fork, compact_and_undo_on_a_f
 
 def conversation(ledger: Ledger) -> int:
     key = new_session(ledger).key
-    ledger.append(key, 1, [said(), answered()] * 3)
+    ledger.messages.append(key, 1, [said(), answered()] * 3)
     return key
 
 
@@ -113,7 +120,7 @@ def test_many_threads_may_do_the_same_at_once(
 
     in_threads(repeat)
 
-    assert anywhere.verify().ok
+    assert anywhere.audit.verify().ok
 
 
 def test_many_threads_may_do_different_things_at_once(anywhere: Ledger) -> None:
@@ -127,9 +134,9 @@ def test_many_threads_may_do_different_things_at_once(anywhere: Ledger) -> None:
 
     in_threads(take_turns)
 
-    assert len(anywhere.branches(shared)) == 1 + 2 * THREADS * ROUNDS
-    assert len(anywhere.budget(shared).crossed) == THREADS * ROUNDS
-    assert anywhere.verify().ok
+    assert len(anywhere.branches.all_of(shared)) == 1 + 2 * THREADS * ROUNDS
+    assert len(anywhere.budgets.get(shared).crossed) == THREADS * ROUNDS
+    assert anywhere.audit.verify().ok
 
 
 def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
@@ -140,10 +147,10 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
     def write(n: int) -> list[int]:
         positions = []
         for _ in range(25):
-            positions += [row.position for row in anywhere.append(one.key, 1, turn)]
-            anywhere.append(own[n].key, 1, turn)
-            assert anywhere.history(own[n].key, 1, limit=2)[-1].message == turn[1].message
-            assert anywhere.states(one.key, 1).head.position >= positions[-1]
+            positions += [row.position for row in anywhere.messages.append(one.key, 1, turn)]
+            anywhere.messages.append(own[n].key, 1, turn)
+            assert anywhere.history.read(own[n].key, 1, limit=2)[-1].message == turn[1].message
+            assert anywhere.request_input.usage(one.key, 1).head.position >= positions[-1]
         return positions
 
     told = in_threads(write)
@@ -151,12 +158,12 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
     assert list(range(1, 401)) == sorted(n for positions in told for n in positions)
     assert all(positions == sorted(positions) for positions in told)
     assert all(row.stored == row.actual for row in recount(anywhere, one.key, 1))
-    assert {50} == {anywhere.head(session.key, 1).position for session in own}
+    assert {50} == {anywhere.branches.head(session.key, 1).position for session in own}
 
 
 def test_two_stores_in_memory_are_two() -> None:
     """What one holds the other does not."""
     with Ledger.open("sqlite://") as one, Ledger.open("sqlite://") as other:
-        one.create_session("u", "s", encoding="o200k_base")
+        one.sessions.create("u", "s", encoding="o200k_base")
 
-        assert other.sessions("u").items == []
+        assert other.sessions.page("u").items == []

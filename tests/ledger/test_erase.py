@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
+    Block,
     Counts,
     Message,
     Origin,
+    RawBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -25,15 +29,21 @@ from reasoning_store.blocks import (
     assistant,
     user,
 )
-from reasoning_store.checking import tool
-from reasoning_store.errors import Conflict, NotFound
-from reasoning_store.ledger import columns, sqlite, sqlite_connections
+from reasoning_store.conversation.errors import Conflict, NotFound
+from reasoning_store.conversation.validation import tool
+from reasoning_store.ledger import encode, erasure
+from reasoning_store.ledger.database import (
+    atomic_file,
+    sqlite,
+    sqlite_connections,
+)
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
+from reasoning_store.ledger.records import Erased, NewMessage
 from reasoning_store.ledger.tables import metadata
-from reasoning_store.ledger.values import Entry, Erased
-from reasoning_store.ledger.verbs import erasing
+from tests.properties import examples
 
+from .compacting import compact
 from .erasures import Step, steps
 from .histories import (
     add_part,
@@ -54,17 +64,19 @@ LIBRARY: Any = sqlite_connections.library()
 
 
 def statuses(ledger: Ledger, key: int, branch: int = 1) -> list[str]:
-    return [row.message.status for row in ledger.history(key, branch)]
+    return [row.message.status for row in ledger.history.read(key, branch)]
 
 
 def erased_at(ledger: Ledger, key: int, branch: int = 1) -> list[int]:
-    return [row.position for row in ledger.history(key, branch) if row.message.status == "erased"]
+    return [
+        row.position for row in ledger.history.read(key, branch) if row.message.status == "erased"
+    ]
 
 
 def rows_of(ledger: Ledger, key: int) -> dict[str, int]:
     """How many rows of each table start with this key."""
     return {
-        name: ledger._read(
+        name: ledger.database.read(
             lambda connection, name=name: (  # type: ignore[misc]
                 driver(connection)
                 .execute(f"SELECT count(*) FROM {name} WHERE session_key = {key}")  # noqa: S608
@@ -78,7 +90,7 @@ def rows_of(ledger: Ledger, key: int) -> dict[str, int]:
 def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
     """And nothing else: no text, thought, origin, usage, count, nor what was sent."""
     session = new_session(ledger)
-    full = Entry(
+    full = NewMessage(
         assistant(
             ThinkingBlock(thought="t", signature="s", source_field="f"),
             TextBlock(text="x"),
@@ -90,17 +102,17 @@ def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
         Counts(visible=5, thinking=(3,), exactness="estimated"),
         {"provider": "p"},
     )
-    before = ledger.append(session.key, 1, [said(), full, said()])
+    before = ledger.messages.append(session.key, 1, [said(), full, said()])
 
-    done = ledger.erase_message(session.key, 1, 2)
-    row = ledger.get(session.key, 1, 2)
+    done = ledger.erasure.erase_message(session.key, 1, 2)
+    row = ledger.history.get(session.key, 1, 2)
 
     assert Erased(messages=1, thinking_blocks=1) == replace(done, copies=())
     assert row.message == Message(role="assistant", status="erased")
     assert row.counts == Counts()
     assert (row.id, row.position, row.created_at) == (before[1].id, 2, before[1].created_at)
-    assert ledger.last_sent(session.key, 1) is None
-    assert [row.message.role for row in ledger.history(session.key, 1)] == [
+    assert ledger.request_input.last_sent(session.key, 1) is None
+    assert [row.message.role for row in ledger.history.read(session.key, 1)] == [
         "user",
         "assistant",
         "user",
@@ -109,18 +121,18 @@ def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
         rows_of(ledger, session.key)
     )
     whole(ledger, session.key)
-    assert replace(ledger.erase_message(session.key, 1, 2), copies=()) == Erased()
-    assert ledger.append(session.key, 1, [said()])[0].position == 4
+    assert replace(ledger.erasure.erase_message(session.key, 1, 2), copies=()) == Erased()
+    assert ledger.messages.append(session.key, 1, [said()])[0].position == 4
 
 
 def test_a_session_says_when_it_was_last_erased_in(ledger: Ledger) -> None:
     """Whoever remembers rows learns that they are stale; no two erasures look alike."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), said(), said()])
-    seen = [ledger.get_session(session.owner, session.id).erased_at]
+    ledger.messages.append(session.key, 1, [said(), said(), said()])
+    seen = [ledger.sessions.get(session.owner, session.id).erased_at]
     for position in (1, 2, 2):
-        ledger.erase_message(session.key, 1, position)
-        seen.append(ledger.get_session(session.owner, session.id).erased_at)
+        ledger.erasure.erase_message(session.key, 1, position)
+        seen.append(ledger.sessions.get(session.owner, session.id).erased_at)
 
     assert seen[0] is None
     assert seen[1] is not None
@@ -132,11 +144,13 @@ def test_a_session_says_when_it_was_last_erased_in(ledger: Ledger) -> None:
 def test_an_erased_user_message_starts_no_turn(ledger: Ledger) -> None:
     """What it began belongs to the turn before, and the sums are those of what is left."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), calling("c"), answering("c"), said(), answered()])
+    ledger.messages.append(
+        session.key, 1, [said(), calling("c"), answering("c"), said(), answered()]
+    )
 
-    ledger.erase_message(session.key, 1, 4)
+    ledger.erasure.erase_message(session.key, 1, 4)
 
-    used = ledger.states(session.key, 1)
+    used = ledger.request_input.usage(session.key, 1)
     assert (used.head.turn_start, used.head.turn_has_call) == (1, True)
     whole(ledger, session.key)
 
@@ -146,36 +160,106 @@ def test_only_the_reasoning_of_a_message_goes(ledger: Ledger) -> None:
     session = new_session(ledger)
     origin = Origin(provider="p", model="m")
     first = replace(answered(origin=origin), sent={"provider": "p"})
-    ledger.append(session.key, 1, [said(), first, answered("later", "other")])
+    ledger.messages.append(session.key, 1, [said(), first, answered("later", "other")])
 
-    done = ledger.erase_message(session.key, 1, 2, only="reasoning")
+    done = ledger.erasure.erase_message(session.key, 1, 2, only="reasoning")
 
-    row = ledger.get(session.key, 1, 2)
+    row = ledger.history.get(session.key, 1, 2)
     assert replace(done, copies=()) == Erased(thinking_blocks=1)
     assert row.message == replace(first.message, blocks=(TextBlock(text="No."),))
     assert row.counts == Counts(visible=3)
-    assert ledger.last_sent(session.key, 1) is not None
-    assert ledger.head(session.key, 1).portable == len("other")
+    assert ledger.request_input.last_sent(session.key, 1) is not None
+    assert ledger.branches.head(session.key, 1).portable == len("other")
     whole(ledger, session.key)
-    assert replace(ledger.erase_message(session.key, 1, 2, only="reasoning"), copies=()) == Erased()
+    assert (
+        replace(ledger.erasure.erase_message(session.key, 1, 2, only="reasoning"), copies=())
+        == Erased()
+    )
+
+
+SEAL = "<seal>" * 9
+_CALL = ToolCallBlock(id="c", name="f", parameters={"x": 1})
+SEALED: dict[str, tuple[tuple[Block, ...], tuple[Block, ...]]] = {
+    "Gemini's text": (
+        (TextBlock(text="No.", provider_metadata={"thoughtSignature": SEAL, "x": 1}),),
+        (TextBlock(text="No.", provider_metadata={"x": 1}),),
+    ),
+    "Gemini's text that ends a stream": (
+        (TextBlock(text="No."), TextBlock(text="", provider_metadata={"thoughtSignature": SEAL})),
+        (TextBlock(text="No."),),
+    ),
+    "Gemini's call": ((replace(_CALL, provider_metadata={"thoughtSignature": SEAL}),), (_CALL,)),
+    "a call of Gemini's by Chat Completions": (
+        (
+            replace(
+                _CALL,
+                provider_metadata={"extra_content": {"google": {"thought_signature": SEAL}}},
+            ),
+        ),
+        (_CALL,),
+    ),
+    "a picture that was only thought": (
+        (TextBlock(text="No."), RawBlock(data={"thought": True, "inlineData": SEAL})),
+        (TextBlock(text="No."),),
+    ),
+    "code that was run": (
+        (RawBlock(data={"executableCode": {"code": "1"}, "thoughtSignature": SEAL}),),
+        (RawBlock(data={"executableCode": {"code": "1"}}),),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SEALED)
+@pytest.mark.parametrize("whole_session", [True, False])
+def test_the_seals_of_thoughts_go_with_the_reasoning(
+    sqlite_path: Path, kind: str, whole_session: bool
+) -> None:
+    """Beside a text or a call, too; all else that is there stays, and what was sent with it."""
+    blocks, left = SEALED[kind]
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        entry = NewMessage(assistant(*blocks), Counts(visible=3), {"provider": "p"})
+        ledger.messages.append(session.key, 1, [said(), entry])
+
+        if whole_session:
+            ledger.erasure.erase_session(session.key, only="reasoning")
+        else:
+            ledger.erasure.erase_message(session.key, 1, 2, only="reasoning")
+
+        assert ledger.history.get(session.key, 1, 2).message.blocks == left
+        assert ledger.request_input.last_sent(session.key, 1) is not None
+        assert found(sqlite_path, "seal") == {}
+        whole(ledger, session.key)
+
+
+def test_a_summary_stays_where_only_a_seal_went(ledger: Ledger) -> None:
+    """It was made of what was said, and that is still there."""
+    session = new_session(ledger)
+    sealed = assistant(TextBlock(text="No.", provider_metadata={"thoughtSignature": SEAL}))
+    ledger.messages.append(session.key, 1, [said(), NewMessage(sealed, Counts(visible=3)), said()])
+    compact(ledger, session.key, 1, 1, 2, said("They spoke."))
+
+    ledger.erasure.erase_session(session.key, only="reasoning")
+
+    assert len(ledger.compactions.in_force(session.key, 1)) == 1
 
 
 def test_what_is_left_can_be_counted_anew(ledger: Ledger) -> None:
     """By the caller, in the session's encoding, outside of any transaction."""
     session = new_session(ledger)
     counted = Counts(visible=9, thinking=(5,), exactness="estimated")
-    ledger.append(session.key, 1, [Entry(answered().message, counted)])
+    ledger.messages.append(session.key, 1, [NewMessage(answered().message, counted)])
     asked: list[tuple[Message, str]] = []
 
     def count(message: Message, encoding: str) -> Counts:
         asked.append((message, encoding))
-        ledger.sessions("u")
+        ledger.sessions.page("u")
         return Counts(visible=7)
 
-    ledger.erase_session(session.key, only="reasoning", count=count)
+    ledger.erasure.erase_session(session.key, only="reasoning", count=count)
 
     assert asked == [(assistant("No."), "o200k_base")]
-    head = ledger.head(session.key, 1)
+    head = ledger.branches.head(session.key, 1)
     assert (head.visible, head.exactness) == (7, "exact")
     whole(ledger, session.key)
 
@@ -184,14 +268,14 @@ def test_what_is_left_can_be_counted_anew(ledger: Ledger) -> None:
 def test_tool_pairs_go_together(ledger: Ledger, position: int) -> None:
     """Whichever of them is named: the calls, and every answer, with what those call."""
     session = new_session(ledger)
-    both = Entry(
+    both = NewMessage(
         Message(
             role="user",
             blocks=(ToolResponseBlock(call_id="b", result="r"), TextBlock(text="and?")),
         ),
         Counts(visible=4),
     )
-    ledger.append(
+    ledger.messages.append(
         session.key,
         1,
         [
@@ -205,7 +289,7 @@ def test_tool_pairs_go_together(ledger: Ledger, position: int) -> None:
         ],
     )
 
-    done = ledger.erase_message(session.key, 1, position)
+    done = ledger.erasure.erase_message(session.key, 1, position)
 
     assert erased_at(ledger, session.key) == [2, 3, 4, 5]
     assert (done.messages, done.thinking_blocks) == (4, 1)
@@ -215,35 +299,35 @@ def test_tool_pairs_go_together(ledger: Ledger, position: int) -> None:
 def test_an_id_that_comes_again_is_another_call(ledger: Ledger) -> None:
     """Providers that count their calls from 0 in each turn."""
     session = new_session(ledger)
-    ledger.append(
+    ledger.messages.append(
         session.key,
         1,
         [calling("0"), answering("0"), said(), calling("0"), answering("0"), said("x")],
     )
 
-    ledger.erase_message(session.key, 1, 2)
+    ledger.erasure.erase_message(session.key, 1, 2)
     assert erased_at(ledger, session.key) == [1, 2]
-    ledger.erase_message(session.key, 1, 4)
+    ledger.erasure.erase_message(session.key, 1, 4)
     assert erased_at(ledger, session.key) == [1, 2, 4, 5]
 
 
 def test_a_pair_is_found_on_every_branch_that_shares_the_call(ledger: Ledger) -> None:
     """A call that was answered once in each branch goes with all of its answers."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), calling("c"), answering("c"), said("one")])
-    two = ledger.fork(session.key, 1, 3)
-    ledger.append(session.key, two, [answering("c"), said("two")])
-    three = ledger.fork(session.key, 1, 2)
-    ledger.append(session.key, three, [calling("c"), answering("c")])
+    ledger.messages.append(session.key, 1, [said(), calling("c"), answering("c"), said("one")])
+    two = ledger.branches.fork(session.key, 1, 3)
+    ledger.messages.append(session.key, two, [answering("c"), said("two")])
+    three = ledger.branches.fork(session.key, 1, 2)
+    ledger.messages.append(session.key, three, [calling("c"), answering("c")])
 
-    ledger.erase_message(session.key, two, 3)
+    ledger.erasure.erase_message(session.key, two, 3)
 
     assert erased_at(ledger, session.key, 1) == [2, 3]
     assert erased_at(ledger, session.key, two) == [2, 3]
     assert erased_at(ledger, session.key, three) == []
     for branch in (1, two, three):
         whole(ledger, session.key)
-        assert ledger.head(session.key, branch).position >= 3
+        assert ledger.branches.head(session.key, branch).position >= 3
 
 
 def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
@@ -267,7 +351,7 @@ def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
         found = more
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(60)
 @given(steps=steps)
 def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step]) -> None:
     """In any history, on every branch: states equal a recount, and no other message changed."""
@@ -278,21 +362,21 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
     expected: dict[str, Message] = {}
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
-        head = ledger.head(key, branch).position
+        head = ledger.branches.head(key, branch).position
         if kind == "append":
-            for row in ledger.append(key, branch, what):
+            for row in ledger.messages.append(key, branch, what):
                 expected[row.id] = row.message
         elif kind == "fork":
-            branches.append(ledger.fork(key, branch, min(what, head) + 1))
+            branches.append(ledger.branches.fork(key, branch, min(what, head) + 1))
         elif kind == "all reasoning":
-            ledger.erase_session(key, only="reasoning")
+            ledger.erasure.erase_session(key, only="reasoning")
             expected = {id: without_thinking(message) for id, message in expected.items()}
         elif head:
             position = what % head + 1
             only: Any = None if kind == "erase" else "reasoning"
             goes = together(ledger, key, branches, branch, position) if only is None else None
-            target = ledger.get(key, branch, position).id
-            ledger.erase_message(key, branch, position, only=only)
+            target = ledger.history.get(key, branch, position).id
+            ledger.erasure.erase_message(key, branch, position, only=only)
             if goes is None:
                 expected[target] = without_thinking(expected[target])
             for id in goes or ():
@@ -300,9 +384,12 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
 
     whole(ledger, key)
     for branch in branches:
-        for row in ledger.history(key, branch):
+        for row in ledger.history.read(key, branch):
             assert expected[row.id] == row.message
-            assert ledger.states(key, branch, at=row.position).head.position == row.position
+            assert (
+                ledger.request_input.usage(key, branch, at=row.position).head.position
+                == row.position
+            )
 
 
 def without_thinking(message: Message) -> Message:
@@ -313,8 +400,8 @@ def without_thinking(message: Message) -> Message:
 
 def together(ledger: Ledger, key: int, branches: list[int], branch: int, at: int) -> set[str]:
     """The ids of what goes with a message, in all branches that have it."""
-    lineages = [ledger.history(key, one) for one in branches]
-    start = ledger.get(key, branch, at).id
+    lineages = [ledger.history.read(key, one) for one in branches]
+    start = ledger.history.get(key, branch, at).id
     found: set[str] = {start}
     while True:
         more = set(found)
@@ -333,72 +420,74 @@ def test_an_erased_session_leaves_no_row(ledger: Ledger) -> None:
     """Nor a draft; the others keep theirs, and its name is free again."""
     kept, gone = new_session(ledger), new_session(ledger)
     for session in (kept, gone):
-        ledger.append(session.key, 1, [said(), answered(origin=Origin(model="m"))])
-        fork = ledger.fork(session.key, 1, 2)
-        ledger.append(session.key, fork, [answered()])
-        draft = ledger.begin_draft(session.key, 1)
+        ledger.messages.append(session.key, 1, [said(), answered(origin=Origin(model="m"))])
+        fork = ledger.branches.fork(session.key, 1, 2)
+        ledger.messages.append(session.key, fork, [answered()])
+        draft = ledger.drafts.begin(session.key, 1)
         add_part(ledger, draft, 1, part("so far"))
 
     before = rows_of(ledger, kept.key)
-    done = ledger.erase_session(gone.key)
+    done = ledger.erasure.erase_session(gone.key)
 
     assert replace(done, copies=()) == Erased(sessions=1, messages=3, thinking_blocks=2)
     assert set(rows_of(ledger, gone.key).values()) == {0}
     assert before == rows_of(ledger, kept.key)
     for missing in (
-        lambda: ledger.get_session("u", gone.id),
-        lambda: ledger.append(gone.key, 1, [said()]),
-        lambda: ledger.erase_session(gone.key),
-        lambda: ledger.erase_session(gone.key, only="reasoning"),
-        lambda: ledger.erase_message(gone.key, 1, 1),
+        lambda: ledger.sessions.get("u", gone.id),
+        lambda: ledger.messages.append(gone.key, 1, [said()]),
+        lambda: ledger.erasure.erase_session(gone.key),
+        lambda: ledger.erasure.erase_session(gone.key, only="reasoning"),
+        lambda: ledger.erasure.erase_message(gone.key, 1, 1),
     ):
         with pytest.raises(NotFound):
             missing()
-    again = ledger.create_session("u", gone.id, encoding="o200k_base")
-    assert ledger.append(again.key, 1, [answered(origin=Origin(model="m"))])[0].position == 1
+    again = ledger.sessions.create("u", gone.id, encoding="o200k_base")
+    assert (
+        ledger.messages.append(again.key, 1, [answered(origin=Origin(model="m"))])[0].position == 1
+    )
 
 
 def test_an_owner_is_erased_with_all_that_is_his(ledger: Ledger) -> None:
     """Archived sessions and profiles too; another owner's stay; nobody is nothing."""
-    ledger.set_profile("gone", "brief", {})
+    ledger.profiles.set("gone", "brief", {})
     for n in range(3):
-        session = ledger.create_session("gone", f"s{n}", encoding="o200k_base")
-        ledger.append(session.key, 1, [said(), answered()])
-        ledger.archive(session.key, archived=n == 1)
-    kept = ledger.create_session("kept", "s0", encoding="o200k_base")
-    ledger.append(kept.key, 1, [said(), answered()])
+        session = ledger.sessions.create("gone", f"s{n}", encoding="o200k_base")
+        ledger.messages.append(session.key, 1, [said(), answered()])
+        ledger.sessions.archive(session.key, archived=n == 1)
+    kept = ledger.sessions.create("kept", "s0", encoding="o200k_base")
+    ledger.messages.append(kept.key, 1, [said(), answered()])
 
-    only = ledger.erase_owner("gone", only="reasoning")
-    done = ledger.erase_owner("gone")
+    only = ledger.erasure.erase_owner("gone", only="reasoning")
+    done = ledger.erasure.erase_owner("gone")
 
     assert replace(only, copies=()) == Erased(thinking_blocks=3)
     assert replace(done, copies=()) == Erased(sessions=3, messages=6, profiles=1)
-    assert ledger.profiles("gone") == []
-    assert ledger.sessions("gone", archived=None).items == []
-    assert len(ledger.history(kept.key, 1)[1].message.thinking) == 1
-    assert replace(ledger.erase_owner("nobody"), copies=()) == Erased()
+    assert ledger.profiles.all_of("gone") == []
+    assert ledger.sessions.page("gone", archived=None).items == []
+    assert len(ledger.history.read(kept.key, 1)[1].message.thinking) == 1
+    assert replace(ledger.erasure.erase_owner("nobody"), copies=()) == Erased()
 
 
 def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None:
     """Also that of a reply that is being recorded, which ends for it."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), answered(), said(), answered()])
-    fork = ledger.fork(session.key, 1, 4)
-    ledger.append(session.key, fork, [answered()])
-    draft = ledger.begin_draft(session.key, fork)
+    ledger.messages.append(session.key, 1, [said(), answered(), said(), answered()])
+    fork = ledger.branches.fork(session.key, 1, 4)
+    ledger.messages.append(session.key, fork, [answered()])
+    draft = ledger.drafts.begin(session.key, fork)
     add_part(ledger, draft, 1, part("so far"))
 
     with pytest.raises(Conflict):
-        ledger.erase_session(session.key, only="reasoning")
-    done = ledger.erase_session(session.key, only="reasoning", resolve=resolved)
+        ledger.erasure.erase_session(session.key, only="reasoning")
+    done = ledger.erasure.erase_session(session.key, only="reasoning", resolve=resolved)
 
     assert replace(done, copies=()) == Erased(thinking_blocks=3)
     for branch in (1, fork):
-        assert [row.message.thinking for row in ledger.history(session.key, branch)] == (
-            [()] * ledger.head(session.key, branch).position
+        assert [row.message.thinking for row in ledger.history.read(session.key, branch)] == (
+            [()] * ledger.branches.head(session.key, branch).position
         )
-        assert ledger.head(session.key, branch).last_thinking is None
-    assert ledger.history(session.key, fork)[-1].message.text == "so far"
+        assert ledger.branches.head(session.key, branch).last_thinking is None
+    assert ledger.history.read(session.key, fork)[-1].message.text == "so far"
     whole(ledger, session.key)
 
 
@@ -406,17 +495,17 @@ def test_a_session_made_again_while_its_reasoning_is_erased_is_another(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was to lose its reasoning is gone, and nothing is said to be damaged."""
-    monkeypatch.setattr(erasing, "_PAGE", 1)
+    monkeypatch.setattr(erasure, "_PAGE", 1)
     session = new_session(ledger)
-    ledger.append(session.key, 1, [answered(), answered(), answered()])
+    ledger.messages.append(session.key, 1, [answered(), answered(), answered()])
 
     def counted(message: Message, encoding: str) -> Counts:
-        ledger.erase_session(session.key)
-        ledger.create_session(session.owner, session.id, encoding=encoding)
+        ledger.erasure.erase_session(session.key)
+        ledger.sessions.create(session.owner, session.id, encoding=encoding)
         return Counts(visible=1)
 
     with pytest.raises(NotFound):
-        ledger.erase_session(session.key, only="reasoning", count=counted)
+        ledger.erasure.erase_session(session.key, only="reasoning", count=counted)
 
 
 @pytest.mark.parametrize("only", [None, "reasoning"])
@@ -424,15 +513,15 @@ def test_a_late_repeat_does_not_bring_back_what_was_erased(ledger: Ledger, only:
     """The key still stands for it, and says that it was erased; the key itself is kept nowhere."""
     session = new_session(ledger)
     batch = [said(), answered(), said()]
-    ledger.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
-    ledger.erase_message(session.key, 1, 2, only=only)
+    ledger.messages.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
+    ledger.erasure.erase_message(session.key, 1, 2, only=only)
 
     with pytest.raises(Conflict, match="erased") as caught:
-        ledger.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
+        ledger.messages.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
 
     assert len(caught.value.stored) == 3
-    assert ledger.head(session.key, 1).position == 3
-    stored = ledger._read(
+    assert ledger.branches.head(session.key, 1).position == 3
+    stored = ledger.database.read(
         lambda connection: (
             driver(connection).execute("SELECT idempotency_key FROM messages").fetchall()
         )
@@ -444,28 +533,28 @@ def test_origins_that_nobody_uses_go(ledger: Ledger) -> None:
     """And those that another message has stay."""
     session = new_session(ledger)
     one, two = Origin(model="one"), Origin(model="two")
-    ledger.append(session.key, 1, [answered(origin=one), answered(origin=two)])
-    ledger.append(session.key, 1, [answered(origin=one)])
+    ledger.messages.append(session.key, 1, [answered(origin=one), answered(origin=two)])
+    ledger.messages.append(session.key, 1, [answered(origin=one)])
 
-    ledger.erase_message(session.key, 1, 2)
+    ledger.erasure.erase_message(session.key, 1, 2)
     assert rows_of(ledger, session.key)["origins"] == 1
-    ledger.erase_message(session.key, 1, 1)
+    ledger.erasure.erase_message(session.key, 1, 1)
     assert rows_of(ledger, session.key)["origins"] == 1
-    ledger.erase_message(session.key, 1, 3)
+    ledger.erasure.erase_message(session.key, 1, 3)
     assert rows_of(ledger, session.key)["origins"] == 0
-    assert ledger.append(session.key, 1, [answered(origin=two)])[0].message.origin == two
-    assert ledger.get(session.key, 1, 4).message.origin == two
+    assert ledger.messages.append(session.key, 1, [answered(origin=two)])[0].message.origin == two
+    assert ledger.history.get(session.key, 1, 4).message.origin == two
 
 
 def test_a_message_that_is_not_there_cannot_be_erased(ledger: Ledger) -> None:
     """And nothing changes."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said()])
+    ledger.messages.append(session.key, 1, [said()])
 
     for branch, position in ((1, 0), (1, 2), (1, -1), (1, 10**30), (2, 1), (0, 1)):
         for only in (None, "reasoning"):
             with pytest.raises(NotFound):
-                ledger.erase_message(session.key, branch, position, only=only)
+                ledger.erasure.erase_message(session.key, branch, position, only=only)
 
     assert statuses(ledger, session.key) == ["complete"]
 
@@ -473,24 +562,24 @@ def test_a_message_that_is_not_there_cannot_be_erased(ledger: Ledger) -> None:
 def test_erasing_while_others_write_and_fork(ledger: Ledger) -> None:
     """No error, no gap, and every state is what a recount gives."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), answered()] * 20)
+    ledger.messages.append(session.key, 1, [said(), answered()] * 20)
     turn = [said(), calling("c"), answering("c"), answered(origin=Origin(model="m"))]
     stop = threading.Event()
 
     def write(n: int) -> int:
         for turns in range(12):
-            ledger.append(session.key, 1, turn, idempotency_key=f"{n} {turns}")
+            ledger.messages.append(session.key, 1, turn, idempotency_key=f"{n} {turns}")
         return 12
 
     def fork(_: int) -> int:
         while not stop.is_set():
-            branch = ledger.fork(session.key, 1, 30)
-            ledger.append(session.key, branch, turn)
+            branch = ledger.branches.fork(session.key, 1, 30)
+            ledger.messages.append(session.key, branch, turn)
         return 0
 
     def erase(n: int) -> int:
         for position in range(n, 40, 5):
-            ledger.erase_message(
+            ledger.erasure.erase_message(
                 session.key,
                 1,
                 position,
@@ -506,7 +595,7 @@ def test_erasing_while_others_write_and_fork(ledger: Ledger) -> None:
         stop.set()
         forking.result()
 
-    assert ledger.head(session.key, 1).position == 40 + 4 * turns
+    assert ledger.branches.head(session.key, 1).position == 40 + 4 * turns
     whole(ledger, session.key)
 
 
@@ -523,14 +612,14 @@ def fill(ledger: Ledger, names: list[str], chance: random.Random, turns: int) ->
     keys: dict[str, int] = {}
     for name in names:
         text = marked(name, chance)
-        keys[name] = ledger.create_session(
+        keys[name] = ledger.sessions.create(
             f"owner <{name}>",
             f"id <{name}>",
             encoding="o200k_base",
             title=text(),
             metadata={text(): text()},
         ).key
-        ledger.change_settings(keys[name], {"x": text()})
+        ledger.sessions.change_settings(keys[name], {"x": text()})
     for turn in range(turns):
         name = chance.choice(names)
         text = marked(name, chance)
@@ -544,18 +633,18 @@ def fill(ledger: Ledger, names: list[str], chance: random.Random, turns: int) ->
             usage=Usage(input=1, raw={"x": text()}),
         )
         result = tool(ToolResponseBlock(call_id=f"<{name}> {turn}", result=text()))
-        ledger.append(
+        ledger.messages.append(
             keys[name],
             1,
             [
-                Entry(user(text()), Counts(visible=1)),
-                Entry(reply, Counts(visible=1, thinking=(1,)), {"x": text()}),
-                Entry(result, Counts(visible=1)),
+                NewMessage(user(text()), Counts(visible=1)),
+                NewMessage(reply, Counts(visible=1, thinking=(1,)), {"x": text()}),
+                NewMessage(result, Counts(visible=1)),
             ],
             idempotency_key=f"<{name}> {turn}",
         )
     for name in names:
-        draft = ledger.begin_draft(keys[name], 1, sent={"x": name})
+        draft = ledger.drafts.begin(keys[name], 1, sent={"x": name})
         note(ledger, draft, {"x": f"<{name}>"})
         add_part(ledger, draft, 1, part(marked(name, chance)()))
     return keys
@@ -582,22 +671,22 @@ def test_no_byte_of_what_was_erased_is_left(sqlite_path: Path, seed: int) -> Non
         assert all(found(sqlite_path, name) for name in names)
         chance.shuffle(names)
         for name in names[:4]:
-            assert ledger.erase_session(keys[name]).copies == ()
+            assert ledger.erasure.erase_session(keys[name]).copies == ()
             assert found(sqlite_path, name) == {}
         owner = f"owner <{names[4]}>"
-        assert ledger.erase_owner(owner).sessions == 1
+        assert ledger.erasure.erase_owner(owner).sessions == 1
         assert found(sqlite_path, names[4]) == {}
-        ledger.append(keys[names[5]], 1, [answered("a", "b")], resolve=resolved)
+        ledger.messages.append(keys[names[5]], 1, [answered("a", "b")], resolve=resolved)
         whole(ledger, keys[names[5]])
 
 
 def test_no_byte_of_an_owner_who_only_had_profiles_is_left(sqlite_path: Path) -> None:
     """Their name and his are as much his as what he said."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        ledger.set_profile("owner <gone>", "profile <gone>", {})
+        ledger.profiles.set("owner <gone>", "profile <gone>", {})
         assert found(sqlite_path, "gone")
 
-        assert ledger.erase_owner("owner <gone>").profiles == 1
+        assert ledger.erasure.erase_owner("owner <gone>").profiles == 1
 
         assert found(sqlite_path, "gone") == {}
 
@@ -608,17 +697,17 @@ def test_no_byte_of_an_erased_message_is_left(sqlite_path: Path) -> None:
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         keys = fill(ledger, ["other"], chance, 100)
         key = keys["other"]
-        ledger.append(key, 1, [said("<said>" * 2000)], resolve=resolved)
-        ledger.append(key, 1, [answered("<kept>", "<thought>" * 2000)])
-        ledger.append(key, 1, [answered("kept", "<all>" * 2000) for _ in range(20)])
-        last = ledger.head(key, 1).position
+        ledger.messages.append(key, 1, [said("<said>" * 2000)], resolve=resolved)
+        ledger.messages.append(key, 1, [answered("<kept>", "<thought>" * 2000)])
+        ledger.messages.append(key, 1, [answered("kept", "<all>" * 2000) for _ in range(20)])
+        last = ledger.branches.head(key, 1).position
 
-        ledger.erase_message(key, 1, last - 21)
+        ledger.erasure.erase_message(key, 1, last - 21)
         assert found(sqlite_path, "said") == {}
-        ledger.erase_message(key, 1, last - 20, only="reasoning")
+        ledger.erasure.erase_message(key, 1, last - 20, only="reasoning")
         assert found(sqlite_path, "thought") == {}
         assert found(sqlite_path, "kept")
-        ledger.erase_session(key, only="reasoning")
+        ledger.erasure.erase_session(key, only="reasoning")
         assert found(sqlite_path, "all") == {}
         assert found(sqlite_path, "other")
         whole(ledger, key)
@@ -628,12 +717,12 @@ def test_no_byte_of_an_erased_draft_is_left(sqlite_path: Path) -> None:
     """Nor of its parts, which were written one by one."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        draft = ledger.begin_draft(session.key, 1)
+        draft = ledger.drafts.begin(session.key, 1)
         note(ledger, draft, {"x": "<gone>"})
         for n in range(1, 4):
             add_part(ledger, draft, n, part("<gone>" * 2000))
 
-        assert ledger.erase_message(session.key, 1, 1, resolve=resolved).messages == 1
+        assert ledger.erasure.erase_message(session.key, 1, 1, resolve=resolved).messages == 1
 
         assert found(sqlite_path, "gone") == {}
         whole(ledger, session.key)
@@ -644,7 +733,7 @@ def test_a_row_is_gone_from_the_server(postgres_url: str) -> None:
     with Ledger.open(postgres_url) as ledger:
         keys = fill(ledger, ["gone", "kept"], random.Random(1), 30)
 
-        ledger.erase_session(keys["gone"])
+        ledger.erasure.erase_session(keys["gone"])
 
         def dump(connection: Any) -> str:
             return str(
@@ -654,7 +743,7 @@ def test_a_row_is_gone_from_the_server(postgres_url: str) -> None:
                 ]
             )
 
-        text = ledger._read(dump)
+        text = ledger.database.read(dump)
         assert "<gone>" not in text
         assert "<kept>" in text
 
@@ -662,19 +751,38 @@ def test_a_row_is_gone_from_the_server(postgres_url: str) -> None:
 def test_files_that_still_hold_it_are_named(sqlite_path: Path) -> None:
     """Copies made before upgrades."""
     copy = sqlite_path.with_name("chat.db.before-0002")
-    half = sqlite_path.with_name(".chat.db.before-0002.x.new")
+    half = sqlite_path.with_name(".chat.db.before-0002.00000000-1-abcdefgh.new")
     sqlite_path.with_name("notes.txt").write_text("not ours")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said(), said(), said()])
-        assert ledger.erase_message(session.key, 1, 1).copies == ()
+        ledger.messages.append(session.key, 1, [said(), said(), said()])
+        assert ledger.erasure.erase_message(session.key, 1, 1).copies == ()
         for made in (copy, half):
             made.write_bytes(b"an older one")
 
-        rewritten = ledger.erase_message(session.key, 1, 2)
-        nothing = ledger.erase_message(session.key, 1, 2)
+        rewritten = ledger.erasure.erase_message(session.key, 1, 2)
+        nothing = ledger.erasure.erase_message(session.key, 1, 2)
 
     assert rewritten.copies == nothing.copies == (str(half), str(copy))
+
+
+def test_what_a_killed_backup_left_is_removed_and_one_under_way_is_named(
+    sqlite_path: Path,
+) -> None:
+    """Under whatever name in the folder of the database it was to stand."""
+    maker = subprocess.Popen([sys.executable, "-c", ""])
+    maker.wait()
+    name = f".chat.2026-11-18.db.{atomic_file._machine()}-{maker.pid}-abcdefgh.new"
+    left = sqlite_path.with_name(name)
+    left.write_text("<gone>")
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        session = new_session(ledger)
+        ledger.messages.append(session.key, 1, [said("<gone>")])
+        with atomic_file.beside(sqlite_path.with_name("tonight.db")) as made:
+            done = ledger.erasure.erase_session(session.key)
+
+    assert not left.exists()
+    assert done.copies == (str(made),)
 
 
 def test_a_reader_elsewhere_does_not_hold_erasing_up(
@@ -685,11 +793,11 @@ def test_a_reader_elsewhere_does_not_hold_erasing_up(
     reader = LIBRARY.connect(sqlite_path, isolation_level=None)
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said("<gone>"), said()])
+        ledger.messages.append(session.key, 1, [said("<gone>"), said()])
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM messages").fetchone()
 
-        done = ledger.erase_message(session.key, 1, 1)
+        done = ledger.erasure.erase_message(session.key, 1, 1)
 
         assert done.messages == 1
         assert f"{sqlite_path}-wal" in done.copies
@@ -697,7 +805,7 @@ def test_a_reader_elsewhere_does_not_hold_erasing_up(
             "<gone>",
         )
         reader.execute("ROLLBACK")
-        assert ledger.erase_message(session.key, 1, 2).copies == ()
+        assert ledger.erasure.erase_message(session.key, 1, 2).copies == ()
         assert found(sqlite_path, "gone") == {}
     reader.close()
 
@@ -709,9 +817,9 @@ def test_a_writer_elsewhere_does_not_hold_erasing_up(
     monkeypatch.setattr(sqlite, "_SCRUB_MS", 50)
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said("<gone>")])
-        ledger._write(lambda connection: None)
-        plain = ledger._database.scrub
+        ledger.messages.append(session.key, 1, [said("<gone>")])
+        ledger.database.write(lambda connection: None)
+        plain = ledger.database.scrub
 
         def with_a_writer() -> tuple[str, ...]:
             holder = LIBRARY.connect(sqlite_path, isolation_level=None)
@@ -721,8 +829,8 @@ def test_a_writer_elsewhere_does_not_hold_erasing_up(
             finally:
                 holder.close()
 
-        monkeypatch.setattr(ledger._database, "scrub", with_a_writer)
-        done = ledger.erase_message(session.key, 1, 1)
+        monkeypatch.setattr(ledger.database, "scrub", with_a_writer)
+        done = ledger.erasure.erase_message(session.key, 1, 1)
 
         assert done.messages == 1
         assert str(sqlite_path) in done.copies
@@ -733,16 +841,16 @@ def test_a_store_in_memory_erases_too() -> None:
     """There is no file to rewrite."""
     with Ledger.open("sqlite://") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
 
-        assert ledger.erase_message(session.key, 1, 1) == Erased(messages=1)
+        assert ledger.erasure.erase_message(session.key, 1, 1) == Erased(messages=1)
 
 
 @given(any_text)
 def test_what_stands_for_a_key_says_nothing(key: str) -> None:
     """32 hexadecimal digits, whatever the key."""
-    column = columns.repeat(key)
+    column = encode.repeat(key)
 
     assert len(column) == 32
     assert {*column} <= {*"0123456789abcdef"}
-    assert column == columns.repeat(key)
+    assert column == encode.repeat(key)

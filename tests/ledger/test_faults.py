@@ -5,21 +5,22 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+import psycopg
 import pytest
 
-from reasoning_store.errors import (
+from reasoning_store.conversation.errors import (
     Conflict,
     CorruptRow,
+    InvalidCall,
     NotFound,
     ReasoningStoreError,
     SchemaError,
     StoreBusy,
     StoreFull,
-    UsageError,
 )
-from reasoning_store.ledger import faults
+from reasoning_store.ledger.database import driver_errors
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
 
 from .histories import new_session, said
 
@@ -47,9 +48,9 @@ DatabaseError.__module__ = "sqlite3"
         ("SQLITE_LOCKED", StoreBusy),
         ("SQLITE_CORRUPT_VTAB", CorruptRow),
         ("SQLITE_NOTADB", SchemaError),
-        ("SQLITE_READONLY_DIRECTORY", UsageError),
-        ("SQLITE_CANTOPEN", UsageError),
-        ("SQLITE_TOOBIG", UsageError),
+        ("SQLITE_READONLY_DIRECTORY", InvalidCall),
+        ("SQLITE_CANTOPEN", InvalidCall),
+        ("SQLITE_TOOBIG", InvalidCall),
         ("SQLITE_ERROR", SchemaError),
         ("SQLITE_CONSTRAINT_UNIQUE", Conflict),
         ("SQLITE_CONSTRAINT_FOREIGNKEY", NotFound),
@@ -58,9 +59,7 @@ DatabaseError.__module__ = "sqlite3"
 )
 def test_a_code_of_sqlite_has_one_error(code: str, kind: type[Exception]) -> None:
     """By the longest part of its name that is known."""
-    assert kind is type(faults.translate(DatabaseError(sqlite_errorname=code))) or issubclass(
-        type(faults.translate(DatabaseError(sqlite_errorname=code))), kind
-    )
+    assert isinstance(driver_errors.translate(DatabaseError(sqlite_errorname=code)), kind)
 
 
 @pytest.mark.parametrize(
@@ -76,27 +75,60 @@ def test_a_code_of_sqlite_has_one_error(code: str, kind: type[Exception]) -> Non
         ("40P01", StoreBusy),
         ("42P01", SchemaError),
         ("42P07", SchemaError),
-        ("42501", UsageError),
-        ("25006", UsageError),
+        ("42501", InvalidCall),
+        ("25006", InvalidCall),
         ("23505", Conflict),
         ("23503", NotFound),
         ("XX001", CorruptRow),
-        ("54000", UsageError),
+        ("XX002", CorruptRow),
+        ("54000", InvalidCall),
     ],
 )
 def test_a_code_of_postgresql_has_one_error(code: str, kind: type[Exception]) -> None:
     """By the longest prefix of the SQLSTATE that is known."""
-    assert issubclass(type(faults.translate(DatabaseError(sqlstate=code))), kind)
+    assert issubclass(type(driver_errors.translate(DatabaseError(sqlstate=code))), kind)
+
+
+def test_an_internal_error_of_the_server_is_no_damage() -> None:
+    """Extensions raise XX000 for whatever they have no code for; it is named."""
+    error = driver_errors.translate(DatabaseError(sqlstate="XX000"))
+
+    assert type(error) is ReasoningStoreError
+    assert "XX000" in str(error)
+
+
+def test_a_pooler_that_has_no_server_has_lost_the_connection() -> None:
+    """PgBouncer says everything with 08P01, a protocol violation."""
+    assert driver_errors.lost(psycopg.errors.ProtocolViolation("server conn crashed?"))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("connection to server at 127.0.0.1 failed: Connection refused", StoreBusy),
+        ("connection failed: FATAL:  sorry, too many clients already", StoreBusy),
+        ("connection failed: FATAL:  the database system is starting up", StoreBusy),
+        ("connection failed: session is read-only", StoreBusy),
+        ("connection timeout expired", StoreBusy),
+        ('connection failed: FATAL:  database "x" does not exist', InvalidCall),
+        ('connection failed: FATAL:  password authentication failed for user "x"', InvalidCall),
+        ("could not translate host name to address: Name or service not known", InvalidCall),
+    ],
+)
+def test_a_server_that_may_answer_later_is_busy(text: str, kind: type[Exception]) -> None:
+    """One that fails over or takes no more connections; one that refuses a URL is not."""
+    assert type(driver_errors.unreachable(psycopg.OperationalError(text))) is kind
 
 
 def test_the_drivers_own_text_is_gone() -> None:
     """From the message, and from everything that a traceback prints."""
 
+    @driver_errors.Translated()
     def fail() -> None:
         raise DatabaseError(sqlite_errorname="SQLITE_FULL")
 
     with pytest.raises(StoreFull) as caught:
-        faults.guarded(fail)
+        fail()
 
     assert "secret" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
@@ -115,11 +147,12 @@ def test_bytes_that_a_driver_cannot_read_are_a_damaged_row() -> None:
     unnamed.args = ("Could not decode to UTF-8 column 'data' with text 'my secret'",)
     for error in (unnamed, UnicodeDecodeError("utf-8", b"my secret\xff", 9, 10, "invalid")):
 
+        @driver_errors.Translated()
         def fail(error: Exception = error) -> None:
             raise error
 
         with pytest.raises(CorruptRow) as caught:
-            faults.guarded(fail)
+            fail()
         assert "secret" not in "".join(traceback.format_exception(caught.value))
         assert caught.value.__context__ is None
 
@@ -127,11 +160,12 @@ def test_bytes_that_a_driver_cannot_read_are_a_damaged_row() -> None:
 def test_an_error_that_is_no_drivers_passes() -> None:
     """A bug stays visible as one."""
 
+    @driver_errors.Translated()
     def fail() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        faults.guarded(fail)
+        fail()
 
 
 @pytest.mark.parametrize(
@@ -143,20 +177,20 @@ def test_real_drivers_are_understood(ledger: Ledger, statement: str, kind: type[
     session = new_session(ledger)
 
     with pytest.raises(kind):
-        ledger._write(lambda connection: driver(connection).execute(statement))
+        ledger.database.write(lambda connection: driver(connection).execute(statement))
     with pytest.raises(ZeroDivisionError):
-        ledger._write(lambda connection: driver(connection).execute("SELECT 1") and 1 // 0)
+        ledger.database.write(lambda connection: driver(connection).execute("SELECT 1") and 1 // 0)
 
-    assert ledger.append(session.key, 1, [said()])[0].position == 1
+    assert ledger.messages.append(session.key, 1, [said()])[0].position == 1
 
 
 def test_a_text_that_is_not_null_safe_never_reaches_the_error(ledger: Ledger) -> None:
     """PostgreSQL quotes the failing row; we do not."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said()])
+    ledger.messages.append(session.key, 1, [said()])
 
     with pytest.raises(ReasoningStoreError) as caught:
-        ledger._write(
+        ledger.database.write(
             lambda connection: driver(connection).execute(
                 "UPDATE bodies SET text = 'my secret', session_key = NULL"
             )

@@ -8,7 +8,7 @@ import sqlite3 as stdlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -18,24 +18,32 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from reasoning_store.errors import (
+from reasoning_store.conversation.errors import (
     CorruptRow,
+    InvalidCall,
     MissingExtra,
     ReasoningStoreError,
     SchemaError,
     StoreBusy,
     StoreFull,
-    UsageError,
 )
-from reasoning_store.ledger import engine, sqlite, sqlite_connections, sqlite_file
-from reasoning_store.ledger import making as made_beside
+from reasoning_store.ledger.database import (
+    atomic_file,
+    checkpoints,
+    sqlite_connections,
+    sqlite_file,
+)
+from reasoning_store.ledger.database import (
+    open as engine,
+)
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
 from tests.durability.disk import Disk, watched
 
 from .histories import answered, new_session, said
 from .opening import open_ledger
 from .recounting import recount
+from .writing import writer_of
 
 # Never two libraries on one file in one process: they do not see each other's locks.
 LIBRARY: Any = sqlite_connections.library()
@@ -55,7 +63,7 @@ def test_a_new_file_is_ours_from_its_first_byte(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         with opened(path) as ledger:
-            ledger.append(new_session(ledger).key, 1, [said()])
+            ledger.messages.append(new_session(ledger).key, 1, [said()])
             modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
     finally:
         os.umask(old)
@@ -84,7 +92,7 @@ def test_every_connection_has_the_recipe(sqlite_path: Path) -> None:
     }
 
     with opened(sqlite_path) as ledger:
-        for run in (ledger._write, ledger._read):
+        for run in (ledger.database.write, ledger.database.read):
             found = run(
                 lambda connection: {
                     name: driver(connection).execute(f"PRAGMA {name}").fetchone()[0]
@@ -93,19 +101,21 @@ def test_every_connection_has_the_recipe(sqlite_path: Path) -> None:
             )
             assert wanted == found
         with pytest.raises(ReasoningStoreError):
-            ledger._read(lambda connection: driver(connection).execute("DELETE FROM sessions"))
+            ledger.database.read(
+                lambda connection: driver(connection).execute("DELETE FROM sessions")
+            )
 
 
 def test_what_is_closed_is_there_when_opened_again(tmp_path: Path) -> None:
     """A store is its file."""
     with opened(tmp_path / "chat.db") as ledger:
         session = new_session(ledger)
-        stored = ledger.append(session.key, 1, [answered()])
+        stored = ledger.messages.append(session.key, 1, [answered()])
 
     with opened(tmp_path / "chat.db") as ledger:
-        assert stored[0].digest == ledger.history(session.key, 1)[0].digest
-    with pytest.raises(UsageError, match="closed"):
-        ledger.history(session.key, 1)
+        assert stored[0].digest == ledger.history.read(session.key, 1)[0].digest
+    with pytest.raises(InvalidCall, match="closed"):
+        ledger.history.read(session.key, 1)
     ledger.close()
 
 
@@ -116,7 +126,7 @@ def test_processes_that_create_one_file_at_once_agree(tmp_path: Path) -> None:
         "import sys\n"
         "from reasoning_store.ledger.ledger import Ledger\n"
         "with Ledger.open(sys.argv[1]) as ledger:\n"
-        "    ledger.create_session('u', sys.argv[2], encoding='o200k_base')\n"
+        "    ledger.sessions.create('u', sys.argv[2], encoding='o200k_base')\n"
     )
     makers = [
         subprocess.Popen([sys.executable, "-c", program, f"sqlite:///{path}", str(n)])
@@ -125,14 +135,14 @@ def test_processes_that_create_one_file_at_once_agree(tmp_path: Path) -> None:
 
     assert [maker.wait(timeout=120) for maker in makers] == [0] * 6
     with opened(path) as ledger:
-        assert len(ledger.sessions("u").items) == 6
+        assert len(ledger.sessions.page("u").items) == 6
     assert [path] == list(tmp_path.iterdir())
 
 
 MAKES = """
 import os, sys, time
 from pathlib import Path
-from reasoning_store.ledger import migrate
+from reasoning_store.ledger.database import migrate
 from reasoning_store.ledger.ledger import Ledger
 
 if sys.argv[2] == "stops":
@@ -145,7 +155,7 @@ if sys.argv[2] == "stops":
 
     migrate.upgrade = stopped
 with Ledger.open(sys.argv[1]) as ledger:
-    ledger.create_session("u", encoding="o200k_base")
+    ledger.sessions.create("u", encoding="o200k_base")
 """
 
 
@@ -158,16 +168,16 @@ def test_threads_that_create_files_at_once_do_not_meet(tmp_path: Path, names: li
         url = f"sqlite:///{name if name == ':memory:' else tmp_path / name}"
         barrier.wait()
         with Ledger.open(url) as ledger:
-            ledger.append(new_session(ledger).key, 1, [said()])
-            return ledger.verify().ok
+            ledger.messages.append(new_session(ledger).key, 1, [said()])
+            return ledger.audit.verify().ok
 
     with ThreadPoolExecutor(len(names)) as threads:
         assert [*threads.map(create, names)] == [True] * len(names)
 
 
-def making_of(path: Path) -> Iterator[Path]:
-    """The folders of those who are making a file, or were when they were killed."""
-    return path.with_name(f".{path.name}.new").iterdir()
+def making_of(path: Path) -> list[Path]:
+    """What is being made under names of its makers', or was when they were killed."""
+    return [one for one in atomic_file.unfinished(path.parent) if one.suffix == ".new"]
 
 
 def making(path: Path) -> subprocess.Popen[bytes]:
@@ -182,79 +192,74 @@ def making(path: Path) -> subprocess.Popen[bytes]:
     return maker
 
 
-@pytest.mark.parametrize("there", [False, True], ids=["created", "opened"])
-def test_what_a_killed_creation_left_goes_with_the_next(tmp_path: Path, there: bool) -> None:
-    """Whether that creates the file too, or finds one that is there by now."""
+def test_what_a_killed_creation_left_is_in_no_ones_way(tmp_path: Path) -> None:
+    """The file is created all the same; what was left goes with the next erasure."""
     path = tmp_path / "chat [1].db"
     killed = [making(path), making(path)]
-    if there:
-        opened(path).close()
     for maker in killed:
         maker.kill()
         maker.communicate()
-    assert len([*making_of(path)]) == 2
+    assert len(making_of(path)) == 2
+
+    with opened(path) as ledger:
+        ledger.erasure.erase_session(new_session(ledger).key)
+
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_what_a_living_process_is_making_stays(tmp_path: Path) -> None:
+    """Others create and open the file and erase in it; it works when it comes to its end."""
+    path = tmp_path / "chat.db"
+    maker = making(path)
+    making_it = making_of(path)
+
+    for _ in range(2):
+        with opened(path) as ledger:
+            ledger.sessions.create("u", encoding="o200k_base")
+            ledger.erasure.erase_session(new_session(ledger).key)
+        assert making_of(path) == making_it
+    maker.communicate(b"go on\n")
+
+    assert maker.returncode == 0
+    with opened(path) as ledger:
+        assert len(ledger.sessions.page("u").items) == 3
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_maker_that_was_killed_before_it_removed_its_name_locks_no_one_out(
+    tmp_path: Path,
+) -> None:
+    """The file has two names then, and is not taken for one with a hard link of a person's."""
+    path = tmp_path / "chat.db"
+    maker = making(path)
+    (mine,) = making_of(path)
+    maker.kill()
+    maker.communicate()
+    opened(path).close()
+    mine.unlink()
+    os.link(path, mine)
 
     opened(path).close()
 
     assert [path] == list(tmp_path.iterdir())
 
 
-def test_what_a_living_process_is_making_stays(tmp_path: Path) -> None:
-    """Others create and open the file meanwhile; it works when it comes to its end."""
+def test_only_what_killed_makers_left_is_removed(tmp_path: Path) -> None:
+    """Neither what a person has named so, nor what another machine may be making."""
     path = tmp_path / "chat.db"
-    maker = making(path)
-    making_it = [*making_of(path)]
-
-    for _ in range(2):
-        with opened(path) as ledger:
-            ledger.create_session("u", encoding="o200k_base")
-        assert [*making_of(path)] == making_it
-    maker.communicate(b"go on\n")
-
-    assert maker.returncode == 0
+    names = [
+        ".chat.db.new",
+        ".chat.db.12345678.new",
+        ".notes.txt",
+        ".chat.db.00000000-1-abcdefgh.new",
+        f".chat.db.{atomic_file._machine()}-{os.getpid()}-abcdefgh.new",
+    ]
+    for name in names:
+        (tmp_path / name).write_text("x")
     with opened(path) as ledger:
-        assert len(ledger.sessions("u").items) == 3
-    assert [path] == list(tmp_path.iterdir())
+        ledger.erasure.erase_session(new_session(ledger).key)
 
-
-def test_threads_that_make_one_file_again_and_again_are_in_no_ones_way(tmp_path: Path) -> None:
-    """Whoever comes to its end may take the folder away in which another is about to begin."""
-    path = tmp_path / "chat.db"
-
-    def make(_: int) -> None:
-        for _ in range(50):
-            with made_beside.beside(path) as fresh:
-                fresh.write_text("x")
-            made_beside.clear(path)
-
-    with ThreadPoolExecutor(4) as threads:
-        [*threads.map(make, range(4))]
-
-    assert not [*tmp_path.iterdir()]
-
-
-def test_only_what_was_left_of_this_file_is_removed(tmp_path: Path) -> None:
-    """Neither another file's, nor what a person has named so, nor what a link leads to."""
-    path = tmp_path / "chat.db"
-    (tmp_path / "elsewhere" / "12345678").mkdir(parents=True)
-    (tmp_path / "elsewhere" / "12345678" / "kept").write_text("x")
-    here = tmp_path / ".chat.db.new"
-    here.mkdir()
-    for name in ["12345678.txt", "abc"]:
-        (here / name).mkdir()
-    (here / "file5678").write_text("x")
-    (here / "link5678").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / ".other.db.new" / "12345678").mkdir(parents=True)
-    (tmp_path / ".linked.db.new").symlink_to(tmp_path / "elsewhere")
-    linked = tmp_path / "linked.db"
-    before = {*tmp_path.rglob("*"), path, linked}
-
-    for _ in range(2):
-        opened(path).close()
-    linked.write_bytes(path.read_bytes())
-    opened(linked).close()
-
-    assert before == set(tmp_path.rglob("*"))
+    assert {one.name for one in tmp_path.iterdir()} == {path.name, *names}
 
 
 def test_what_stands_beside_a_file_is_not_looked_through(
@@ -275,45 +280,6 @@ def test_what_stands_beside_a_file_is_not_looked_through(
     opened(path).close()
 
     assert str(tmp_path) not in listed
-
-
-def test_what_an_interrupt_kept_from_going_goes_with_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the same process, too: it has let go of the lock."""
-    path = tmp_path / "chat.db"
-
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            opened(path)
-    assert len([*tmp_path.iterdir()]) == 2
-    opened(path).close()
-
-    assert [path] == list(tmp_path.iterdir())
-
-
-def test_where_folders_cannot_be_locked_nothing_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files are made all the same: nobody knows there whose a folder is."""
-    path = tmp_path / "chat.db"
-    left = tmp_path / ".chat.db.new" / "12345678"
-    left.mkdir(parents=True)
-
-    def refused(*_: object) -> None:
-        raise OSError(9, "Bad file descriptor")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("fcntl.flock", refused)
-        opened(path).close()
-        assert {path, left.parent, left} == set(tmp_path.rglob("*"))
-    opened(path).close()
-
-    assert [path] == list(tmp_path.iterdir())
 
 
 def foreign(path: Path) -> None:
@@ -376,8 +342,8 @@ def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
     with opened(sqlite_path) as ledger:
         for each in sqlite_path.parent.iterdir():
             each.unlink()
-        with pytest.raises(UsageError, match="was moved away or removed") as caught:
-            ledger._read(lambda _: ledger.get_session("u", "absent"))
+        with pytest.raises(InvalidCall, match="was moved away or removed") as caught:
+            ledger.database.read(lambda _: ledger.sessions.get("u", "absent"))
         assert "put it back" in str(caught.value.hint)
 
         assert not [*sqlite_path.parent.iterdir()]
@@ -387,7 +353,7 @@ def test_a_store_that_nobody_has_any_more_keeps_no_file_open(sqlite_path: Path) 
     """Nobody closed it: its connections go with it."""
     ledger = opened(sqlite_path)
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said()])
+    ledger.messages.append(session.key, 1, [said()])
     assert sqlite_path.with_name("chat.db-wal").exists()
 
     del ledger
@@ -396,7 +362,7 @@ def test_a_store_that_nobody_has_any_more_keeps_no_file_open(sqlite_path: Path) 
 
     assert {path.name for path in sqlite_path.parent.iterdir()} == {"chat.db"}
     with opened(sqlite_path) as ledger:
-        assert len(ledger.history(session.key, 1)) == 1
+        assert len(ledger.history.read(session.key, 1)) == 1
 
 
 def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
@@ -405,20 +371,20 @@ def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
     """A connection that is opened later would write the other's log into it."""
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
         ledger.backup(tmp_path / "copy.db")
-        ledger.append(session.key, 1, [said("since then")])
+        ledger.messages.append(session.key, 1, [said("since then")])
         (tmp_path / "copy.db").rename(sqlite_path)
 
-        with pytest.raises(UsageError, match=r"chat\.db is another file") as caught:
-            ledger._read(lambda _: ledger.history(session.key, 1))
+        with pytest.raises(InvalidCall, match=r"chat\.db is another file") as caught:
+            ledger.database.read(lambda _: ledger.history.read(session.key, 1))
         assert "move chat.db-wal away" in str(caught.value.hint)
-        assert len(ledger.history(session.key, 1)) == 2  # it goes on with what it has open
+        assert len(ledger.history.read(session.key, 1)) == 2  # it goes on with what it has open
 
     sqlite_path.with_name("chat.db-wal").rename(tmp_path / "aside")
     with opened(sqlite_path) as ledger:
-        assert len(ledger.history(session.key, 1)) == 1
-        assert ledger.verify().ok
+        assert len(ledger.history.read(session.key, 1)) == 1
+        assert ledger.audit.verify().ok
 
 
 def test_no_new_file_is_made_beside_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
@@ -427,15 +393,15 @@ def test_no_new_file_is_made_beside_the_log_of_another(sqlite_path: Path, tmp_pa
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
         sqlite_path.rename(away)
-        with pytest.raises(UsageError, match=r"chat\.db-wal is there without chat\.db") as caught:
+        with pytest.raises(InvalidCall, match=r"chat\.db-wal is there without chat\.db") as caught:
             opened(sqlite_path)
         assert "move chat.db-wal away" in str(caught.value.hint)
         assert not sqlite_path.exists()
         away.rename(sqlite_path)
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
 
     with opened(sqlite_path) as ledger:
-        assert len(ledger.history(session.key, 1)) == 1
+        assert len(ledger.history.read(session.key, 1)) == 1
 
 
 def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
@@ -449,7 +415,7 @@ def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
         (tmp_path / "data" / "other.db").write_bytes(b"")
         link.unlink()
         link.symlink_to(tmp_path / "data" / "other.db")
-        assert len(ledger.sessions("u").items) == 1
+        assert len(ledger.sessions.page("u").items) == 1
 
     kept = tmp_path / "data" / "kept.db"
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -472,9 +438,9 @@ def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
         "",
     ],
 )
-def test_a_url_that_cannot_be_opened_is_a_usage_error(tmp_path: Path, url: str) -> None:
+def test_a_url_that_cannot_be_opened_is_an_invalid_call(tmp_path: Path, url: str) -> None:
     """It says what to write instead, holds no password, and makes no file."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InvalidCall) as caught:
         Ledger.open(url.replace("{tmp}", str(tmp_path)))
 
     assert "secret" not in f"{caught.value} {caught.value.hint}"
@@ -502,7 +468,7 @@ def test_another_process_that_writes_is_waited_for(sqlite_path: Path) -> None:
         session = new_session(ledger)
         holder.execute("BEGIN IMMEDIATE")
         before = disk.occupied
-        stored = threads.submit(ledger.append, session.key, 1, [said()])
+        stored = threads.submit(ledger.messages.append, session.key, 1, [said()])
         while disk.occupied < before + 3 and not stored.done():
             pass
         holder.execute("COMMIT")
@@ -517,10 +483,10 @@ def test_who_waits_for_another_process_too_long_is_told(sqlite_path: Path) -> No
         session = new_session(ledger)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreBusy):
-            ledger.append(session.key, 1, [said()])
-        assert ledger.history(session.key, 1) == []
+            ledger.messages.append(session.key, 1, [said()])
+        assert ledger.history.read(session.key, 1) == []
         holder.execute("COMMIT")
-        assert ledger.append(session.key, 1, [said()])[0].position == 1
+        assert ledger.messages.append(session.key, 1, [said()])[0].position == 1
     holder.close()
 
 
@@ -528,7 +494,7 @@ def test_a_store_that_is_closed_while_it_is_busy_keeps_nothing_open(sqlite_path:
     """It says that it was busy; whoever is writing still finishes, and then all is closed."""
     ledger = opened(sqlite_path)
     session = new_session(ledger)
-    ledger.history(session.key, 1)
+    ledger.history.read(session.key, 1)
     began, goes_on = threading.Event(), threading.Event()
 
     def hold(_: Connection) -> None:
@@ -536,12 +502,13 @@ def test_a_store_that_is_closed_while_it_is_busy_keeps_nothing_open(sqlite_path:
         goes_on.wait()
 
     with ThreadPoolExecutor(1) as threads:
-        writing = threads.submit(ledger._database.write, hold)
+        writing = threads.submit(ledger.database.write, hold)
         began.wait()
         with pytest.raises(StoreBusy):
             ledger.close()
         goes_on.set()
         writing.result()
+    writer_of(ledger)._thread.join(30)
 
     # SQLite removes it with the last connection that closes.
     assert not sqlite_path.with_name(f"{sqlite_path.name}-wal").exists()
@@ -552,17 +519,17 @@ def test_a_full_disk_keeps_what_was_acknowledged(sqlite_path: Path) -> None:
     """The write is refused whole, reads go on, and writing resumes without a gap."""
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
-        pages = ledger._write(
+        pages = ledger.database.write(
             lambda connection: driver(connection).execute("PRAGMA page_count").fetchone()[0]
         )
         limit = f"PRAGMA max_page_count={pages + 20}"
-        ledger._write(lambda connection: driver(connection).execute(limit).fetchall())
+        ledger.database.write(lambda connection: driver(connection).execute(limit).fetchall())
         kept = 0
 
         def fill() -> None:
             nonlocal kept
             while True:
-                ledger.append(session.key, 1, [answered(thought="x" * 1000)])
+                ledger.messages.append(session.key, 1, [answered(thought="x" * 1000)])
                 kept += 1
 
         with pytest.raises(StoreFull) as caught:
@@ -570,11 +537,11 @@ def test_a_full_disk_keeps_what_was_acknowledged(sqlite_path: Path) -> None:
 
         assert caught.value.hint
         assert kept > 5
-        assert kept == len(ledger.history(session.key, 1))
-        ledger._write(
+        assert kept == len(ledger.history.read(session.key, 1))
+        ledger.database.write(
             lambda connection: driver(connection).execute("PRAGMA max_page_count=100000").fetchall()
         )
-        assert kept + 1 == ledger.append(session.key, 1, [said()])[0].position
+        assert kept + 1 == ledger.messages.append(session.key, 1, [said()])[0].position
         assert all(row.stored == row.actual for row in recount(ledger, session.key, 1))
 
 
@@ -602,16 +569,16 @@ def test_a_damaged_row_is_raised_and_never_skipped(sqlite_path: Path, damage: st
     secret = "the text of a conversation"
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said(secret), answered(secret), said(secret)])
+        ledger.messages.append(session.key, 1, [said(secret), answered(secret), said(secret)])
     with LIBRARY.connect(sqlite_path) as raw:
         raw.execute(damage)
     raw.close()
 
     def use(ledger: Ledger) -> None:
-        ledger.history(session.key, 1)
-        ledger.states(session.key, 1, at=2)
-        ledger.get_session("u", session.id)
-        ledger.append(session.key, 1, [said(secret)])
+        ledger.history.read(session.key, 1)
+        ledger.request_input.usage(session.key, 1, at=2)
+        ledger.sessions.get("u", session.id)
+        ledger.messages.append(session.key, 1, [said(secret)])
 
     with opened(sqlite_path) as ledger, pytest.raises(CorruptRow) as caught:
         use(ledger)
@@ -623,20 +590,20 @@ def test_a_process_that_forked_is_refused(sqlite_path: Path) -> None:
     """The child gets a usage error; the parent's store is none the worse."""
     program = (
         "import os, sys\n"
-        "from reasoning_store.errors import UsageError\n"
+        "from reasoning_store.conversation.errors import InvalidCall\n"
         "from reasoning_store.ledger.ledger import Ledger\n"
         "ledger = Ledger.open(sys.argv[1])\n"
-        "ledger.create_session('u', 'before', encoding='o200k_base')\n"
+        "ledger.sessions.create('u', 'before', encoding='o200k_base')\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    try:\n"
-        "        ledger.create_session('u', 'child', encoding='o200k_base')\n"
-        "    except UsageError as error:\n"
+        "        ledger.sessions.create('u', 'child', encoding='o200k_base')\n"
+        "    except InvalidCall as error:\n"
         "        ledger.close()\n"
         "        sys.exit(7 if error.hint else 8)\n"
         "    sys.exit(9)\n"
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
-        "ledger.create_session('u', 'after', encoding='o200k_base')\n"
+        "ledger.sessions.create('u', 'after', encoding='o200k_base')\n"
         "ledger.close()\n"
     )
 
@@ -645,7 +612,7 @@ def test_a_process_that_forked_is_refused(sqlite_path: Path) -> None:
     )
 
     with opened(sqlite_path) as ledger:
-        assert {"before", "after"} == {row.id for row in ledger.sessions("u").items}
+        assert {"before", "after"} == {row.id for row in ledger.sessions.page("u").items}
     with LIBRARY.connect(sqlite_path) as raw:
         assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     raw.close()
@@ -671,33 +638,38 @@ def test_the_libraries_that_can_lose_data_are_known(
     version: tuple[int, ...], expected: bool
 ) -> None:
     """Fixed in 3.51.3, and before that in 3.44.6 and 3.50.7."""
-    assert expected == sqlite_connections.vulnerable(version)
+    assert expected == checkpoints.vulnerable(version)
 
 
 def test_a_vulnerable_library_checkpoints_only_under_the_write_lock(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing checkpoints by itself; we do, and the WAL stays small."""
-    monkeypatch.setattr(sqlite_connections, "vulnerable", lambda version: True)
+    monkeypatch.setattr(checkpoints, "vulnerable", lambda version: True)
     seen: list[bool] = []
-    plain = sqlite.SqliteDatabase.checkpoint
+    plain = checkpoints.Checkpoints.copy_pages
 
-    def checkpoint(self: sqlite.SqliteDatabase, connection: object) -> None:
-        with connection.begin() as transaction:  # type: ignore[attr-defined]
-            with stdlib.connect(sqlite_path, timeout=0, isolation_level=None) as other:
-                try:
+    def copy_pages(self: checkpoints.Checkpoints, connection: Any) -> None:
+        connect = self._connect
+
+        def look() -> Any:
+            with closing(stdlib.connect(sqlite_path, timeout=0, isolation_level=None)) as other:
+                with pytest.raises(stdlib.OperationalError, match="locked"):
                     other.execute("BEGIN IMMEDIATE")
-                except stdlib.OperationalError:
-                    seen.append(True)
-            other.close()
-            transaction.rollback()
-        plain(self, connection)  # type: ignore[arg-type]
+                seen.append(True)
+            return connect()
 
-    monkeypatch.setattr(sqlite.SqliteDatabase, "checkpoint", checkpoint)
+        self._connect = look
+        try:
+            plain(self, connection)
+        finally:
+            self._connect = connect
+
+    monkeypatch.setattr(checkpoints.Checkpoints, "copy_pages", copy_pages)
     wal = Path(f"{sqlite_path}-wal")
     with open_ledger(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
         session = new_session(ledger)
-        for run in (ledger._write, ledger._read):
+        for run in (ledger.database.write, ledger.database.read):
             assert run(
                 lambda connection: (
                     driver(connection).execute("PRAGMA wal_autocheckpoint").fetchone()
@@ -705,7 +677,7 @@ def test_a_vulnerable_library_checkpoints_only_under_the_write_lock(
             ) == (0,)
         sizes = []
         for _ in range(600):
-            ledger.append(session.key, 1, [answered(thought="x" * 2000)])
+            ledger.messages.append(session.key, 1, [answered(thought="x" * 2000)])
             sizes.append(wal.stat().st_size)
 
     assert len(seen) >= 5
@@ -717,10 +689,10 @@ def test_both_libraries_write_one_file(sqlite_path: Path) -> None:
     """The one that Python brings reads what pysqlite3 wrote, and the other way."""
     with open_ledger(f"sqlite:///{sqlite_path}", driver=stdlib) as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said()], idempotency_key="k")
-        assert not ledger.append(session.key, 1, [said()], idempotency_key="k")[0].is_new
+        ledger.messages.append(session.key, 1, [said()], idempotency_key="k")
+        assert not ledger.messages.append(session.key, 1, [said()], idempotency_key="k")[0].is_new
     with opened(sqlite_path) as ledger:
-        assert ledger.append(session.key, 1, [said()])[0].position == 2
+        assert ledger.messages.append(session.key, 1, [said()])[0].position == 2
 
 
 def test_an_old_library_is_refused() -> None:
@@ -730,7 +702,22 @@ def test_an_old_library_is_refused() -> None:
         sqlite_version = "3.34.1"
         sqlite_version_info = (3, 34, 1)
 
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InvalidCall) as caught:
         open_ledger("sqlite://", driver=Old)  # type: ignore[arg-type]
 
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("open_", [Ledger.open, partial(Ledger.open, read_only=True)])
+def test_a_file_with_a_second_name_is_refused(
+    sqlite_path: Path, open_: Callable[[str], Ledger]
+) -> None:
+    """A hard link: what is written by one name is in a log that the other has not."""
+    second = sqlite_path.with_name("second.db")
+    second.hardlink_to(sqlite_path)
+    for path in (sqlite_path, second):
+        with pytest.raises(InvalidCall, match="another name, too"):
+            open_(f"sqlite:///{path}")
+    second.unlink()
+
+    open_(f"sqlite:///{sqlite_path}").close()

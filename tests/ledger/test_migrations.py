@@ -16,10 +16,11 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, inspect
 
-from reasoning_store.errors import SchemaError, UsageError
-from reasoning_store.ledger import engine, migrate
+from reasoning_store.conversation.errors import InvalidCall, SchemaError
+from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
 
 from .histories import new_session, said
@@ -65,7 +66,7 @@ def test_the_scripts_make_the_tables_that_the_code_expects(empty: str) -> None:
 
     engine.upgrade(empty)
     with Ledger.open(empty) as ledger:
-        ledger.append(new_session(ledger).key, 1, [said()])
+        ledger.messages.append(new_session(ledger).key, 1, [said()])
 
 
 def alembic(url: str, *words: str, by: str = "argument") -> subprocess.CompletedProcess[str]:
@@ -112,17 +113,17 @@ def test_an_older_file_is_upgraded_and_a_copy_is_kept(
     """By itself, with its rows; the copy is whole, and of mode 0600."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said()])
+        ledger.messages.append(session.key, 1, [said()])
 
     request.getfixturevalue("two_revisions")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        assert len(ledger.history(session.key, 1)) == 1
-    kept = sqlite_path.with_name("chat.db.before-0002")
+        assert len(ledger.history.read(session.key, 1)) == 1
+    kept = sqlite_path.with_name(f"chat.db.before-{migrate.REVISIONS[-1]}")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "more" in names(f"sqlite:///{sqlite_path}")
     assert "more" not in names(f"sqlite:///{kept}")
     with Ledger.open(f"sqlite:///{kept}") as ledger:
-        assert len(ledger.history(session.key, 1)) == 1
+        assert len(ledger.history.read(session.key, 1)) == 1
 
 
 def test_the_copy_before_an_upgrade_is_of_before_it(
@@ -131,10 +132,10 @@ def test_the_copy_before_an_upgrade_is_of_before_it(
     """Also where another process upgrades between the look at its age and the copy."""
     Ledger.open(f"sqlite:///{sqlite_path}").close()
     request.getfixturevalue("two_revisions")
-    kept = sqlite_path.with_name("chat.db.before-0002")
+    kept = sqlite_path.with_name(f"chat.db.before-{migrate.REVISIONS[-1]}")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         first = kept.read_bytes()
-        database: Any = ledger._database
+        database: Any = ledger.database
         migrate.keep_copy(sqlite_path, database)
 
     assert kept.read_bytes() == first
@@ -181,7 +182,7 @@ def test_a_wheel_finds_the_scripts_inside_the_package(
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     inside = tmp_path / "reasoning_store" / "_migrations"
     shutil.copytree(ROOT / "migrations", inside, ignore=shutil.ignore_patterns("__pycache__"))
-    ledger_module = tmp_path / "reasoning_store" / "ledger" / "migrate.py"
+    ledger_module = tmp_path / "reasoning_store" / "ledger" / "database" / "migrate.py"
 
     assert wheel["force-include"] == {"migrations": "reasoning_store/_migrations"}
     assert migrate.scripts() == ROOT / "migrations"
@@ -205,7 +206,7 @@ def test_nothing_but_migrations_creates_tables() -> None:
 def test_two_versions_at_once_are_refused(sqlite_path: Path) -> None:
     """A database that somebody branched by hand."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        ledger._write(
+        ledger.database.write(
             lambda connection: driver(connection).execute(
                 "INSERT INTO alembic_version VALUES ('0000')"
             )
@@ -215,7 +216,7 @@ def test_two_versions_at_once_are_refused(sqlite_path: Path) -> None:
         Ledger.open(f"sqlite:///{sqlite_path}")
 
 
-def test_an_upgrade_of_an_unknown_engine_is_a_usage_error() -> None:
+def test_an_upgrade_of_an_unknown_engine_is_an_invalid_call() -> None:
     """As everywhere else."""
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         engine.upgrade("mysql://host/x")

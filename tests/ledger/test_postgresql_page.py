@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import URL, create_engine
 
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.store import upgrade
 
@@ -58,27 +58,30 @@ def test_the_roles_of_the_page_can_do_their_work_and_no_more(
     url = postgres_server.set(database=name)
     owner, app = as_role(url, f"{name}_owner"), as_role(url, f"{name}_app")
     run(owner, GRANTS.replace("chat", name))
-    with pytest.raises(UsageError, match="role may not"):
+    with pytest.raises(InvalidCall, match="role may not"):
         upgrade(app.render_as_string(hide_password=False))
     upgrade(owner.render_as_string(hide_password=False))
 
     with Ledger.open(app) as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said(), answered(), said(), answered()])
-        draft = ledger.begin_draft(session.key, 1)
+        ledger.messages.append(session.key, 1, [said(), answered(), said(), answered()])
+        draft = ledger.drafts.begin(session.key, 1)
         add_part(ledger, draft, 1, part("x"))
-        ledger.drop_draft(draft)
+        ledger.drafts.drop(draft)
         compact(ledger, session.key, 1, 1, 2, said("summary"))
-        ledger.set_profile("u", "p", {})
-        ledger.erase_message(session.key, 1, 4, only="reasoning")
-        lines = list(ledger.export_lines())
-        assert ledger.verify().ok
-        ledger.erase_session(session.key)
-        assert ledger.import_lines(lines).messages == 4
-        ledger.erase_owner("u")
-        for forbidden in ("DROP TABLE messages", "CREATE TABLE more (x int)"):
-            with pytest.raises(UsageError, match="role may not"):
-                ledger._write(lambda c, text=forbidden: driver(c).execute(text))  # type: ignore[misc]
+        ledger.profiles.set("u", "p", {})
+        ledger.erasure.erase_message(session.key, 1, 4, only="reasoning")
+        lines = list(ledger.transfer.export_lines())
+        assert ledger.audit.verify().ok
+        ledger.erasure.erase_session(session.key)
+        assert ledger.transfer.import_lines(lines).messages == 4
+        ledger.erasure.erase_owner("u")
+        for forbidden in (
+            "DROP TABLE reasoning_store.messages",
+            "CREATE TABLE reasoning_store.more (x int)",
+        ):
+            with pytest.raises(InvalidCall, match="role may not"):
+                ledger.database.write(lambda c, text=forbidden: driver(c).execute(text))  # type: ignore[misc]
 
 
 def test_every_table_is_distributed_by_the_session_key_and_parents_come_first() -> None:
@@ -112,5 +115,5 @@ def test_the_function_of_the_page_is_the_one_that_appends(postgres_url: str) -> 
         )
 
     with Ledger.open(postgres_url) as ledger:
-        assert ledger._read(look) == (True, "for_key")
+        assert ledger.database.read(look) == (True, "for_key")
     assert "'for_key'" in FUNCTION

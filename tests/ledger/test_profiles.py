@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from sqlalchemy import Connection
 
-from reasoning_store.errors import Conflict, CorruptRow, NotFound, UsageError
+from reasoning_store.conversation.errors import (
+    Conflict,
+    CorruptRow,
+    InvalidCall,
+    NotFound,
+)
 from reasoning_store.ledger import keys, profiles, sessions
+from reasoning_store.ledger.database.statement import Params, Statement, driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import Sql, driver
+from tests.properties import examples
 
 from .histories import any_text, new_session, said
 
@@ -21,89 +30,120 @@ LOW = {"reasoning.effort": "low"}
 def test_a_session_reads_the_profile_that_it_uses(ledger: Ledger) -> None:
     """As it is now, with the session; its own settings stay beside it."""
     session = new_session(ledger)
-    ledger.change_settings(session.key, {"reasoning.enabled": False})
-    ledger.set_profile("u", "deep", HIGH)
+    ledger.sessions.change_settings(session.key, {"reasoning.enabled": False})
+    ledger.profiles.set("u", "deep", HIGH)
     assert (session.profile, session.profile_settings) == (None, None)
 
-    used = ledger.use_profile(session.key, "deep")
-    ledger.set_profile("u", "deep", LOW)
-    found = ledger.get_session("u", session.id)
+    used = ledger.sessions.use_profile(session.key, "deep")
+    ledger.profiles.set("u", "deep", LOW)
+    found = ledger.sessions.get("u", session.id)
 
     assert (used.profile, used.profile_settings) == ("deep", HIGH)
     assert (found.profile, found.profile_settings) == ("deep", LOW)
     assert found.settings == {"reasoning.enabled": False}
-    assert ledger.sessions("u").items == [found]
-    assert ledger.rename(session.key, "t").profile_settings == LOW
-    assert ledger.use_profile(session.key, None).profile_settings is None
-    assert ledger.get_session("u", session.id).profile is None
+    assert ledger.sessions.page("u").items == [found]
+    assert ledger.sessions.rename(session.key, "t").profile_settings == LOW
+    assert ledger.sessions.use_profile(session.key, None).profile_settings is None
+    assert ledger.sessions.get("u", session.id).profile is None
 
 
-def test_it_takes_no_second_read(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One statement gives the session and its profile."""
-    session = new_session(ledger)
-    ledger.set_profile("u", "deep", HIGH)
-    ledger.use_profile(session.key, "deep")
-    run: list[Sql] = []
-    plain = Sql.rows
+def test_a_session_without_a_profile_takes_one_read(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its profile is read by its owner's key, in a statement of its own: once for a list."""
+    for name in ("a", "b"):
+        session = ledger.sessions.create("u", name, encoding="x")
+    ledger.profiles.set("u", "deep", HIGH)
+    run: list[Statement] = []
+    plain = Statement._execute
 
-    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
+    def counting(self: Statement, connection: Connection, params: Params) -> Any:
         run.append(self)
-        return plain(self, connection, params)  # type: ignore[arg-type]
+        return plain(self, connection, params)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Sql, "rows", counting)
-        assert ledger.get_session("u", session.id).profile_settings == HIGH
+    def reads(read: Callable[[], object]) -> int:
+        run.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Statement, "_execute", counting)
+            read()
+        return len(run)
 
-    assert len(run) == 1
+    assert reads(lambda: ledger.sessions.get("u", session.id)) == 1
+    for name in ("a", "b"):
+        ledger.sessions.use_profile(ledger.sessions.get("u", name).key, "deep")
+    assert reads(lambda: ledger.sessions.get("u", session.id)) == 2
+    assert reads(lambda: ledger.sessions.page("u")) == 2
+    assert [one.profile_settings for one in ledger.sessions.page("u").items] == [HIGH, HIGH]
 
 
 def test_profiles_are_their_owners_own(ledger: Ledger) -> None:
     """Listed by name; another's of the same name is another."""
     for name in ("z", "a", "m"):
-        ledger.set_profile("u", name, HIGH)
-    ledger.set_profile("other", "a", LOW)
+        ledger.profiles.set("u", name, HIGH)
+    ledger.profiles.set("other", "a", LOW)
     session = new_session(ledger)
 
-    assert [row.name for row in ledger.profiles("u")] == ["a", "m", "z"]
-    assert [row.settings for row in ledger.profiles("other")] == [LOW]
-    assert ledger.profiles("nobody") == []
-    assert ledger.use_profile(session.key, "a").profile_settings == HIGH
-    ledger.drop_profile("other", "a")
-    assert ledger.use_profile(session.key, "a").profile_settings == HIGH
+    assert [row.name for row in ledger.profiles.all_of("u")] == ["a", "m", "z"]
+    assert [row.settings for row in ledger.profiles.all_of("other")] == [LOW]
+    assert ledger.profiles.all_of("nobody") == []
+    assert ledger.sessions.use_profile(session.key, "a").profile_settings == HIGH
+    ledger.profiles.drop("other", "a")
+    assert ledger.sessions.use_profile(session.key, "a").profile_settings == HIGH
 
 
 def test_a_profile_that_is_not_there_cannot_be_used_or_dropped(ledger: Ledger) -> None:
     """And what the session used before stays."""
     session = new_session(ledger)
-    ledger.set_profile("u", "deep", HIGH)
-    ledger.set_profile("other", "theirs", LOW)
-    ledger.use_profile(session.key, "deep")
+    ledger.profiles.set("u", "deep", HIGH)
+    ledger.profiles.set("other", "theirs", LOW)
+    ledger.sessions.use_profile(session.key, "deep")
 
     for name in ("none", "theirs"):
         with pytest.raises(NotFound):
-            ledger.use_profile(session.key, name)
+            ledger.sessions.use_profile(session.key, name)
         with pytest.raises(NotFound):
-            ledger.drop_profile("u", name)
+            ledger.profiles.drop("u", name)
     with pytest.raises(NotFound):
-        ledger.use_profile(session.key + 1, "deep")
-    with pytest.raises(UsageError):
-        ledger.set_profile("u", "n" * 2000, HIGH)
+        ledger.sessions.use_profile(session.key + 1, "deep")
+    with pytest.raises(InvalidCall):
+        ledger.profiles.set("u", "n" * 2000, HIGH)
 
-    assert ledger.get_session("u", session.id).profile == "deep"
+    assert ledger.sessions.get("u", session.id).profile == "deep"
+
+
+def test_a_change_of_nothing_makes_sure_that_a_profile_exists(ledger: Ledger) -> None:
+    """Many at once: one profile, and what it says already stays."""
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: ledger.profiles.change("u", "deep", {}), range(8)))
+    made = [row.settings for row in ledger.profiles.all_of("u")]
+    ledger.profiles.change("u", "deep", HIGH)
+    ledger.profiles.change("u", "deep", {})
+
+    assert made == [{}]
+    assert [row.settings for row in ledger.profiles.all_of("u")] == [HIGH]
+    assert ledger.sessions.use_profile(new_session(ledger).key, "deep").profile_settings == HIGH
+
+
+def test_a_profile_that_is_not_there_is_named_with_what_makes_it(ledger: Ledger) -> None:
+    """By ``use``, too."""
+    with pytest.raises(NotFound, match="no settings profile 'deep'") as caught:
+        ledger.sessions.use_profile(new_session(ledger).key, "deep")
+
+    assert "profiles.change('deep', {})" in str(caught.value.hint)
 
 
 def test_a_dropped_profile_gives_nothing_until_there_is_one_again(ledger: Ledger) -> None:
     """Sessions go on naming it."""
     session = new_session(ledger)
-    ledger.set_profile("u", "deep", HIGH)
-    ledger.use_profile(session.key, "deep")
+    ledger.profiles.set("u", "deep", HIGH)
+    ledger.sessions.use_profile(session.key, "deep")
 
-    ledger.drop_profile("u", "deep")
-    found = ledger.get_session("u", session.id)
-    ledger.set_profile("u", "deep", LOW)
+    ledger.profiles.drop("u", "deep")
+    found = ledger.sessions.get("u", session.id)
+    ledger.profiles.set("u", "deep", LOW)
 
     assert (found.profile, found.profile_settings) == ("deep", None)
-    assert ledger.get_session("u", session.id).profile_settings == LOW
+    assert ledger.sessions.get("u", session.id).profile_settings == LOW
 
 
 def test_two_owners_with_one_key_are_kept_apart(
@@ -112,58 +152,58 @@ def test_two_owners_with_one_key_are_kept_apart(
     """A collision neither shows nor changes what is somebody else's."""
     monkeypatch.setattr(profiles, "owner_key", lambda owner: 42)
     monkeypatch.setattr(sessions, "owner_key", lambda owner: 42)
-    ledger.set_profile("a", "deep", HIGH)
-    session = ledger.create_session("b", "s", encoding="o200k_base")
+    ledger.profiles.set("a", "deep", HIGH)
+    session = ledger.sessions.create("b", "s", encoding="o200k_base")
 
     with pytest.raises(Conflict):
-        ledger.set_profile("b", "deep", LOW)
+        ledger.profiles.set("b", "deep", LOW)
     with pytest.raises(Conflict):
-        ledger.change_profile("b", "deep", LOW)
+        ledger.profiles.change("b", "deep", LOW)
     with pytest.raises(NotFound):
-        ledger.change_profile("b", "deep", {}, unset={"reasoning.effort"})
+        ledger.profiles.change("b", "deep", {}, unset={"reasoning.effort"})
     with pytest.raises(NotFound):
-        ledger.use_profile(session.key, "deep")
+        ledger.sessions.use_profile(session.key, "deep")
     with pytest.raises(NotFound):
-        ledger.drop_profile("b", "deep")
+        ledger.profiles.drop("b", "deep")
 
-    assert ledger.profiles("b") == []
-    assert [row.settings for row in ledger.profiles("a")] == [HIGH]
+    assert ledger.profiles.all_of("b") == []
+    assert [row.settings for row in ledger.profiles.all_of("a")] == [HIGH]
 
 
 def test_a_change_leaves_the_other_keys(ledger: Ledger) -> None:
     """What is changed is changed, what is unset is gone, and the rest stays."""
-    ledger.set_profile("u", "deep", {**HIGH, "reasoning.enabled": True})
+    ledger.profiles.set("u", "deep", {**HIGH, "reasoning.enabled": True})
 
-    ledger.change_profile("u", "deep", {"reasoning.floor": "off"}, unset={"reasoning.enabled"})
+    ledger.profiles.change("u", "deep", {"reasoning.floor": "off"}, unset={"reasoning.enabled"})
 
-    (found,) = ledger.profiles("u")
+    (found,) = ledger.profiles.all_of("u")
     assert found.settings == {**HIGH, "reasoning.floor": "off"}
 
 
 def test_a_change_makes_the_profile(ledger: Ledger) -> None:
     """As setting a whole one does."""
-    made = ledger.change_profile("u", "deep", HIGH)
+    made = ledger.profiles.change("u", "deep", HIGH)
 
-    assert ledger.profiles("u") == [made]
+    assert ledger.profiles.all_of("u") == [made]
     assert made.settings == HIGH
 
 
 def test_nothing_is_taken_out_of_a_profile_that_is_not_there(ledger: Ledger) -> None:
     """And none is made for it."""
     with pytest.raises(NotFound):
-        ledger.change_profile("u", "deep", {}, unset={"reasoning.effort"})
+        ledger.profiles.change("u", "deep", {}, unset={"reasoning.effort"})
 
-    assert ledger.profiles("u") == []
+    assert ledger.profiles.all_of("u") == []
 
 
 def test_a_key_that_is_not_there_may_be_taken_out(ledger: Ledger) -> None:
     """Of a profile that is there; twice is the same as once."""
-    ledger.set_profile("u", "deep", HIGH)
+    ledger.profiles.set("u", "deep", HIGH)
 
     for _ in range(2):
-        ledger.change_profile("u", "deep", {}, unset={"reasoning.effort"})
+        ledger.profiles.change("u", "deep", {}, unset={"reasoning.effort"})
 
-    assert [row.settings for row in ledger.profiles("u")] == [{}]
+    assert [row.settings for row in ledger.profiles.all_of("u")] == [{}]
 
 
 def test_changes_at_once_all_hold(ledger: Ledger) -> None:
@@ -171,24 +211,24 @@ def test_changes_at_once_all_hold(ledger: Ledger) -> None:
     names = [f"key {number}" for number in range(12)]
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(lambda name: ledger.change_profile("u", "deep", {name: name}), names))
+        list(threads.map(lambda name: ledger.profiles.change("u", "deep", {name: name}), names))
 
-    (found,) = ledger.profiles("u")
+    (found,) = ledger.profiles.all_of("u")
     assert found.settings == {name: name for name in names}
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(30)
 @given(owner=any_text, name=any_text, value=any_text)
 def test_any_names_and_values_come_back_exactly(
     ledger: Ledger, owner: str, name: str, value: str
 ) -> None:
-    """NUL and lone surrogates too."""
-    kept = ledger.set_profile(owner, name, {name: value})
+    """NUL too."""
+    kept = ledger.profiles.set(owner, name, {name: value})
 
-    assert kept in ledger.profiles(owner)
+    assert kept in ledger.profiles.all_of(owner)
     assert (kept.name, kept.settings) == (name, {name: value})
-    ledger.drop_profile(owner, name)
-    assert kept not in ledger.profiles(owner)
+    ledger.profiles.drop(owner, name)
+    assert kept not in ledger.profiles.all_of(owner)
 
 
 def test_no_session_has_the_key_of_an_owner() -> None:
@@ -199,16 +239,16 @@ def test_no_session_has_the_key_of_an_owner() -> None:
 def test_a_profile_that_cannot_be_read_is_raised(ledger: Ledger) -> None:
     """By the list and by the session."""
     session = new_session(ledger)
-    ledger.set_profile("u", "deep", HIGH)
-    ledger.use_profile(session.key, "deep")
-    ledger.append(session.key, 1, [said()])
-    ledger._write(
+    ledger.profiles.set("u", "deep", HIGH)
+    ledger.sessions.use_profile(session.key, "deep")
+    ledger.messages.append(session.key, 1, [said()])
+    ledger.database.write(
         lambda connection: driver(connection).execute("UPDATE settings_profiles SET settings = '{'")
     )
 
     with pytest.raises(CorruptRow):
-        ledger.profiles("u")
+        ledger.profiles.all_of("u")
     with pytest.raises(CorruptRow):
-        ledger.change_profile("u", "deep", LOW)
+        ledger.profiles.change("u", "deep", LOW)
     with pytest.raises(CorruptRow):
-        ledger.get_session("u", session.id)
+        ledger.sessions.get("u", session.id)

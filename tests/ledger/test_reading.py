@@ -7,41 +7,51 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store import codec
-from reasoning_store.blocks import Counts, TextBlock, ThinkingBlock, Usage, assistant, user
-from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger import reading, rows
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
+    Counts,
+    TextBlock,
+    ThinkingBlock,
+    Usage,
+    assistant,
+    user,
+)
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.ledger import decode
+from reasoning_store.ledger import history as history_module
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
-from reasoning_store.ledger.values import Entry
+from reasoning_store.ledger.records import NewMessage
+from tests.properties import examples
 
 from .histories import answered, json_values, new_session, said
 from .recounting import recount
 
-# Each takes another way through a page: bare, with JSON, with the codec's mark, with none,
+# Each takes another way through a page: bare, with JSON, with none,
 # one, two and late thoughts, sealed ones, and a text that stands in no column.
 KINDS = [
     said(),
     answered(),
-    Entry(assistant("x", usage=Usage(output=3, raw={"a": 1}), finish_reason="stop")),
-    Entry(user("x", metadata={"pair": "\ud83d\ude00"})),
-    Entry(user("a\0b")),
-    Entry(user()),
-    Entry(assistant("x", ThinkingBlock(thought="late"), "y"), Counts(visible=1, thinking=(4,))),
-    Entry(
+    NewMessage(assistant("x", usage=Usage(output=3, raw={"a": 1}), finish_reason="stop")),
+    NewMessage(user("a\0b")),
+    NewMessage(user()),
+    NewMessage(
+        assistant("x", ThinkingBlock(thought="late"), "y"), Counts(visible=1, thinking=(4,))
+    ),
+    NewMessage(
         assistant(ThinkingBlock(thought="a"), ThinkingBlock(encrypted="e"), "x"),
         Counts(visible=1, thinking=(4, 5)),
     ),
-    Entry(assistant(ThinkingBlock(thought="a\0b", signature="s")), Counts(thinking=(2,))),
+    NewMessage(assistant(ThinkingBlock(thought="a\0b", signature="s")), Counts(thinking=(2,))),
 ]
 
 
 @pytest.fixture
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_PAGE", 4)
+    monkeypatch.setattr(history_module, "_PAGE", 4)
 
 
 @pytest.mark.usefixtures("_small_pages")
@@ -50,27 +60,29 @@ def test_pages_join_without_a_seam(ledger: Ledger, length: int) -> None:
     """However many messages there are, with thinking and without, across a fork."""
     session = new_session(ledger)
     history = [KINDS[n % len(KINDS)] for n in range(length)]
-    ledger.append(session.key, 1, history)
-    branch = ledger.fork(session.key, 1, length // 2 + 1)
-    ledger.append(session.key, branch, history[length // 2 :])
+    ledger.messages.append(session.key, 1, history)
+    branch = ledger.branches.fork(session.key, 1, length // 2 + 1)
+    ledger.messages.append(session.key, branch, history[length // 2 :])
 
     for which in (1, branch):
-        read = ledger.history(session.key, which)
-        light = ledger.history(session.key, which, thinking=False)
+        read = ledger.history.read(session.key, which)
+        light = ledger.history.read(session.key, which, thinking=False)
 
         assert [row.message for row in read] == [entry.message for entry in history]
         assert [row.counts for row in read] == [entry.counts for entry in history]
         assert [row.counts for row in light] == [entry.counts for entry in history]
-        assert [len(row.shapes) for row in light] == [len(row.message.thinking) for row in read]
+        assert [len(row.headers or ()) for row in light] == [
+            len(row.message.thinking) for row in read
+        ]
 
 
 def test_a_history_of_several_whole_pages_is_read_whole(ledger: Ledger) -> None:
     """At the size that pages have."""
     session = new_session(ledger)
-    history = [KINDS[n % len(KINDS)] for n in range(2 * reading._PAGE)]
-    ledger.append(session.key, 1, history)
+    history = [KINDS[n % len(KINDS)] for n in range(2 * history_module._PAGE)]
+    ledger.messages.append(session.key, 1, history)
 
-    read = ledger.history(session.key, 1)
+    read = ledger.history.read(session.key, 1)
 
     assert [row.message for row in read] == [entry.message for entry in history]
 
@@ -97,15 +109,15 @@ def test_a_damaged_row_among_good_ones_is_the_one_that_is_named(
 ) -> None:
     """It is raised and never skipped, and no other message gets what was its own."""
     session = new_session(ledger)
-    recorded = Entry(
+    recorded = NewMessage(
         assistant(ThinkingBlock(thought="t"), TextBlock(text="x"), finish_reason="stop"),
         Counts(visible=1, thinking=(1,)),
     )
-    ledger.append(session.key, 1, [recorded] * 12)
-    ledger._write(lambda connection: driver(connection).execute(damage))
+    ledger.messages.append(session.key, 1, [recorded] * 12)
+    ledger.database.write(lambda connection: driver(connection).execute(damage))
 
     with pytest.raises(CorruptRow) as caught:
-        ledger.history(session.key, 1, thinking=DAMAGE[damage] is not None)
+        ledger.history.read(session.key, 1, thinking=DAMAGE[damage] is not None)
 
     assert "7" in str(caught.value) or DAMAGE[damage] is None
     assert str(caught.value).count("message ") <= 1
@@ -113,23 +125,23 @@ def test_a_damaged_row_among_good_ones_is_the_one_that_is_named(
 
 def test_what_breaks_off_a_read_leaves_its_connection_free(url: str) -> None:
     """However much of what was thought stands behind it: the next read has the same one."""
-    thinking = Entry(
+    thinking = NewMessage(
         assistant(ThinkingBlock(thought="t" * 2000), "x"), Counts(visible=1, thinking=(1,))
     )
     with Ledger.open(url, connections=1) as ledger:
         session, other = new_session(ledger), new_session(ledger)
-        ledger.append(session.key, 1, [thinking] * 2000)
-        ledger.append(other.key, 1, [thinking])
-        ledger._write(
+        ledger.messages.append(session.key, 1, [thinking] * 2000)
+        ledger.messages.append(other.key, 1, [thinking])
+        ledger.database.write(
             lambda connection: driver(connection).execute(
                 "UPDATE thinking_blocks SET data = '{' WHERE position = 2"
             )
         )
 
         with pytest.raises(CorruptRow, match="2"):
-            ledger.history(session.key, 1)
+            ledger.history.read(session.key, 1)
 
-        assert [row.message for row in ledger.history(other.key, 1)] == [thinking.message]
+        assert [row.message for row in ledger.history.read(other.key, 1)] == [thinking.message]
 
 
 def test_thoughts_are_the_same_where_they_cannot_be_streamed(
@@ -138,12 +150,12 @@ def test_thoughts_are_the_same_where_they_cannot_be_streamed(
     """A libpq before 17 hands over whole answers only."""
     with Ledger.open(postgres_url) as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, KINDS * 60)
-        streamed = ledger.history(session.key, 1)
+        ledger.messages.append(session.key, 1, KINDS * 60)
+        streamed = ledger.history.read(session.key, 1)
     monkeypatch.setattr(psycopg.capabilities, "has_stream_chunked", lambda: False)
 
     with Ledger.open(postgres_url) as ledger:
-        assert ledger.history(session.key, 1) == streamed
+        assert ledger.history.read(session.key, 1) == streamed
     assert [row.message for row in streamed] == [entry.message for entry in KINDS * 60]
 
 
@@ -151,29 +163,29 @@ def parsed_by_row(texts: list[str]) -> Iterator[object]:
     yield from map(codec.loads, texts)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(values=st.lists(json_values, max_size=6))
 def test_the_json_of_a_page_is_what_its_rows_are_one_by_one(values: list[object]) -> None:
-    """Whatever stands in them, the codec's mark of parted surrogates too."""
+    """One call of the parser reads them all."""
     texts = [codec.dumps(value) for value in values]
 
-    assert list(rows._parsed_each(texts)) == list(parsed_by_row(texts)) == values
+    assert list(decode._parsed_each(texts)) == list(parsed_by_row(texts)) == values
 
 
 def test_a_history_that_broke_off_keeps_nobody_at_its_moment(ledger: Ledger) -> None:
     """Though its error is kept, and pages of it were not read yet: what is new is seen."""
 
     def run(statement: str) -> None:
-        ledger._write(lambda connection: driver(connection).execute(statement))
+        ledger.database.write(lambda connection: driver(connection).execute(statement))
 
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(str(number)) for number in range(600)])
+    ledger.messages.append(session.key, 1, [said(str(number)) for number in range(600)])
     run("UPDATE bodies SET data = '{' WHERE position = 3")
     with pytest.raises(CorruptRow, match="message 3") as kept:
-        ledger.history(session.key, 1)
+        ledger.history.read(session.key, 1)
     run("UPDATE bodies SET data = NULL WHERE position = 3")
 
-    assert len(ledger.history(session.key, 1)) == 600
+    assert len(ledger.history.read(session.key, 1)) == 600
     assert kept.value.__traceback__
 
 
@@ -184,22 +196,21 @@ def damaged(ledger: Ledger, session: Any, column: str, value: object) -> None:
             f" WHERE session_key = {session.key} AND position = 40"
         )
 
-    ledger._write(work)
+    ledger.database.write(work)
 
 
 WAYS: dict[str, Callable[[Ledger, int], Any]] = {
-    "history": lambda ledger, key: ledger.history(key, 1),
-    "history without thinking": lambda ledger, key: ledger.history(key, 1, thinking=False),
-    "get": lambda ledger, key: ledger.get(key, 1, 40),
-    "get without thinking": lambda ledger, key: ledger.get(key, 1, 40, thinking=False),
-    "by value": lambda ledger, key: ledger.view(key, 1),
-    "by column": lambda ledger, key: ledger.view(key, 1, by_column=True),
-    "by column, stripped": lambda ledger, key: ledger.view(
-        key, 1, thinking_from=1 << 40, by_column=True
+    "history": lambda ledger, key: ledger.history.read(key, 1),
+    "history without thinking": lambda ledger, key: ledger.history.read(key, 1, thinking=False),
+    "get": lambda ledger, key: ledger.history.get(key, 1, 40),
+    "get without thinking": lambda ledger, key: ledger.history.get(key, 1, 40, thinking=False),
+    "by value": lambda ledger, key: ledger.request_input.view(key, 1),
+    "by column": lambda ledger, key: ledger.request_input.view(key, 1),
+    "by column, stripped": lambda ledger, key: ledger.request_input.view(
+        key, 1, thinking_from=1 << 40
     ),
-    "what follows": lambda ledger, key: ledger.following(key, 1, 30, []),
-    "export": lambda ledger, key: list(ledger.export_lines(key)),
-    "under its key": lambda ledger, key: ledger.by_idempotency_key(key, "k"),
+    "export": lambda ledger, key: list(ledger.transfer.export_lines(key)),
+    "under its key": lambda ledger, key: ledger.history.by_idempotency_key(key, "k"),
     "recount": lambda ledger, key: recount(ledger, key, 1),
 }
 
@@ -216,20 +227,20 @@ WAYS: dict[str, Callable[[Ledger, int], Any]] = {
     ],
 )
 def test_a_value_that_is_none_of_the_known_is_raised_by_its_position(
-    ledger: Ledger, kind: Entry, column: str, value: object
+    ledger: Ledger, kind: NewMessage, column: str, value: object
 ) -> None:
     """Whichever way the message is read, and whatever stands around it."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said("x")] * 39)
-    ledger.append(session.key, 1, [kind], idempotency_key="k")
-    ledger.append(session.key, 1, [said("x")] * 40)
+    ledger.messages.append(session.key, 1, [said("x")] * 39)
+    ledger.messages.append(session.key, 1, [kind], idempotency_key="k")
+    ledger.messages.append(session.key, 1, [said("x")] * 40)
     damaged(ledger, session, column, value)
 
     for way, read in WAYS.items():
         with pytest.raises(CorruptRow) as caught:
             read(ledger, session.key)
         assert "message 40 " in str(caught.value), way
-    found = {(one.code, one.position) for one in ledger.verify().problems}
+    found = {(one.code, one.position) for one in ledger.audit.verify().problems}
     assert ("unreadable", 40) in found
 
 
@@ -242,10 +253,10 @@ def test_what_is_none_of_the_known_is_not_written_again(
 ) -> None:
     """An erasure that would have to take it over is refused, and changes nothing."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [answered()] * 40)
+    ledger.messages.append(session.key, 1, [answered()] * 40)
     damaged(ledger, session, column, value)
 
     with pytest.raises(CorruptRow, match="message 40 "):
-        ledger.erase_message(session.key, 1, 40 if only is None else 39, only=only)
+        ledger.erasure.erase_message(session.key, 1, 40 if only is None else 39, only=only)
 
-    assert ledger.get(session.key, 1, 39).message == answered().message
+    assert ledger.history.get(session.key, 1, 39).message == answered().message

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from alembic import command
-from sqlalchemy import URL, Connection, MetaData, inspect, make_url, select
+from sqlalchemy import URL, Connection, MetaData, inspect, make_url, select, text
 
 import reasoning_store as rs
-from reasoning_store.errors import SchemaError
-from reasoning_store.ledger import engine, migrate
+from reasoning_store.conversation.errors import SchemaError
+from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.transfer import lines
 
 from . import released
 from .histories import said
@@ -113,11 +115,11 @@ def test_a_released_database_is_upgraded_with_its_rows(old: URL) -> None:
     kept(before, all_rows(old))
     engine.for_scripts(old, lambda connection: command.check(migrate.config(connection)))
     with Ledger.open(old) as ledger:
-        verified = ledger.verify()
+        verified = ledger.audit.verify()
         assert verified.problems == ()
         assert (verified.sessions, verified.messages) == (3, 23)
         with pytest.raises(rs.Conflict):
-            ledger.append(ledger.get_session("owner", "first").key, 2, [said()])
+            ledger.messages.append(ledger.sessions.get("owner", "first").key, 2, [said()])
 
 
 @pytest.mark.parametrize("revision", migrate.REVISIONS)
@@ -130,11 +132,12 @@ def test_what_a_release_exported_is_what_its_database_exports_today(
     engine.upgrade(url)
 
     with Ledger.open(url) as ledger:
-        today = [json.loads(line) for line in ledger.export_lines()]
+        today = [json.loads(line) for line in ledger.transfer.export_lines()]
 
     then = [json.loads(line) for line in stored_lines(revision)]
     assert len(today) == len(then)
-    for line, wanted in zip(today, then, strict=True):
+    assert (today[0]["type"], today[0]["version"]) == ("reasoning-store", lines.VERSION)
+    for line, wanted in zip(today[1:], then[1:], strict=True):
         assert wanted.items() <= line.items()
 
 
@@ -147,11 +150,55 @@ def test_what_a_release_exported_is_imported_today(
     engine.upgrade(url)
 
     with Ledger.open(url) as ledger:
-        done = ledger.import_lines(stored_lines(revision))
-        again = [json.loads(line) for line in ledger.export_lines()]
+        done = ledger.transfer.import_lines(stored_lines(revision))
+        again = [json.loads(line) for line in ledger.transfer.export_lines()]
 
     assert (done.sessions, done.messages) == (3, 23)
     assert len(again) == len(list(stored_lines(revision)))
+
+
+FIRST = '[10,20,8,1,{"x":1}]'
+CACHED = {"input_tokens": 10, "cache_read_input_tokens": 2000, "cache_creation_input_tokens": 5000}
+"""A usage of the first version, and what Anthropic said where it read 2000 and wrote 5000."""
+
+
+def test_usage_of_the_first_version_has_the_cache_in_its_input_afterwards(
+    name: str, empty: Callable[[], URL]
+) -> None:
+    """From its raw usage: in the rows, in reports, and in lines that it exported."""
+    url, other = empty(), empty()
+    released.load(name, "0001", url)
+
+    def change(connection: Connection) -> None:
+        connection.execute(
+            text("UPDATE bodies SET data = replace(data, :first, :cached)"),
+            {"first": FIRST, "cached": f"[10,20,8,2000,{json.dumps(CACHED)}]"},
+        )
+        connection.execute(text("UPDATE messages SET cached = 2000 WHERE cached = 1"))
+
+    engine.for_scripts(url, change)
+    engine.upgrade(url)
+    engine.upgrade(other)
+    exported = [
+        line.replace('"input":10,', '"input":10,"cached":2000,').replace(
+            '"cached":1,"raw":{"x":1}', f'"raw":{json.dumps(CACHED)}'
+        )
+        for line in stored_lines("0001")
+    ]
+
+    with Ledger.open(other) as ledger:
+        ledger.transfer.import_lines(exported)
+    for database in (url, other):
+        with Ledger.open(database) as ledger:
+            key = ledger.sessions.get("owner", "first").key
+            used = [row.message.usage for row in ledger.history.read(key, 1) if row.message.usage]
+            (row,) = ledger.reports.read("session", owner="owner")[:1]
+            verified = ledger.audit.verify()
+
+        assert {(one.input, one.cached, one.cache_write) for one in used} == {(7010, 2000, 5000)}
+        assert row.input == 7010 * len(used)
+        assert row.cache_write == 5000 * len(used)
+        assert verified.problems == ()
 
 
 def stored_lines(revision: str) -> Iterator[str]:
@@ -170,9 +217,11 @@ def test_the_scripts_still_make_what_was_released(
     def upgrade(connection: Connection) -> None:
         command.upgrade(migrate.config(connection), revision)
 
-    engine.for_scripts(made, upgrade)
+    # Where the first releases made theirs.
+    where = made if name == "sqlite" else make_url(engine.with_schema(made, "public"))
+    engine.for_scripts(where, upgrade)
 
-    assert shape(stored) == shape(made)
+    assert shape(stored) == shape(where)
 
 
 def test_the_newest_stored_database_has_rows_of_every_kind(name: str, empty: Any) -> None:
@@ -202,7 +251,7 @@ def test_down_and_up_again_keeps_the_rows(
 
     kept(today, all_rows(old))
     with Ledger.open(old) as ledger:
-        assert ledger.verify().ok
+        assert ledger.audit.verify().ok
 
 
 def test_an_application_older_than_the_schema_refuses_and_changes_nothing(

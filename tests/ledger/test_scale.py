@@ -40,9 +40,9 @@ def read(url: str, id: str) -> dict[str, dict[str, Any]]:
 def compare(url: str) -> None:
     with Ledger.open(url) as ledger:
         for id, turns in (("short", 25), ("long", 25_000)):
-            key = ledger.create_session("u", id, encoding="o200k_base").key
+            key = ledger.sessions.create("u", id, encoding="o200k_base").key
             for begun in range(0, turns, AT_ONCE):
-                ledger.append(key, 1, TURN * min(AT_ONCE, turns - begun))
+                ledger.messages.append(key, 1, TURN * min(AT_ONCE, turns - begun))
 
     short, long = read(url, "short"), read(url, "long")
 

@@ -5,16 +5,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import URL, create_engine, inspect, make_url
+from sqlalchemy import URL, NullPool, create_engine, inspect, make_url
 
-from reasoning_store.errors import SchemaError, StoreBusy, UsageError
-from reasoning_store.ledger import engine, postgres
+import reasoning_store as rs
+from reasoning_store.conversation.errors import (
+    InvalidCall,
+    SchemaError,
+    StoreBusy,
+)
+from reasoning_store.ledger.database import (
+    migrate,
+    postgres,
+)
+from reasoning_store.ledger.database import (
+    open as engine,
+)
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
-from reasoning_store.store import upgrade
+from reasoning_store.ledger.records import NewParts
+from reasoning_store.ledger.tables import metadata
+from reasoning_store.store import Store, upgrade
 
 from .histories import answered, new_session, said
 from .opening import open_ledger
@@ -32,31 +47,126 @@ def test_a_database_without_our_schema_is_refused(create_database: Callable[...,
     engine.upgrade(url)
 
     with Ledger.open(url) as ledger:
-        assert ledger.revision == "0001"
+        assert ledger.revision == migrate.REVISIONS[-1]
 
 
-def test_a_database_with_tables_of_others_is_not_upgraded(
+THEIRS = """
+    CREATE TABLE messages (theirs int); CREATE TABLE sessions (theirs int);
+    CREATE TABLE alembic_version (version_num varchar(32) NOT NULL);
+    INSERT INTO messages VALUES (7);
+"""
+
+
+@pytest.mark.parametrize("revision", [None, "deadbeef0001", "0001", migrate.REVISIONS[-1]])
+@pytest.mark.parametrize("schema", [None, "chats of ours"])
+def test_a_store_has_a_schema_of_its_own_beside_the_tables_of_an_application(
+    create_database: Callable[..., URL], revision: str | None, schema: str | None
+) -> None:
+    """The application's tables and versions are never read, taken for ours or touched."""
+    url = create_database().render_as_string(hide_password=False)
+    others = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with others.connect() as connection:
+        connection.exec_driver_sql(THEIRS)
+        if revision is not None:
+            connection.exec_driver_sql("INSERT INTO alembic_version VALUES (%s)", (revision,))
+
+    with pytest.raises(SchemaError, match="has no schema of reasoning-store yet"):
+        Store(url, schema=schema)
+    upgrade(url, schema=schema)
+    with Store(url, schema=schema) as store:
+        session = store.session("s", create=True)
+        session.append(rs.user("Is 91 prime?"), idempotency_key="k")
+        session.append(rs.assistant(rs.ThinkingBlock(thought="7 * 13"), "No."))
+        counted = [row.counted for row in store.report(by=("owner", "day"))]
+        used = session.budget().used
+        verified = store.verify()
+
+    assert counted == [used]
+    assert verified.problems == ()
+    with others.connect() as connection:
+        seen = inspect(connection)
+        found = connection.exec_driver_sql("SELECT version_num FROM public.alembic_version")
+        assert [version for (version,) in found] == ([] if revision is None else [revision])
+        assert set(seen.get_table_names("public")) == {"messages", "sessions", "alembic_version"}
+        assert set(seen.get_table_names(schema or "reasoning_store")) == {
+            *metadata.tables,
+            "alembic_version",
+        }
+
+
+@pytest.mark.parametrize("revision", [None, "deadbeef0001", "0001"])
+def test_a_version_of_another_program_is_not_taken_for_ours(
+    create_database: Callable[..., URL], revision: str | None
+) -> None:
+    """Where a store is asked for in the schema of an application, it is refused."""
+    url = create_database().render_as_string(hide_password=False)
+    others = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with others.connect() as connection:
+        connection.exec_driver_sql(THEIRS)
+        if revision is not None:
+            connection.exec_driver_sql("INSERT INTO alembic_version VALUES (%s)", (revision,))
+
+    for refused in (Store, upgrade):
+        with pytest.raises(SchemaError, match="another program's") as caught:
+            refused(url, schema="public")
+        assert "?schema=" in str(caught.value.hint)
+    with others.connect() as connection:
+        assert len(inspect(connection).get_table_names()) == 3
+
+
+def test_tables_of_others_where_a_store_is_to_be_are_left_as_they_are(
     create_database: Callable[..., URL],
 ) -> None:
-    """One of them has a name of ours: it is said to be there, and everything stays as it was."""
+    """One of them has a name of ours: it is said to be there, with what helps."""
     url = create_database().render_as_string(hide_password=False)
-    others = create_engine(url, isolation_level="AUTOCOMMIT")
+    others = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with others.connect() as connection:
         connection.exec_driver_sql("CREATE TABLE messages (theirs int)")
 
     with pytest.raises(SchemaError, match="another program's object") as caught:
-        upgrade(url)
+        upgrade(f"{url}&schema=public")
 
-    assert "a database of its own" in str(caught.value.hint)
+    assert "?schema=" in str(caught.value.hint)
     with others.connect() as connection:
         assert inspect(connection).get_table_names() == ["messages"]
-    others.dispose()
+
+
+def test_a_store_in_the_public_schema_is_found_there(postgres_url: str) -> None:
+    """As earlier versions made it, by its own tables; a new one is not made beside it."""
+    with Store(postgres_url) as store:
+        store.session("s", create=True)
+    upgrade(postgres_url)
+    with Store(postgres_url, schema="public") as store:
+        assert store.session("s").id == "s"
+
+
+def test_how_long_what_was_lost_is_tried_again_is_said_in_the_url(postgres_url: str) -> None:
+    """In seconds; what is no number of them is refused."""
+    tries: list[int] = []
+
+    def lost(_: Any) -> None:
+        tries.append(1)
+        raise psycopg.OperationalError("gone")
+
+    with Ledger.open(f"{postgres_url}&retry_seconds=0") as ledger, pytest.raises(StoreBusy):
+        ledger.database.read(lost)
+
+    assert len(tries) <= 2
+    for wrong in ("soon", "-1", "nan", "1e9"):
+        with pytest.raises(InvalidCall, match="retry_seconds: a number of seconds"):
+            Ledger.open(f"{postgres_url}&retry_seconds={wrong}")
+
+
+def test_a_file_has_no_schema(tmp_path: Path) -> None:
+    """It is an option of servers."""
+    with pytest.raises(InvalidCall, match="schema"):
+        Store(f"sqlite:///{tmp_path}/chat.db", schema="public")
 
 
 def test_a_newer_schema_is_refused(postgres_url: str) -> None:
     """With the command that helps."""
     with Ledger.open(postgres_url) as ledger:
-        ledger._write(
+        ledger.database.write(
             lambda connection: driver(connection).execute(
                 "UPDATE alembic_version SET version_num = '9999'"
             )
@@ -75,20 +185,23 @@ def test_a_database_of_another_encoding_is_refused(create_database: Callable[...
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"query": {"host": "/nowhere"}}, {"database": "no_such_database"}],
+    ("change", "kind"),
+    [
+        ({"query": {"host": "/nowhere"}}, StoreBusy),
+        ({"database": "no_such_database"}, InvalidCall),
+    ],
     ids=["host", "database"],
 )
-def test_a_server_that_is_not_there_is_a_usage_error(
-    postgres_url: str, change: dict[str, Any]
+def test_a_server_that_cannot_be_reached_is_told_from_one_that_refuses(
+    postgres_url: str, change: dict[str, Any], kind: type[Exception]
 ) -> None:
     """One clear error, without the password of the URL."""
     url = make_url(postgres_url).set(password="secret-word", **change)
 
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(kind) as caught:
         Ledger.open(url)
 
-    assert caught.value.hint
+    assert getattr(caught.value, "hint", None)
     assert "secret-word" not in str(caught.value)
 
 
@@ -103,8 +216,8 @@ def test_nothing_is_prepared_and_nothing_is_left_in_the_session(postgres_url: st
     with Ledger.open(postgres_url, connections=1) as ledger:
         session = new_session(ledger)
         for _ in range(20):
-            ledger.append(session.key, 1, [said(), answered()])
-            ledger.history(session.key, 1)
+            ledger.messages.append(session.key, 1, [said(), answered()])
+            ledger.history.read(session.key, 1)
 
         def left(connection: Any) -> list[Any]:
             return [
@@ -116,13 +229,13 @@ def test_nothing_is_prepared_and_nothing_is_left_in_the_session(postgres_url: st
                 )
             ]
 
-        assert ledger._write(left) == [[], [("read committed",)], []]
-        assert ledger._read(left) == [[], [("repeatable read",)], []]
+        assert ledger.database.write(left) == [[], [("read committed",)], []]
+        assert ledger.database.read(left) == [[], [("repeatable read",)], []]
 
 
 def kill_others(postgres_url: str) -> None:
     with Ledger.open(postgres_url) as other:
-        other._write(
+        other.database.write(
             lambda connection: driver(connection).execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -136,14 +249,16 @@ def test_a_lost_connection_is_answered_where_that_is_safe(postgres_url: str) -> 
         session = new_session(ledger)
 
         kill_others(postgres_url)
-        assert ledger.append(session.key, 1, [said()], idempotency_key="k")[0].position == 1
+        assert (
+            ledger.messages.append(session.key, 1, [said()], idempotency_key="k")[0].position == 1
+        )
         kill_others(postgres_url)
-        assert len(ledger.history(session.key, 1)) == 1
+        assert len(ledger.history.read(session.key, 1)) == 1
         kill_others(postgres_url)
         with pytest.raises(StoreBusy) as caught:
-            ledger.append(session.key, 1, [said()])
+            ledger.messages.append(session.key, 1, [said()])
         assert caught.value.hint
-        assert ledger.append(session.key, 1, [said()])[0].position == 2
+        assert ledger.messages.append(session.key, 1, [said()])[0].position == 2
 
 
 def all_used(ledger: Ledger, connections: int) -> None:
@@ -151,7 +266,7 @@ def all_used(ledger: Ledger, connections: int) -> None:
     together = threading.Barrier(connections)
 
     def use(_: int) -> None:
-        ledger._read(lambda _: together.wait())
+        ledger.database.read(lambda _: together.wait())
 
     with ThreadPoolExecutor(connections) as pool:
         list(pool.map(use, range(connections)))
@@ -165,12 +280,12 @@ def test_a_server_that_restarts_is_noticed_once(postgres_url: str) -> None:
         all_used(ledger, 12)
         kill_others(postgres_url)
         with pytest.raises(StoreBusy):
-            ledger.append(session.key, 1, [said()])
-        assert ledger.append(session.key, 1, [said()])[0].position == 1
+            ledger.messages.append(session.key, 1, [said()])
+        assert ledger.messages.append(session.key, 1, [said()])[0].position == 1
 
         all_used(ledger, 12)
         kill_others(postgres_url)
-        assert len(ledger.history(session.key, 1)) == 1
+        assert len(ledger.history.read(session.key, 1)) == 1
 
 
 def test_a_connection_that_died_while_idle_is_replaced(
@@ -182,11 +297,73 @@ def test_a_connection_that_died_while_idle_is_replaced(
         session = new_session(ledger)
         kill_others(postgres_url)
 
-        assert ledger.append(session.key, 1, [said()])[0].position == 1
+        assert ledger.messages.append(session.key, 1, [said()])[0].position == 1
 
 
-def test_a_transaction_that_lost_against_another_runs_again(postgres_url: str) -> None:
-    """Deadlocks and serialization failures, a few times; then the store says that it is busy."""
+def drop_behind_a_commit(
+    monkeypatch: pytest.MonkeyPatch, postgres_url: str, drops: Callable[[], bool]
+) -> None:
+    """Lose the connection after a transaction was committed, before its answer is used."""
+    whole = postgres._begun
+
+    def dropping(connection: Any, work: Any, begin: str) -> Any:
+        result = whole(connection, work, begin)
+        if begin == postgres._WRITE and drops():
+            kill_others(postgres_url)
+            driver(connection).execute("SELECT 1")
+        return result
+
+    monkeypatch.setattr(postgres, "_begun", dropping)
+
+
+@pytest.mark.parametrize("seconds", [postgres.RETRY_SECONDS, -1.0])
+def test_a_reply_begins_though_the_connection_is_lost_behind_its_beginning(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """By itself, and where that took too long, by trying again under the same key."""
+    monkeypatch.setattr(postgres, "RETRY_SECONDS", seconds)
+    with Ledger.open(postgres_url) as ledger:
+        session = new_session(ledger)
+        drops = iter([True])
+        drop_behind_a_commit(monkeypatch, postgres_url, lambda: next(drops, False))
+
+        if seconds < 0:
+            with pytest.raises(StoreBusy):
+                ledger.drafts.begin(session.key, 1, idempotency_key="k")
+        draft = ledger.drafts.begin(session.key, 1, idempotency_key="k")
+
+        assert draft.position == 1
+        assert ledger.drafts.write_parts([NewParts(draft, 1, ("[]",))]) == [True]
+
+
+def test_an_append_runs_at_read_committed_whatever_the_role_has(postgres_url: str) -> None:
+    """Else two appends of a moment would refuse each other."""
+    change = "ALTER DATABASE {} SET default_transaction_isolation = 'repeatable read'"
+    with Ledger.open(postgres_url) as ledger:
+        name = make_url(postgres_url).database
+        ledger.database.write(lambda connection: driver(connection).execute(change.format(name)))
+
+    def isolation(connection: Any) -> str:
+        (level,) = driver(connection).execute("SHOW transaction_isolation").fetchone()
+        return str(level)
+
+    with Ledger.open(postgres_url) as ledger:
+        assert ledger.database.read(isolation, single=True) == "repeatable read"
+        assert ledger.database.write(isolation, single=True) == "read committed"
+
+
+def test_several_hosts_are_written_as_libpq_has_them() -> None:
+    """With a port each, a role, and what else is asked of them."""
+    url = engine.parse("postgresql://u:p%40@h1:5601,h2/db?target_session_attrs=read-write")
+
+    assert (url.username, url.password, url.host, url.database) == ("u", "p@", None, "db")
+    assert url.query == {"host": ("h1:5601", "h2"), "target_session_attrs": "read-write"}
+
+
+def test_a_transaction_that_lost_against_another_runs_again(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deadlocks and serialization failures, for a while; then the store says that it is busy."""
     tries: list[int] = []
 
     def fail(times: int) -> Callable[[Any], int]:
@@ -201,11 +378,12 @@ def test_a_transaction_that_lost_against_another_runs_again(postgres_url: str) -
         return work
 
     with Ledger.open(postgres_url) as ledger:
-        assert ledger._write(fail(3)) == 4
+        assert ledger.database.write(fail(3)) == 4
         tries.clear()
+        monkeypatch.setattr(postgres, "RETRY_SECONDS", 0.1)
         with pytest.raises(StoreBusy):
-            ledger._write(fail(100))
-        assert len(tries) == 8
+            ledger.database.write(fail(100))
+        assert len(tries) > 1
 
 
 def test_an_exhausted_pool_is_a_busy_store(postgres_url: str) -> None:
@@ -214,6 +392,6 @@ def test_an_exhausted_pool_is_a_busy_store(postgres_url: str) -> None:
 
         def inside(_: Any) -> None:
             with pytest.raises(StoreBusy):
-                ledger.sessions("u")
+                ledger.sessions.page("u")
 
-        ledger._read(inside)
+        ledger.database.read(inside)

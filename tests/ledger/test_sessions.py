@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
-from reasoning_store.errors import Conflict, NotFound, UsageError
+from reasoning_store.conversation.errors import (
+    Conflict,
+    InvalidCall,
+    NotFound,
+)
 from reasoning_store.ledger.ledger import Ledger
+from tests.properties import examples
 
 from .histories import any_text, new_session, said
 
 
 def test_another_owners_session_is_as_absent_as_none(ledger: Ledger) -> None:
     """The same error, word for word."""
-    ledger.create_session("a", "chat", encoding="o200k_base")
+    ledger.sessions.create("a", "chat", encoding="o200k_base")
 
     with pytest.raises(NotFound) as theirs:
-        ledger.get_session("b", "chat")
+        ledger.sessions.get("b", "chat")
     with pytest.raises(NotFound) as none:
-        ledger.get_session("b", "never")
+        ledger.sessions.get("c", "chat")
 
     assert str(theirs.value) == str(none.value)
-    assert ledger.get_session("a", "chat").id == "chat"
+    assert ledger.sessions.get("a", "chat").id == "chat"
 
 
 def test_two_names_with_one_key_are_refused(
@@ -33,74 +38,74 @@ def test_two_names_with_one_key_are_refused(
     from reasoning_store.ledger import sessions
 
     monkeypatch.setattr(sessions, "session_key", lambda owner, session_id: 42)
-    ledger.create_session("a", "chat", encoding="o200k_base")
+    ledger.sessions.create("a", "chat", encoding="o200k_base")
 
     with pytest.raises(NotFound):
-        ledger.get_session("b", "chat")
+        ledger.sessions.get("b", "chat")
     with pytest.raises(Conflict):
-        ledger.create_session("b", "chat", encoding="o200k_base")
+        ledger.sessions.create("b", "chat", encoding="o200k_base")
 
 
 def test_an_id_can_be_used_once(ledger: Ledger) -> None:
     """By each owner; without one we make one."""
-    ledger.create_session("a", "chat", encoding="o200k_base")
-    ledger.create_session("b", "chat", encoding="o200k_base")
+    ledger.sessions.create("a", "chat", encoding="o200k_base")
+    ledger.sessions.create("b", "chat", encoding="o200k_base")
 
     with pytest.raises(Conflict):
-        ledger.create_session("a", "chat", encoding="o200k_base")
-    made = ledger.create_session("a", encoding="o200k_base")
-    assert made == ledger.get_session("a", made.id)
+        ledger.sessions.create("a", "chat", encoding="o200k_base")
+    made = ledger.sessions.create("a", encoding="o200k_base")
+    assert made == ledger.sessions.get("a", made.id)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(40)
 @given(owner=any_text, id=any_text, title=any_text)
 def test_any_names_come_back_exactly(ledger: Ledger, owner: str, id: str, title: str) -> None:
-    """Owner, id, title, metadata and settings, NUL and lone surrogates too."""
+    """Owner, id, title, metadata and settings, NUL too."""
     fresh = new_session(ledger).id + id
-    made = ledger.create_session(
+    made = ledger.sessions.create(
         owner,
         fresh,
         encoding="o200k_base",
         title=title,
         metadata={title: [id]},
     )
-    made = ledger.change_settings(made.key, {"reasoning.effort": owner})
+    made = ledger.sessions.change_settings(made.key, {"reasoning.effort": owner})
 
-    found = ledger.get_session(owner, fresh)
+    found = ledger.sessions.get(owner, fresh)
 
     assert made == found
     assert (owner, fresh, title) == (found.owner, found.id, found.title)
     assert ({title: [id]}, {"reasoning.effort": owner}) == (found.metadata, found.settings)
-    assert fresh in [row.id for row in ledger.sessions(owner, limit=1000).items]
+    assert fresh in [row.id for row in ledger.sessions.page(owner, limit=1000).items]
 
 
 def test_an_id_that_no_index_holds_is_refused(ledger: Ledger) -> None:
     """Names have a limit; titles and owners have none."""
-    with pytest.raises(UsageError):
-        ledger.create_session("a", "x" * 1001, encoding="o200k_base")
-    ledger.create_session("a" * 100_000, "x", encoding="o200k_base", title="t" * 100_000)
-    assert len(ledger.sessions("a" * 100_000).items) == 1
+    with pytest.raises(InvalidCall):
+        ledger.sessions.create("a", "x" * 1001, encoding="o200k_base")
+    ledger.sessions.create("a" * 100_000, "x", encoding="o200k_base", title="t" * 100_000)
+    assert len(ledger.sessions.page("a" * 100_000).items) == 1
 
 
 def test_what_is_changed_is_returned_and_kept(ledger: Ledger) -> None:
     """Renaming and the like do not make a session the latest."""
     session = new_session(ledger)
 
-    assert ledger.rename(session.key, "new").title == "new"
-    assert ledger.set_metadata(session.key, {"x": 1}).metadata == {"x": 1}
-    assert ledger.change_settings(session.key, {"reasoning.effort": "low"}).settings == {
+    assert ledger.sessions.rename(session.key, "new").title == "new"
+    assert ledger.sessions.set_metadata(session.key, {"x": 1}).metadata == {"x": 1}
+    assert ledger.sessions.change_settings(session.key, {"reasoning.effort": "low"}).settings == {
         "reasoning.effort": "low"
     }
-    assert ledger.archive(session.key).archived
-    assert not ledger.archive(session.key, archived=False).archived
-    assert ledger.rename(session.key, None).title is None
-    assert session.updated_at == ledger.get_session("u", session.id).updated_at
+    assert ledger.sessions.archive(session.key).archived
+    assert not ledger.sessions.archive(session.key, archived=False).archived
+    assert ledger.sessions.rename(session.key, None).title is None
+    assert session.updated_at == ledger.sessions.get("u", session.id).updated_at
     absent = session.key + 1
     changes: list[Callable[[], object]] = [
-        lambda: ledger.rename(absent, "x"),
-        lambda: ledger.set_metadata(absent, {}),
-        lambda: ledger.change_settings(absent, {}),
-        lambda: ledger.archive(absent),
+        lambda: ledger.sessions.rename(absent, "x"),
+        lambda: ledger.sessions.set_metadata(absent, {}),
+        lambda: ledger.sessions.change_settings(absent, {}),
+        lambda: ledger.sessions.archive(absent),
     ]
     for change in changes:
         with pytest.raises(NotFound):
@@ -110,14 +115,14 @@ def test_what_is_changed_is_returned_and_kept(ledger: Ledger) -> None:
 def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
     """Each session once, whatever the size of a page, archived ones apart, of any year."""
     made = [
-        ledger.create_session("p", f"s{n}", encoding="o200k_base", created_at=n // 2 - 3)
+        ledger.sessions.create("p", f"s{n}", encoding="o200k_base", created_at=n // 2 - 3)
         for n in range(11)
     ]
-    ledger.create_session("other", "s0", encoding="o200k_base")
-    ledger.archive(made[3].key)
-    ledger.append(made[0].key, 1, [said()], created_at=100)
+    ledger.sessions.create("other", "s0", encoding="o200k_base")
+    ledger.sessions.archive(made[3].key)
+    ledger.messages.append(made[0].key, 1, [said()], created_at=100)
     every = sorted(
-        (ledger.get_session("p", row.id) for row in made),
+        (ledger.sessions.get("p", row.id) for row in made),
         key=lambda row: (row.updated_at, row.key),
         reverse=True,
     )
@@ -130,7 +135,7 @@ def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
         for limit in (1, 3, 50):
             found, after = [], None
             while True:
-                page = ledger.sessions("p", limit=limit, after=after, archived=archived)
+                page = ledger.sessions.page("p", limit=limit, after=after, archived=archived)
                 found += page.items
                 after = page.next
                 if after is None:
@@ -138,16 +143,16 @@ def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
             assert expected == found
 
     assert every[0].id == "s0"
-    assert ledger.sessions("nobody").items == []
+    assert ledger.sessions.page("nobody").items == []
 
 
 def test_a_cursor_beyond_all_times_is_before_or_behind_every_session(ledger: Ledger) -> None:
     """Its form is a cursor's, and a column need not hold it."""
-    made = ledger.create_session("u", "s", encoding="o200k_base")
+    made = ledger.sessions.create("u", "s", encoding="o200k_base")
     most = "9" * 20
 
-    assert ledger.sessions("u", after=f"{most}.{most}").items == [made]
-    assert ledger.sessions("u", after=f"-{most}.{most}").items == []
+    assert ledger.sessions.page("u", after=f"{most}.{most}").items == [made]
+    assert ledger.sessions.page("u", after=f"-{most}.{most}").items == []
 
 
 @pytest.mark.parametrize(
@@ -155,7 +160,7 @@ def test_a_cursor_beyond_all_times_is_before_or_behind_every_session(ledger: Led
 )
 def test_a_cursor_that_we_did_not_make_is_refused(ledger: Ledger, after: str) -> None:
     """And so is an empty page."""
-    with pytest.raises(UsageError):
-        ledger.sessions("u", after=after)
-    with pytest.raises(UsageError):
-        ledger.sessions("u", limit=0)
+    with pytest.raises(InvalidCall):
+        ledger.sessions.page("u", after=after)
+    with pytest.raises(InvalidCall):
+        ledger.sessions.page("u", limit=0)

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
+import gc
 import signal
-import sys
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable
 from functools import partial
-from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from reasoning_store.errors import Conflict, NotFound, StoreFull
-from reasoning_store.ledger import lending as room
-from reasoning_store.ledger import sqlite_connections
+from reasoning_store.conversation.errors import (
+    Conflict,
+    InvalidCall,
+    NotFound,
+    StoreBusy,
+    StoreFull,
+)
+from reasoning_store.ledger.database import sqlite_connections
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.lending import Lent
-from reasoning_store.ledger.sql import driver
 
 from .histories import new_session, said
-from .interrupts import everywhere
-from .lanes import aside, commits, lane_of
 from .opening import open_ledger
-
-TRANSACTIONS = "reasoning_store.ledger.sqlite_transactions"
-
-
-def at_once(ledger: Ledger, works: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
-    """Do something in as many threads, all of which wait for the lane before any has it."""
-    lane = lane_of(ledger)
-    with ThreadPoolExecutor(len(works)) as pool:
-
-        def hold(lent: Lent[Any]) -> list[Future[Any]]:
-            assert lent.one
-            lent.fit = True
-            asked = []
-            for number, work in enumerate(works):
-                asked.append(pool.submit(work))
-                while len(lane._waiting) <= number:
-                    pass
-            return asked
-
-        return lane.lend(hold)
+from .writing import Held, at_once, commits, waiting, writer_of
 
 
 def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
@@ -54,31 +34,34 @@ def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         sessions = [new_session(ledger) for _ in range(3)]
         before = commits(sqlite_path)
-        works = [partial(ledger.append, sessions[n % 3].key, 1, [said(f"{n}")]) for n in range(20)]
-        stored = [each.result(30) for each in at_once(ledger, works)]
+        works = [
+            partial(ledger.messages.append, sessions[n % 3].key, 1, [said(f"{n}")])
+            for n in range(20)
+        ]
+        stored = [each.result(30) for each in at_once(writer_of(ledger), works)]
 
         assert commits(sqlite_path) == before + 1
         for turn, session in enumerate(sessions):
-            texts = [row.message.text for row in ledger.history(session.key, 1)]
+            texts = [row.message.text for row in ledger.history.read(session.key, 1)]
             assert texts == [f"{n}" for n in range(turn, 20, 3)]
         assert [row.position for (row,) in stored] == [n // 3 + 1 for n in range(20)]
-        assert ledger.verify().ok
+        assert ledger.audit.verify().ok
 
 
 def test_one_that_fails_takes_nobody_along(sqlite_path: Path) -> None:
     """Each is told what it would have been told alone, and the others are stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
-        ledger.append(key, 1, [said("taken")], idempotency_key="k")
+        ledger.messages.append(key, 1, [said("taken")], idempotency_key="k")
         works: list[Callable[[], object]] = [
-            lambda: ledger.append(key, 1, [said("one")]),
-            lambda: ledger.append(key, 1, [said("other")], idempotency_key="k"),
-            lambda: ledger.append(key, 1, [said("taken")], idempotency_key="k"),
-            lambda: ledger.append(key + 1, 1, [said("nowhere")]),
-            lambda: ledger.append(key, 1, [said("late")], after=0),
-            lambda: ledger.append(key, 1, [said("two")]),
+            lambda: ledger.messages.append(key, 1, [said("one")]),
+            lambda: ledger.messages.append(key, 1, [said("other")], idempotency_key="k"),
+            lambda: ledger.messages.append(key, 1, [said("taken")], idempotency_key="k"),
+            lambda: ledger.messages.append(key + 1, 1, [said("nowhere")]),
+            lambda: ledger.messages.append(key, 1, [said("late")], after=0),
+            lambda: ledger.messages.append(key, 1, [said("two")]),
         ]
-        told = [each.exception(30) for each in at_once(ledger, works)]
+        told = [each.exception(30) for each in at_once(writer_of(ledger), works)]
 
         assert [type(error) for error in told] == [
             type(None),
@@ -88,26 +71,26 @@ def test_one_that_fails_takes_nobody_along(sqlite_path: Path) -> None:
             Conflict,
             type(None),
         ]
-        texts = [row.message.text for row in ledger.history(key, 1)]
+        texts = [row.message.text for row in ledger.history.read(key, 1)]
         assert sorted(texts) == ["one", "taken", "two"]
-        assert ledger.verify().ok
+        assert ledger.audit.verify().ok
 
 
 def test_one_that_fails_makes_nobody_wait_again(sqlite_path: Path) -> None:
     """What it wrote is taken back alone; the others are on the disk with the one commit."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
-        ledger.append(key, 1, [said("taken")], idempotency_key="k")
+        ledger.messages.append(key, 1, [said("taken")], idempotency_key="k")
         before = commits(sqlite_path)
         works: list[Callable[[], object]] = [
-            partial(ledger.append, key, 1, [said(f"{n}")]) for n in range(10)
+            partial(ledger.messages.append, key, 1, [said(f"{n}")]) for n in range(10)
         ]
-        works[5] = lambda: ledger.append(key, 1, [said("taken")], idempotency_key="k")
-        for each in at_once(ledger, works):
+        works[5] = lambda: ledger.messages.append(key, 1, [said("taken")], idempotency_key="k")
+        for each in at_once(writer_of(ledger), works):
             each.result(30)
 
         assert commits(sqlite_path) == before + 1
-        assert len(ledger.history(key, 1)) == 10
+        assert len(ledger.history.read(key, 1)) == 10
 
 
 @pytest.mark.parametrize("way", ["a statement", "with all that was begun", "to take it back"])
@@ -119,18 +102,17 @@ def test_a_statement_that_fails_among_several_writers_loses_nothing_that_was_tol
     failing = failing_driver()
     with open_ledger(f"sqlite:///{sqlite_path}", driver=failing) as ledger:
         key = new_session(ledger).key
-        works = [partial(ledger.append, key, 1, [said(f"{n}")]) for n in range(5)]
+        works = [partial(ledger.messages.append, key, 1, [said(f"{n}")]) for n in range(5)]
         failing.fails_at, failing.way = at, way
-        told = [each.exception(30) for each in at_once(ledger, works)]
+        told = [each.exception(30) for each in at_once(writer_of(ledger), works)]
         failing.fails_at, failing.fails_to_take_back = None, False
-        ledger.append(key, 1, [said("after")])
+        ledger.messages.append(key, 1, [said("after")])
 
-        texts = [row.message.text for row in ledger.history(key, 1)]
+        texts = [row.message.text for row in ledger.history.read(key, 1)]
         assert sorted(texts) == sorted(
             ["after", *(f"{n}" for n, error in enumerate(told) if error is None)]
         )
-        assert ledger.verify().ok
-        assert len(lane_of(ledger)._idle) == 1
+        assert ledger.audit.verify().ok
 
 
 def failing_driver() -> Any:
@@ -182,116 +164,138 @@ def test_one_key_at_once_is_one_message(sqlite_path: Path) -> None:
     """Though all who give it stand in one transaction."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
-        works = [lambda: ledger.append(key, 1, [said("once")], idempotency_key="k")] * 10
-        stored = [each.result(30) for each in at_once(ledger, works)]
+        works = [lambda: ledger.messages.append(key, 1, [said("once")], idempotency_key="k")] * 10
+        stored = [each.result(30) for each in at_once(writer_of(ledger), works)]
 
         assert len({row.id for (row,) in stored}) == 1
-        assert [row.message.text for row in ledger.history(key, 1)] == ["once"]
+        assert [row.message.text for row in ledger.history.read(key, 1)] == ["once"]
 
 
 def test_a_disk_that_is_full_is_told_to_each_who_had_no_room(sqlite_path: Path) -> None:
     """Who is not told of it is stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
-        ledger._write(
+        ledger.database.write(
             lambda connection: (
                 driver(connection)
                 .execute(f"PRAGMA max_page_count={len(sqlite_path.read_bytes()) // 4096 + 12}")
                 .fetchall()
             )
         )
-        works = [lambda n=n: ledger.append(key, 1, [said(f"{n}" * 9000)]) for n in range(8)]
-        told = [each.exception(30) for each in at_once(ledger, works)]
+        works = [
+            lambda n=n: ledger.messages.append(key, 1, [said(f"{n}" * 9000)]) for n in range(8)
+        ]
+        told = [each.exception(30) for each in at_once(writer_of(ledger), works)]
 
         assert {type(error) for error in told} == {type(None), StoreFull}
-        stored = {row.message.text[0] for row in ledger.history(key, 1)}
+        stored = {row.message.text[0] for row in ledger.history.read(key, 1)}
         assert stored == {f"{n}" for n, error in enumerate(told) if error is None}
-        assert ledger.verify().ok
+        assert ledger.audit.verify().ok
 
 
-def test_what_was_given_up_before_it_was_begun_is_not_written_later(sqlite_path: Path) -> None:
-    """Whoever was interrupted may look what is stored: nothing is added behind its back."""
+def test_a_wait_that_is_interrupted_leaves_nothing_to_be_written_later(sqlite_path: Path) -> None:
+    """An application that was interrupted may look at what is stored: nothing is added to it."""
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with (
-            open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger,
-            closing(
-                sqlite_connections.library().connect(str(sqlite_path), isolation_level=None)
-            ) as other,
-            ThreadPoolExecutor(3) as pool,
-        ):
+        with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
             key = new_session(ledger).key
-            lane = lane_of(ledger)
-            begun, both = threading.Event(), threading.Event()
-
-            def hold(lent: Lent[Any]) -> None:
-                assert lent.one
-                lent.fit = True
-                begun.set()
-                while len(lane._waiting) < 2:
-                    pass
-                both.set()
+            writer = writer_of(ledger)
 
             def interrupt() -> None:
-                both.wait()
-                while lane._waiting:  # the first has begun, and takes the second along
+                while not waiting(writer):
                     pass
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-            other.execute("BEGIN IMMEDIATE")
-            pool.submit(lane.lend, hold)
-            begun.wait()
-            stored = pool.submit(ledger.append, key, 1, [said("first")])
-            while not lane._waiting:
-                pass
-            pool.submit(interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                ledger.append(key, 1, [said("given up")])
-            other.execute("COMMIT")
-            stored.result(30)
+            thread = threading.Thread(target=interrupt)
+            with Held(writer):
+                thread.start()
+                with pytest.raises(KeyboardInterrupt):
+                    ledger.messages.append(key, 1, [said("given up")])
+                thread.join()
+            ledger.messages.append(key, 1, [said("after")])
 
-            assert [row.message.text for row in ledger.history(key, 1)] == ["first"]
+            assert [row.message.text for row in ledger.history.read(key, 1)] == ["after"]
     finally:
         signal.signal(signal.SIGINT, handler)
 
 
-@pytest.mark.parametrize("module", [TRANSACTIONS, room.__name__])
-def test_an_interrupt_of_who_writes_for_others_writes_each_once(
-    sqlite_path: Path, module: str
-) -> None:
-    """Wherever it comes: before the commit each does its own, after it none does."""
-    file = str(sys.modules[module].__file__)
-    names = count()
-    with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=20) as ledger:
+def test_a_wait_that_is_too_long_leaves_nothing_to_be_written_later(sqlite_path: Path) -> None:
+    """The caller is told that the store is busy, and the work is not done after all."""
+    with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=0.05) as ledger:
         key = new_session(ledger).key
-        lane = lane_of(ledger)
-        threads: list[threading.Thread] = []
-        kept: list[str] = []
+        with Held(writer_of(ledger)), pytest.raises(StoreBusy, match="before this one"):
+            ledger.messages.append(key, 1, [said("too late")])
+        ledger.messages.append(key, 1, [said("after")])
 
-        def write(name: str) -> None:
-            ledger.append(key, 1, [said(name)])
-            kept.append(name)
+        assert [row.message.text for row in ledger.history.read(key, 1)] == ["after"]
 
-        def prepare() -> Callable[[], None]:
-            others = [f"{next(names)}" for _ in range(3)]
 
-            waiting = aside(lane, threads, [partial(write, name) for name in others])
+def test_a_write_that_has_begun_is_waited_for_however_long_it_takes(sqlite_path: Path) -> None:
+    """Only its end says whether it was written."""
+    with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=0.05) as ledger:
+        ended = threading.Event()
 
-            def run() -> None:
-                lane._waiting.extend(waiting)
-                write(f"{next(names)}")
+        def work(_: object) -> str:
+            assert not ended.wait(0.3)
+            return "written"
 
-            return run
+        assert ledger.database.write(work) == "written"
 
-        def check() -> None:
-            lane.lend(lambda lent: setattr(lent, "fit", True))
-            while threads:
-                thread = threads.pop()
-                thread.join(30)
-                assert not thread.is_alive()
-            texts = [row.message.text for row in ledger.history(key, 1)]
-            assert len(texts) == len({*texts})
-            assert {*kept} <= {*texts}
 
-        assert everywhere(file, prepare, check) > 8
-        assert ledger.verify().ok
+def test_writers_are_served_in_the_order_of_asking(sqlite_path: Path) -> None:
+    """Short ones and long ones alike, though the short ones share commits."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+        order: list[int] = []
+
+        def note(n: int, _: object) -> None:
+            order.append(n)
+
+        works: list[Callable[[], object]] = [
+            partial(ledger.database.write, partial(note, n), single=n % 3 > 0) for n in range(20)
+        ]
+        for each in at_once(writer_of(ledger), works):
+            each.result(30)
+
+        assert order == [*range(20)]
+
+
+def test_a_write_inside_a_write_is_refused(sqlite_path: Path) -> None:
+    """As a finalizer may try that the collector runs in the middle; it would wait for itself."""
+    with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
+
+        def work(_: object) -> None:
+            ledger.database.write(lambda _: None)
+
+        with pytest.raises(StoreBusy, match="inside another"):
+            ledger.database.write(work)
+
+
+def test_a_store_that_is_closed_while_writers_wait_does_their_work_first(
+    sqlite_path: Path,
+) -> None:
+    """Each is on the disk, or is told that the store is closed."""
+    ledger = Ledger.open(f"sqlite:///{sqlite_path}")
+    key = new_session(ledger).key
+    writer = writer_of(ledger)
+    works: list[Callable[[], object]] = [
+        partial(ledger.messages.append, key, 1, [said(f"{n}")]) for n in range(5)
+    ]
+    told = [each.exception(30) for each in at_once(writer, [*works, ledger.close])]
+    with pytest.raises(InvalidCall, match="closed"):
+        writer.run(lambda _: None)
+
+    assert told == [None] * 6
+    with Ledger.open(f"sqlite:///{sqlite_path}") as again:
+        assert len(again.history.read(key, 1)) == 5
+
+
+def test_a_store_that_nothing_refers_to_ends_its_thread(sqlite_path: Path) -> None:
+    """And closes what it writes with: SQLite then removes the log."""
+    ledger = Ledger.open(f"sqlite:///{sqlite_path}")
+    ledger.messages.append(new_session(ledger).key, 1, [said("kept")])
+    thread = writer_of(ledger)._thread
+    del ledger
+    gc.collect()
+    thread.join(30)
+
+    assert not thread.is_alive()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Counts,
     Origin,
     TextBlock,
@@ -16,11 +16,13 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     assistant,
 )
-from reasoning_store.errors import NotFound
-from reasoning_store.ledger import carried
+from reasoning_store.conversation.errors import NotFound
+from reasoning_store.ledger import totals
+from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import Sql
-from reasoning_store.ledger.values import Entry, StoredRow
+from reasoning_store.ledger.records import NewMessage, StoredRow
+from reasoning_store.ledger.view_records import ViewTotals
+from tests.properties import examples
 
 from .counting import counted
 from .histories import answered, any_text, entries, new_session, said
@@ -37,10 +39,10 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(80)
 @given(steps=steps)
 def test_every_state_equals_a_recount(
-    ledger: Ledger, steps: list[tuple[str, int, list[Entry] | int]]
+    ledger: Ledger, steps: list[tuple[str, int, list[NewMessage] | int]]
 ) -> None:
     """Whatever was appended and forked, in any order, at every position of every branch."""
     session = new_session(ledger)
@@ -50,17 +52,19 @@ def test_every_state_equals_a_recount(
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
         if isinstance(what, int):
-            head = ledger.head(session.key, branch).position
-            branches.append(ledger.fork(session.key, branch, min(what, head) + 1))
+            head = ledger.branches.head(session.key, branch).position
+            branches.append(ledger.branches.fork(session.key, branch, min(what, head) + 1))
         else:
             assert kind == "append"
-            for row, entry in zip(ledger.append(session.key, branch, what), what, strict=True):
+            for row, entry in zip(
+                ledger.messages.append(session.key, branch, what), what, strict=True
+            ):
                 sent |= {row.id} if entry.sent is not None else set()
                 clearable[row.id] = entry.counts.clearable
 
     for branch in branches:
-        rows = ledger.history(session.key, branch)
-        used = ledger.states(session.key, branch)
+        rows = ledger.history.read(session.key, branch)
+        used = ledger.request_input.usage(session.key, branch)
         numbers = {
             origin: carried_number(origin)
             for row in rows
@@ -69,32 +73,32 @@ def test_every_state_equals_a_recount(
         }
         for at in range(len(rows) + 1):
             expected = counted(rows[:at], sent, numbers, clearable)
-            found = ledger.states(session.key, branch, at=at)
+            found = ledger.request_input.usage(session.key, branch, at=at)
             assert expected == found.head
             before = (expected.turn_start or 1) - 1
             assert counted(rows[:before], sent, numbers, clearable) == found.before_turn
             assert {numbers[o] for o in found.origins.values()} == set(found.origins)
-            assert {carried.origin_of(key) for key in found.head.opaque} - {0} == set(found.origins)
+            assert {totals.origin_of(key) for key in found.head.opaque} - {0} == set(found.origins)
             if expected.last_thinking is None:
-                assert found.last_thinking is None
+                assert found.last_thinkers == ()
             else:
                 check_own(rows[expected.last_thinking - 1], found, numbers)
-        assert used == ledger.states(session.key, branch, at=len(rows))
-        assert used.head == ledger.head(session.key, branch)
+        assert used == ledger.request_input.usage(session.key, branch, at=len(rows))
+        assert used.head == ledger.branches.head(session.key, branch)
         assert all(one.stored == one.actual for one in recount(ledger, session.key, branch))
 
 
 def carried_number(origin: Origin) -> int:
-    from reasoning_store import codec
+    from reasoning_store.conversation import codec
     from reasoning_store.ledger.keys import origin_number
 
     return origin_number(codec.dumps(codec.origin_to_json(origin)))
 
 
-def check_own(row: StoredRow, found: object, numbers: dict[Origin, int]) -> None:
+def check_own(row: StoredRow, found: ViewTotals, numbers: dict[Origin, int]) -> None:
     """What the last message with thinking counts by itself."""
     alone = counted([row], set(), numbers)
-    own = found.last_thinking  # type: ignore[attr-defined]
+    own = found.last_thinkers[0]
     assert (row.position, bool(row.message.tool_calls)) == (own.position, own.has_call)
     assert alone.portable == own.portable
     present = {key: value for key, value in own.opaque.items() if value}
@@ -102,7 +106,7 @@ def check_own(row: StoredRow, found: object, numbers: dict[Origin, int]) -> None
 
 
 @given(entries(), entries(), entries())
-def test_states_add_in_any_grouping(one: Entry, two: Entry, three: Entry) -> None:
+def test_states_add_in_any_grouping(one: NewMessage, two: NewMessage, three: NewMessage) -> None:
     """A batch can be summed before it is known where it stands."""
     a, b, c = (
         state_of(
@@ -115,19 +119,19 @@ def test_states_add_in_any_grouping(one: Entry, two: Entry, three: Entry) -> Non
         for entry in (one, two, three)
     )
 
-    assert carried.then(carried.then(a, b), c) == carried.then(a, carried.then(b, c))
-    assert a == carried.then(carried.NOTHING, a)
+    assert totals.then(totals.then(a, b), c) == totals.then(a, totals.then(b, c))
+    assert a == totals.then(totals.NOTHING, a)
 
 
 @given(any_text, any_text)
 def test_an_opaque_key_names_one_field(one: str, other: str) -> None:
     """In printable ASCII, and back."""
-    key = carried.opaque_key(5, one)
+    key = totals.opaque_key(5, one)
 
     assert key.isascii()
     assert key.isprintable()
-    assert (5, one or None) == (carried.origin_of(key), carried.field_of(key))
-    assert (key == carried.opaque_key(5, other)) == (one == other)
+    assert (5, one or None) == (totals.origin_of(key), totals.field_of(key))
+    assert (key == totals.opaque_key(5, other)) == (one == other)
 
 
 def test_several_origins_and_fields_are_counted_apart(ledger: Ledger) -> None:
@@ -138,25 +142,25 @@ def test_several_origins_and_fields_are_counted_apart(ledger: Ledger) -> None:
     hidden = ThinkingBlock(encrypted="e", source_field="encrypted_content")
     call = ToolCallBlock(id="1", name="f")
 
-    ledger.append(
+    ledger.messages.append(
         session.key,
         1,
         [
             said(),
-            Entry(assistant(sealed, call, origin=one), Counts(visible=5, thinking=(7,))),
-            Entry(assistant(sealed, "done", origin=one), Counts(visible=5, thinking=(11,))),
-            Entry(
+            NewMessage(assistant(sealed, call, origin=one), Counts(visible=5, thinking=(7,))),
+            NewMessage(assistant(sealed, "done", origin=one), Counts(visible=5, thinking=(11,))),
+            NewMessage(
                 assistant(hidden, sealed, TextBlock(text="x"), origin=two),
                 Counts(visible=1, thinking=(13, 17), exactness="estimated"),
             ),
-            Entry(assistant(sealed, "no origin"), Counts(visible=1, thinking=(19,))),
+            NewMessage(assistant(sealed, "no origin"), Counts(visible=1, thinking=(19,))),
         ],
     )
-    used = ledger.states(session.key, 1)
+    used = ledger.request_input.usage(session.key, 1)
     by_name = {
-        (used.origins[number].provider if number else None, carried.field_of(key)): sums
+        (used.origins[number].provider if number else None, totals.field_of(key)): sums
         for key, sums in used.head.opaque.items()
-        for number in [carried.origin_of(key)]
+        for number in [totals.origin_of(key)]
     }
 
     assert by_name == {
@@ -171,18 +175,17 @@ def test_several_origins_and_fields_are_counted_apart(ledger: Ledger) -> None:
         used.head.last_thinking,
     ) == (1, True, 5)
     assert used.head.exactness == "estimated"
-    assert used.last_thinking is not None
-    assert list(used.last_thinking.opaque.values()) == [19]
+    assert list(used.last_thinkers[0].opaque.values()) == [19]
 
 
 def test_a_state_that_does_not_exist_is_not_found(ledger: Ledger) -> None:
     """Behind the head, and before the beginning."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said()])
+    ledger.messages.append(session.key, 1, [said()])
 
     for at in (-1, 2, 10**30):
         with pytest.raises(NotFound):
-            ledger.states(session.key, 1, at=at)
+            ledger.request_input.usage(session.key, 1, at=at)
 
 
 def test_usage_reads_as_much_at_5000_messages_as_at_100(
@@ -192,9 +195,9 @@ def test_usage_reads_as_much_at_5000_messages_as_at_100(
     session = new_session(ledger)
     turn = [said(), answered(origin=Origin(provider="deepseek"))]
     work: list[int] = []
-    plain = Sql.rows
+    plain = Statement.rows
 
-    def counting(self: Sql, connection: object, params: object) -> list[tuple[object, ...]]:
+    def counting(self: Statement, connection: object, params: object) -> list[tuple[object, ...]]:
         rows = plain(self, connection, params)  # type: ignore[arg-type]
         work.append(len(rows))
         return rows
@@ -202,13 +205,13 @@ def test_usage_reads_as_much_at_5000_messages_as_at_100(
     def reads(at: int | None) -> list[int]:
         work.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(Sql, "rows", counting)
-            ledger.states(session.key, 1, at=at)
+            patch.setattr(Statement, "rows", counting)
+            ledger.request_input.usage(session.key, 1, at=at)
         return list(work)
 
-    ledger.append(session.key, 1, turn * 50)
+    ledger.messages.append(session.key, 1, turn * 50)
     few = [reads(None), reads(50)]
-    ledger.append(session.key, 1, turn * 2450)
+    ledger.messages.append(session.key, 1, turn * 2450)
     many = [reads(None), reads(2500)]
 
     assert few == many

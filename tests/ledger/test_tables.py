@@ -7,30 +7,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint
 from sqlalchemy.dialects import sqlite
 
-from reasoning_store.blocks import Counts, Message
+from reasoning_store.conversation.blocks import Counts, Message
 from reasoning_store.ledger import (
-    appending,
     branches,
-    budget,
-    columns,
-    compactions,
-    drafts,
-    erasing,
-    importing,
-    interning,
+    budgets,
+    compaction_rows,
+    draft_rows,
+    encode,
+    erasure_rows,
+    history,
+    message_columns,
+    message_rows,
+    origins,
     profiles,
-    reading,
-    recarrying,
+    recomputation,
+    request_input,
     sessions,
-    views,
 )
-from reasoning_store.ledger.sql import Sql
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import NewMessage
 from reasoning_store.ledger.tables import metadata
-from reasoning_store.ledger.values import Entry
+from reasoning_store.ledger.transfer import load
+from tests.properties import examples
 from tests.strategies import messages
 
 TABLES = list(metadata.tables.values())
@@ -56,15 +58,15 @@ def test_every_key_starts_with_the_session_key(table: Table) -> None:
 
 
 @given(messages())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_what_is_prepared_stands_in_the_order_of_its_tables(message: Message) -> None:
     """It is given to SQLite by place: whatever the message, each value has its column."""
     thoughts = (1,) * len(message.thinking)
-    made = columns.prepare(Entry(message, Counts(thinking=thoughts)), id="m", created_at=1)
+    made = encode.prepare(NewMessage(message, Counts(thinking=thoughts)), id="m", created_at=1)
 
-    assert tuple(made.columns) == columns.COLUMNS
-    assert tuple(made.body) == columns.BODY
-    assert {tuple(row) for row in made.thinking} <= {columns.THINKING}
+    assert tuple(made.columns) == message_columns.NAMES
+    assert tuple(made.body) == encode.BODY
+    assert {tuple(row) for row in made.thinking} <= {encode.THINKING}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -79,19 +81,20 @@ def test_nothing_is_numbered_by_the_database(table: Table) -> None:
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
     for module in (
-        appending,
         branches,
-        budget,
-        compactions,
-        drafts,
-        erasing,
-        importing,
-        interning,
+        budgets,
+        compaction_rows,
+        draft_rows,
+        erasure_rows,
+        history,
+        message_columns,
+        load,
+        message_rows,
+        origins,
         profiles,
-        reading,
-        recarrying,
+        recomputation,
+        request_input,
         sessions,
-        views,
     )
     for name, statement in {
         **vars(module),
@@ -102,7 +105,7 @@ STATEMENTS = {
             for k, v in d.items()
         },
     }.items()
-    if isinstance(statement, Sql) and "postgresql" not in name
+    if isinstance(statement, Statement) and "postgresql" not in name
 }
 
 

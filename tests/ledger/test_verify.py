@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Counts,
     Origin,
     ThinkingBlock,
@@ -20,12 +20,13 @@ from reasoning_store.blocks import (
     assistant,
     user,
 )
-from reasoning_store.errors import CorruptRow
-from reasoning_store.ledger import sqlite_connections
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.ledger.database import sqlite_connections
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.sql import driver
-from reasoning_store.ledger.values import Entry, Problem
+from reasoning_store.ledger.records import NewMessage, Problem
 from reasoning_store.store import Store
+from tests.properties import examples
 
 from .compacting import compact
 from .erasures import Step, steps
@@ -41,7 +42,7 @@ def history(ledger: Ledger) -> Any:
     """A session with a bit of everything."""
     session = new_session(ledger, title=SECRET)
     key = session.key
-    reply = Entry(
+    reply = NewMessage(
         assistant(
             *answered(SECRET, SECRET).message.blocks,
             origin=Origin(provider="p", response_id=SECRET),
@@ -51,19 +52,21 @@ def history(ledger: Ledger) -> Any:
         Counts(visible=3, thinking=(4,)),
         {"provider": "p"},
     )
-    ledger.append(key, 1, [said(SECRET), reply, said(SECRET), calling("c"), answering("c")])
-    ledger.append(key, 1, [said(SECRET), reply, said(SECRET)], idempotency_key=SECRET)
-    two = ledger.fork(key, 1, 6)
-    ledger.append(key, two, [said(SECRET), answered(), answered()])
-    ledger.fork(key, two, 8)
+    ledger.messages.append(
+        key, 1, [said(SECRET), reply, said(SECRET), calling("c"), answering("c")]
+    )
+    ledger.messages.append(key, 1, [said(SECRET), reply, said(SECRET)], idempotency_key=SECRET)
+    two = ledger.branches.fork(key, 1, 6)
+    ledger.messages.append(key, two, [said(SECRET), answered(), answered()])
+    ledger.branches.fork(key, two, 8)
     compact(ledger, key, 1, 1, 2, said(SECRET))
     compact(ledger, key, 1, 1, 5, said(SECRET))
-    draft = ledger.begin_draft(key, two)
+    draft = ledger.drafts.begin(key, two)
     add_part(ledger, draft, 1, part(SECRET))
     return session
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(40)
 @given(steps=steps)
 def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]) -> None:
     """Whatever was appended, forked and erased, in any order."""
@@ -72,20 +75,20 @@ def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]
     branches = [1]
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
-        head = ledger.head(session.key, branch).position
+        head = ledger.branches.head(session.key, branch).position
         if kind == "append":
-            ledger.append(session.key, branch, what)
+            ledger.messages.append(session.key, branch, what)
         elif kind == "fork":
-            branches.append(ledger.fork(session.key, branch, min(what, head) + 1))
+            branches.append(ledger.branches.fork(session.key, branch, min(what, head) + 1))
         elif kind == "all reasoning":
-            ledger.erase_session(session.key, only="reasoning")
+            ledger.erasure.erase_session(session.key, only="reasoning")
         elif head:
             only: Any = None if kind == "erase" else "reasoning"
-            ledger.erase_message(session.key, branch, what % head + 1, only=only)
+            ledger.erasure.erase_message(session.key, branch, what % head + 1, only=only)
 
-    messages, problems = ledger._verify_session(session.key, None)
+    messages, problems = ledger.audit._verify_session(session.key, None)
 
-    own = [ledger.get_branch(session.key, branch) for branch in branches]
+    own = [ledger.branches.get(session.key, branch) for branch in branches]
     assert problems == []
     assert messages == sum(one.next_position - one.first for one in own)
 
@@ -93,10 +96,10 @@ def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]
 def test_a_store_is_gone_through_session_by_session(ledger: Ledger) -> None:
     """All of them, with their forks, drafts, compactions and erased messages."""
     sessions = [history(ledger) for _ in range(3)]
-    ledger.erase_message(sessions[0].key, 1, 4)
-    ledger.erase_session(sessions[1].key, only="reasoning", resolve=lambda draft: said("x"))
+    ledger.erasure.erase_message(sessions[0].key, 1, 4)
+    ledger.erasure.erase_session(sessions[1].key, only="reasoning", resolve=lambda draft: said("x"))
 
-    verified = ledger.verify()
+    verified = ledger.audit.verify()
 
     assert verified.ok, verified
     assert (verified.sessions, verified.messages) == (3, 34)
@@ -116,7 +119,7 @@ def damage(url: str, statement: str) -> None:
             driver(connection).execute("SET LOCAL session_replication_role = replica")
             driver(connection).execute(statement)
 
-        ledger._write(work)
+        ledger.database.write(work)
 
 
 DAMAGES: list[tuple[str, str, int | None, int | None]] = [
@@ -196,7 +199,7 @@ def test_damage_is_found_and_placed(
     )
 
     with Ledger.open(url) as ledger:
-        found = ledger.verify(encodings=ENCODINGS).problems
+        found = ledger.audit.verify(encodings=ENCODINGS).problems
 
     assert (code, branch, position) in {(one.code, one.branch, one.position) for one in found}
     assert {session.key} == {one.session_key for one in found}
@@ -206,14 +209,14 @@ def test_damage_is_found_and_placed(
 def test_one_damaged_row_is_not_a_problem_for_each_behind_it(ledger: Ledger) -> None:
     """A wrong sum is told where it is wrong, and where it would go on."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), answered()] * 300)
-    ledger._write(
+    ledger.messages.append(session.key, 1, [said(), answered()] * 300)
+    ledger.database.write(
         lambda connection: driver(connection).execute(
             "UPDATE messages SET sum_visible = 9 WHERE position = 100"
         )
     )
 
-    found = ledger.verify().problems
+    found = ledger.audit.verify().problems
 
     assert [(one.code, one.position) for one in found] == [("state", 100), ("state", 101)]
     assert {(one.owner, one.session) for one in found} == {("u", session.id)}
@@ -223,13 +226,15 @@ def test_a_flipped_byte_in_a_text_is_found(sqlite_path: Path) -> None:
     """The engine's own check is content with it; the digest is not."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said("before"), said("what was said"), said("after")])
+        ledger.messages.append(
+            session.key, 1, [said("before"), said("what was said"), said("after")]
+        )
     data = sqlite_path.read_bytes()
     assert data.count(b"what was said") == 1
     sqlite_path.write_bytes(data.replace(b"what was said", b"what was sbid"))
 
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        found = ledger.verify().problems
+        found = ledger.audit.verify().problems
 
     assert found == (
         Problem("digest", "the message is not the one written", session.key, 1, 2, "u", session.id),
@@ -241,19 +246,21 @@ def test_a_byte_that_makes_no_text_is_found(sqlite_path: Path, text: str) -> Non
     """The driver cannot even read it: that is a damaged row like another, and no word of it."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger, title="what it is called")
-        ledger.append(session.key, 1, [said("before"), said("what was said"), said("after")])
+        ledger.messages.append(
+            session.key, 1, [said("before"), said("what was said"), said("after")]
+        )
         other = new_session(ledger)
-        ledger.append(other.key, 1, [said()])
+        ledger.messages.append(other.key, 1, [said()])
     read: dict[str, Callable[[Ledger], Any]] = {
-        "what was said": lambda ledger: ledger.history(session.key, 1),
-        "what it is called": lambda ledger: ledger.get_session("u", session.id),
+        "what was said": lambda ledger: ledger.history.read(session.key, 1),
+        "what it is called": lambda ledger: ledger.sessions.get("u", session.id),
     }
     data = sqlite_path.read_bytes()
     assert data.count(text.encode()) == 1
     sqlite_path.write_bytes(data.replace(text.encode(), text.encode()[:-1] + b"\xff"))
 
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        found = ledger.verify()
+        found = ledger.audit.verify()
         with pytest.raises(CorruptRow) as caught:
             read[text](ledger)
         with pytest.raises(CorruptRow):
@@ -272,7 +279,7 @@ def test_an_index_that_does_not_lead_to_a_message_is_found(sqlite_path: Path) ->
     """And the rest is gone through."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
-        ledger.append(session.key, 1, [said(), said(), said()])
+        ledger.messages.append(session.key, 1, [said(), said(), said()])
     # Of the index of bodies, the entry of the second message says that it is the first.
     entry = b"\x05\x06\x09\x01\x01" + session.key.to_bytes(8, "big")
     data = sqlite_path.read_bytes()
@@ -280,7 +287,7 @@ def test_an_index_that_does_not_lead_to_a_message_is_found(sqlite_path: Path) ->
     sqlite_path.write_bytes(data.replace(entry + b"\x02\x02", entry + b"\x01\x02"))
 
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        found = ledger.verify()
+        found = ledger.audit.verify()
 
     assert (found.sessions, found.messages) == (1, 3)
     assert ("unreadable", 2) in {(one.code, one.position) for one in found.problems}
@@ -293,14 +300,14 @@ def test_a_damaged_page_does_not_hide_the_rest(sqlite_path: Path) -> None:
         sessions = [new_session(ledger) for _ in range(2)]
         for n in range(60):
             for session in sessions:
-                ledger.append(session.key, 1, [said(f"{session.id} {n} " + "x" * 500)])
+                ledger.messages.append(session.key, 1, [said(f"{session.id} {n} " + "x" * 500)])
     data = bytearray(sqlite_path.read_bytes())
     at = data.index(f"{sessions[0].id} 30 ".encode()) // 4096 * 4096
     data[at : at + 4096] = bytes([255]) * 4096
     sqlite_path.write_bytes(data)
 
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        found = ledger.verify()
+        found = ledger.audit.verify()
 
     assert (found.sessions, found.messages) == (2, 120)
     unreadable = {one.position for one in found.problems if one.code == "unreadable"}
@@ -321,18 +328,18 @@ def test_a_store_that_is_in_use_has_no_false_alarms(ledger: Ledger) -> None:
             while not stop.is_set():
                 n += 1
                 key = sessions[n % 3].key
-                ledger.append(key, 1, [said(), calling("c"), answering("c"), answered()])
+                ledger.messages.append(key, 1, [said(), calling("c"), answering("c"), answered()])
                 if n % 3 == 0:
-                    ledger.erase_message(key, 1, n)
+                    ledger.erasure.erase_message(key, 1, n)
                 if n % 4 == 0:
-                    ledger.append(key, ledger.fork(key, 1, n), [said()])
+                    ledger.messages.append(key, ledger.branches.fork(key, 1, n), [said()])
         except BaseException as error:
             failed.append(error)
 
     writer = threading.Thread(target=use)
     writer.start()
     try:
-        found = [ledger.verify().problems for _ in range(15)]
+        found = [ledger.audit.verify().problems for _ in range(15)]
     finally:
         stop.set()
         writer.join()
@@ -349,8 +356,8 @@ def test_it_only_reads(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         def refuse(*_: Any, **__: Any) -> Any:
             raise AssertionError("verify wrote")
 
-        monkeypatch.setattr(ledger._database, "write", refuse)
-        assert ledger.verify().ok
+        monkeypatch.setattr(ledger.database, "write", refuse)
+        assert ledger.audit.verify().ok
 
 
 def test_a_message_whose_keys_are_numbers_is_what_was_written(ledger: Ledger) -> None:
@@ -358,30 +365,30 @@ def test_a_message_whose_keys_are_numbers_is_what_was_written(ledger: Ledger) ->
     session = new_session(ledger)
     odd: Any = {10: {3: 0, 20: [{1.5: 1, True: 2, None: 3}]}, 9: 1}
     call = ToolCallBlock(id="1", name="f", parameters=odd)
-    ledger.append(
+    ledger.messages.append(
         session.key,
         1,
-        [Entry(user("x", metadata=odd), Counts()), Entry(assistant(call), Counts())],
+        [NewMessage(user("x", metadata=odd), Counts()), NewMessage(assistant(call), Counts())],
         idempotency_key="k",
     )
 
-    assert ledger.verify().ok
-    again = [Entry(user("x", metadata=odd), Counts()), Entry(assistant(call), Counts())]
-    assert not ledger.append(session.key, 1, again, idempotency_key="k")[0].is_new
+    assert ledger.audit.verify().ok
+    again = [NewMessage(user("x", metadata=odd), Counts()), NewMessage(assistant(call), Counts())]
+    assert not ledger.messages.append(session.key, 1, again, idempotency_key="k")[0].is_new
 
 
 def test_a_damaged_session_can_still_be_told_apart(ledger: Ledger) -> None:
     """A session that cannot be opened is a problem, not the end of the report."""
     sessions = [history(ledger) for _ in range(3)]
-    ledger._write(
+    ledger.database.write(
         lambda connection: driver(connection).execute(
             f"UPDATE branches SET segments = '[' WHERE session_key = {sessions[1].key}"  # noqa: S608
         )
     )
 
     with pytest.raises(CorruptRow):
-        ledger.history(sessions[1].key, 1)
-    verified = ledger.verify()
+        ledger.history.read(sessions[1].key, 1)
+    verified = ledger.audit.verify()
 
     assert verified.sessions == 3
     assert {(one.code, one.session_key) for one in verified.problems} == {
@@ -390,21 +397,24 @@ def test_a_damaged_session_can_still_be_told_apart(ledger: Ledger) -> None:
 
 
 def spent(ledger: Ledger, statement: str) -> list[str]:
-    ledger._write(lambda connection: driver(connection).execute(f"UPDATE sessions SET {statement}"))  # noqa: S608
-    return [one.detail for one in ledger.verify().problems if one.code == "budget"]
+    text = f"UPDATE sessions SET {statement}"  # noqa: S608
+    ledger.database.write(lambda connection: driver(connection).execute(text))
+    return [one.detail for one in ledger.audit.verify().problems if one.code == "budget"]
 
 
-def reply(reasoning: int | None) -> Entry:
+def reply(reasoning: int | None) -> NewMessage:
     usage = Usage(output=99, reasoning=reasoning)
-    return Entry(assistant(ThinkingBlock(thought="t"), "x", usage=usage), Counts(thinking=(10,)))
+    return NewMessage(
+        assistant(ThinkingBlock(thought="t"), "x", usage=usage), Counts(thinking=(10,))
+    )
 
 
 def test_a_budget_that_is_not_its_messages_says_what_they_give(ledger: Ledger) -> None:
     """Over all branches, what they share once."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), reply(30), reply(None)])
-    fork = ledger.fork(session.key, 1, 3)
-    ledger.append(session.key, fork, [reply(5)])
+    ledger.messages.append(session.key, 1, [said(), reply(30), reply(None)])
+    fork = ledger.branches.fork(session.key, 1, 3)
+    ledger.messages.append(session.key, fork, [reply(5)])
 
     assert spent(ledger, "sum_counted = 10") == []
     assert spent(ledger, "sum_reasoning = 34") == ["sum_reasoning is 34, its messages give 35"]
@@ -417,11 +427,11 @@ def test_a_budget_that_is_not_its_messages_says_what_they_give(ledger: Ledger) -
 def test_what_was_erased_may_have_been_used_and_no_more(ledger: Ledger) -> None:
     """By so many replies as are gone, and by reasoning only where some of it was erased."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), reply(30), reply(None), reply(5), reply(None)])
-    ledger.erase_message(session.key, 1, 2)
+    ledger.messages.append(session.key, 1, [said(), reply(30), reply(None), reply(5), reply(None)])
+    ledger.erasure.erase_message(session.key, 1, 2)
     most = (1 << 40) - 1
 
-    assert ledger.verify().ok
+    assert ledger.audit.verify().ok
     assert spent(ledger, "sum_reasoning = 4") == [
         f"sum_reasoning is 4, its messages give 5 to {5 + most}"
     ]
@@ -434,9 +444,9 @@ def test_what_was_erased_may_have_been_used_and_no_more(ledger: Ledger) -> None:
     ]
     assert spent(ledger, "sum_unreported = 2") == []
 
-    ledger.erase_message(session.key, 1, 3, only="reasoning")
+    ledger.erasure.erase_message(session.key, 1, 3, only="reasoning")
 
-    assert ledger.verify().ok
+    assert ledger.audit.verify().ok
     assert spent(ledger, "sum_counted = 9") == ["sum_counted is 9, its messages give 10 or more"]
 
 
@@ -444,14 +454,14 @@ def test_an_encoding_is_known_by_who_counts(url: str) -> None:
     """A store knows its own, and says which; a ledger takes the name as it comes."""
     with Store(url) as store:
         store.session("s", create=True)
-        store._workings.ledger._write(
+        store._state.ledger.database.write(
             lambda connection: driver(connection).execute("UPDATE sessions SET encoding = '\"x\"'")
         )
 
         assert [one.detail for one in store.verify().problems] == [
             "its encoding is not known, and is one of cl100k_base, o200k_base"
         ]
-        assert store._workings.ledger.verify().ok
+        assert store._state.ledger.audit.verify().ok
 
 
 @pytest.mark.parametrize(
@@ -468,13 +478,13 @@ def test_a_settings_profile_that_was_damaged_is_found_by_its_owner(
     ledger: Ledger, damage: str, owner: str | None
 ) -> None:
     """It belongs to no session, and is looked at with all of them."""
-    ledger.set_profile("u", "fast", {"a": 1})
-    assert ledger.verify().ok
-    ledger._write(
+    ledger.profiles.set("u", "fast", {"a": 1})
+    assert ledger.audit.verify().ok
+    ledger.database.write(
         lambda connection: driver(connection).execute(
             f"UPDATE settings_profiles SET {damage}"  # noqa: S608
         )
     )
 
-    (problem,) = ledger.verify().problems
+    (problem,) = ledger.audit.verify().problems
     assert (problem.code, problem.owner, problem.session_key) == ("unreadable", owner, None)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Block,
     Counts,
     Message,
@@ -21,21 +21,23 @@ from reasoning_store.blocks import (
     assistant,
     user,
 )
-from reasoning_store.errors import NotFound, UsageError
-from reasoning_store.ledger import paging, windows
+from reasoning_store.conversation.errors import InvalidCall, NotFound
+from reasoning_store.ledger import history as history_module
+from reasoning_store.ledger import windows
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Entry, StoredRow
+from reasoning_store.ledger.records import NewMessage, StoredRow
+from tests.properties import examples
 
 from .histories import answered, answers, asks, new_session, said
 from .reads import watched
 
 
-def thinks() -> Entry:
-    return Entry(assistant(ThinkingBlock(thought="t")), Counts(thinking=(10,)))
+def thinks() -> NewMessage:
+    return NewMessage(assistant(ThinkingBlock(thought="t")), Counts(thinking=(10,)))
 
 
 def positions(ledger: Ledger, key: int, **window: Any) -> list[int]:
-    return [row.position for row in ledger.history(key, 1, **window)]
+    return [row.position for row in ledger.history.read(key, 1, **window)]
 
 
 # By count
@@ -44,7 +46,7 @@ def positions(ledger: Ledger, key: int, **window: Any) -> list[int]:
 def test_a_window_by_count_grows_to_keep_a_response_with_its_call(ledger: Ledger) -> None:
     """Parallel calls too; a window that begins before them is as long as was asked."""
     session = new_session(ledger)
-    ledger.append(
+    ledger.messages.append(
         session.key, 1, [said(), asks("a", "b"), answers("a"), answers("b"), answered(), said()]
     )
 
@@ -60,7 +62,9 @@ def test_a_window_by_count_grows_to_keep_a_response_with_its_call(ledger: Ledger
         6: [1, 2, 3, 4, 5, 6],
     }
     assert positions(ledger, session.key, limit=1, before=5) == [2, 3, 4]
-    assert [row.position for row in ledger.history(session.key, 1, limit=3, thinking=False)] == [
+    assert [
+        row.position for row in ledger.history.read(session.key, 1, limit=3, thinking=False)
+    ] == [
         2,
         3,
         4,
@@ -72,7 +76,7 @@ def test_a_window_by_count_grows_to_keep_a_response_with_its_call(ledger: Ledger
 def test_a_window_from_a_place_on_grows_at_its_end(ledger: Ledger) -> None:
     """The place itself stays: pages stand side by side."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), asks("a"), said("hurry"), answers("a"), said()])
+    ledger.messages.append(session.key, 1, [said(), asks("a"), said("hurry"), answers("a"), said()])
 
     assert positions(ledger, session.key, after=0, limit=1) == [1]
     assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3, 4]
@@ -83,7 +87,9 @@ def test_a_window_from_a_place_on_grows_at_its_end(ledger: Ledger) -> None:
 def test_reasoning_that_is_a_message_of_its_own_stays_with_its_call(ledger: Ledger) -> None:
     """Where nothing stands between them."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), thinks(), asks("a"), answers("a"), thinks(), said()])
+    ledger.messages.append(
+        session.key, 1, [said(), thinks(), asks("a"), answers("a"), thinks(), said()]
+    )
 
     assert positions(ledger, session.key, limit=2, before=5) == [2, 3, 4]
     assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3, 4]
@@ -94,7 +100,9 @@ def test_reasoning_that_is_a_message_of_its_own_stays_with_its_call(ledger: Ledg
 def test_an_answer_that_nobody_asked_for_moves_nothing(ledger: Ledger) -> None:
     """Nor does a call that nobody answered."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), answered()] * 3 + [answers("x"), asks("y"), said()])
+    ledger.messages.append(
+        session.key, 1, [said(), answered()] * 3 + [answers("x"), asks("y"), said()]
+    )
 
     for limit in range(9):
         assert positions(ledger, session.key, limit=limit) == list(range(10 - limit, 10))
@@ -108,7 +116,9 @@ def test_a_call_that_is_answered_twice_stays_with_the_first_response(
     """As in a request, however far away the other one is."""
     session = new_session(ledger)
     loop = [asks("b"), answers("b")] * between
-    ledger.append(session.key, 1, [said(), asks("a"), answers("a"), *loop, answers("a"), said()])
+    ledger.messages.append(
+        session.key, 1, [said(), asks("a"), answers("a"), *loop, answers("a"), said()]
+    )
     again = 4 + 2 * between
 
     assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3]
@@ -118,7 +128,7 @@ def test_a_call_that_is_answered_twice_stays_with_the_first_response(
 def test_calls_of_one_id_stay_each_with_a_response(ledger: Ledger) -> None:
     """As in a request: the first is answered first, and what is answered once more is not."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), asks("a", "a"), *[answers("a")] * 3, said()])
+    ledger.messages.append(session.key, 1, [said(), asks("a", "a"), *[answers("a")] * 3, said()])
 
     assert positions(ledger, session.key, after=0, limit=2) == [1, 2, 3, 4]
     assert positions(ledger, session.key, limit=3) == [2, 3, 4, 5, 6]
@@ -132,7 +142,9 @@ def test_a_window_by_tokens_holds_the_latest_that_fit(ledger: Ledger) -> None:
     """All thinking counted; both limits together are the narrower."""
     session = new_session(ledger)
     for n in range(20):
-        ledger.append(session.key, 1, [Entry(user(str(n)), Counts(visible=10)), thinks()])
+        ledger.messages.append(
+            session.key, 1, [NewMessage(user(str(n)), Counts(visible=10)), thinks()]
+        )
 
     assert positions(ledger, session.key, tokens=0) == []
     assert positions(ledger, session.key, tokens=9) == []
@@ -147,16 +159,16 @@ def test_a_window_by_tokens_holds_the_latest_that_fit(ledger: Ledger) -> None:
     assert positions(ledger, session.key, tokens=35, limit=9) == [38, 39, 40]
     assert positions(ledger, session.key, tokens=35, after=39) == [40]
     assert positions(ledger, session.key, tokens=35, after=10**30) == []
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         positions(ledger, session.key, tokens=-1)
     with pytest.raises(NotFound):
-        ledger.history(session.key, 2, tokens=5)
+        ledger.history.read(session.key, 2, tokens=5)
 
 
 def test_a_window_by_tokens_shrinks_to_keep_pairs_together(ledger: Ledger) -> None:
     """It never holds more than was asked for."""
     session = new_session(ledger)
-    ledger.append(
+    ledger.messages.append(
         session.key, 1, [said("0123456789"), asks("a"), answers("a"), thinks(), asks("b")]
     )
 
@@ -181,7 +193,7 @@ blocks: st.SearchStrategy[Block] = st.one_of(
 
 
 @st.composite
-def tied(draw: st.DrawFn) -> Entry:
+def tied(draw: st.DrawFn) -> NewMessage:
     """A message that may call and answer in any role, and think in a model's."""
     role: Role = draw(st.sampled_from(["user", "assistant", "assistant", "tool"]))
     message = Message(
@@ -189,7 +201,7 @@ def tied(draw: st.DrawFn) -> Entry:
         blocks=tuple(draw(st.lists(blocks if role == "assistant" else visible, max_size=3))),
     )
     tokens = st.integers(0, 20)
-    return Entry(
+    return NewMessage(
         message,
         Counts(visible=draw(tokens), thinking=tuple(draw(tokens) for _ in message.thinking)),
     )
@@ -199,7 +211,7 @@ def tokens_of(rows: Sequence[StoredRow]) -> int:
     return sum(row.counts.visible + sum(row.counts.thinking) for row in rows)
 
 
-@settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(80)
 @given(
     history=st.lists(tied(), min_size=1, max_size=24),
     fork=st.integers(0, 24),
@@ -211,7 +223,7 @@ def tokens_of(rows: Sequence[StoredRow]) -> int:
 )
 def test_a_window_is_what_slicing_and_mending_give(
     ledger: Ledger,
-    history: list[Entry],
+    history: list[NewMessage],
     fork: int,
     after: int | None,
     before: int | None,
@@ -221,18 +233,18 @@ def test_a_window_is_what_slicing_and_mending_give(
 ) -> None:
     """Against a list of all messages, across a fork, however much is looked at first."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, history)
-    branch = ledger.fork(session.key, 1, min(fork, len(history)) + 1)
+    ledger.messages.append(session.key, 1, history)
+    branch = ledger.branches.fork(session.key, 1, min(fork, len(history)) + 1)
     if fork < len(history):
-        ledger.append(session.key, branch, history[fork:])
-    rows = ledger.history(session.key, branch)
+        ledger.messages.append(session.key, branch, history[fork:])
+    rows = ledger.history.read(session.key, branch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paging, "_CONTEXT", context)
-        found = ledger.history(
+        patch.setattr(history_module, "_CONTEXT", context)
+        found = ledger.history.read(
             session.key, branch, limit=limit, tokens=tokens, after=after, before=before
         )
-        light = ledger.history(
+        light = ledger.history.read(
             session.key,
             branch,
             limit=limit,
@@ -337,7 +349,7 @@ def test_windows_read_as_much_at_5000_messages_as_at_100(
 
     def reads(**window: Any) -> list[int]:
         with watched() as work:
-            ledger.history(session.key, 1, **window)
+            ledger.history.read(session.key, 1, **window)
         return work
 
     windows_: list[dict[str, int]] = [
@@ -347,9 +359,9 @@ def test_windows_read_as_much_at_5000_messages_as_at_100(
         {"limit": 11, "after": 7},
         {"tokens": 335, "after": 7},
     ]
-    ledger.append(session.key, 1, turn * 25)
+    ledger.messages.append(session.key, 1, turn * 25)
     few = [reads(**window) for window in windows_]
-    ledger.append(session.key, 1, turn * 1225)
+    ledger.messages.append(session.key, 1, turn * 1225)
     many = [reads(**window) for window in windows_]
 
     assert few == many
@@ -360,11 +372,11 @@ def test_windows_read_as_much_at_5000_messages_as_at_100(
 def test_a_cut_is_told_whether_it_parts_a_pair(ledger: Ledger) -> None:
     """At the end of a turn: a call that is answered in the next one."""
     session = new_session(ledger)
-    ledger.append(session.key, 1, [said(), asks("a"), answers("a"), answered()])
-    ledger.append(session.key, 1, [said(), asks("b"), said("hurry"), answers("b")])
-    ledger.append(session.key, 1, [said(), asks("c"), said()])
+    ledger.messages.append(session.key, 1, [said(), asks("a"), answers("a"), answered()])
+    ledger.messages.append(session.key, 1, [said(), asks("b"), said("hurry"), answers("b")])
+    ledger.messages.append(session.key, 1, [said(), asks("c"), said()])
 
-    assert [ledger.splits(session.key, 1, at) for at in (4, 6, 8, 10, 11)] == [
+    assert [ledger.history.splits(session.key, 1, at) for at in (4, 6, 8, 10, 11)] == [
         False,
         True,
         False,
@@ -373,4 +385,4 @@ def test_a_cut_is_told_whether_it_parts_a_pair(ledger: Ledger) -> None:
     ]
     for absent in (0, 12, -1):
         with pytest.raises(NotFound):
-            ledger.splits(session.key, 1, absent)
+            ledger.history.splits(session.key, 1, absent)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from reasoning_store.ledger import columns
+from reasoning_store.ledger import encode
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.values import Entry
+from reasoning_store.ledger.records import NewMessage
 
 from .recounting import recount
 
 
 def whole(ledger: Ledger, key: int) -> None:
     """The carried state of every row is what its lineage gives, the rows are their digests."""
-    for branch in ledger.branches(key):
+    for branch in ledger.branches.all_of(key):
         assert all(one.stored == one.actual for one in recount(ledger, key, branch.number))
-        for row in ledger.history(key, branch.number):
-            entry = Entry(row.message, row.counts)
-            again = columns.prepare(entry, id=row.id, created_at=row.created_at)
+        for row in ledger.history.read(key, branch.number):
+            entry = NewMessage(row.message, row.counts)
+            again = encode.prepare(entry, id=row.id, created_at=row.created_at)
             assert row.digest == again.columns["digest"]

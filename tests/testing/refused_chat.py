@@ -40,7 +40,9 @@ CHAT: tuple[Case, ...] = (
         "function.arguments", "openai", GPT, put(M, 1, "tool_calls", 0, "function", "arguments", {})
     ),
     case("tool_call_id", "openai", GPT, drop(M, 2, "tool_call_id")),
-    case("tools[0]", "openai", {**GPT, "tools": TOOLS}, put("tools", [{"name": "get_weather"}])),
+    case(
+        "tools[0]", "openai", chat("gpt-5.2", tools=TOOLS), put("tools", [{"name": "get_weather"}])
+    ),
     case("did not have response messages: call_1", "openai", GPT, drop(M, 2)),
     case("did not have response messages", "openai", closed(GPT), drop(M, 2)),
     case("must be a response to", "openai", closed(GPT), drop(M, 1)),
@@ -48,6 +50,30 @@ CHAT: tuple[Case, ...] = (
     case("'thinking'", "azure", GPT, put("thinking", {"type": "enabled"})),
     case("maximum length 40", "openai", GPT, lambda body: body.update(chat("m", calls="c" * 41))),
     case("reasoning_effort", "openai", GPT, put("reasoning_effort", "ultra")),
+    case(
+        "Unrecognized request argument supplied: reasoning_effort",
+        "azure",
+        chat("gpt-4o"),
+        put("reasoning_effort", "low"),
+    ),
+    case(
+        "'none' is not supported with the 'gpt-5.1-codex' model",
+        "openai",
+        chat("gpt-5.1-codex"),
+        put("reasoning_effort", "none"),
+    ),
+    case(
+        "Function tools with reasoning_effort",
+        "openai",
+        chat("gpt-5.4", tools=TOOLS, reasoning_effort="none"),
+        put("reasoning_effort", "low"),
+    ),
+    case(
+        "Function tools with reasoning_effort",
+        "openai",
+        chat("gpt-5.6", tools=TOOLS, reasoning_effort="none"),
+        drop("reasoning_effort"),
+    ),
     case("parse the JSON", "openai", GPT, put(M, 0, "content", "\ud800")),
     case("parse the JSON", "openai", GPT, put("metadata", b"bytes")),
     # DeepSeek

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from reasoning_store.testing import Record, refusal, refusals
-from reasoning_store.testing.refusals import rules
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.testing import Record, refusal, strict_provider
+from reasoning_store.testing.strict_provider import rules
+from tests.properties import each, examples
 from tests.testing.bodies import (
     Body,
     Case,
@@ -38,7 +39,7 @@ from tests.testing.refused_known import KNOWN
 CASES = (*KNOWN.values(), *CHAT, *ELSEWHERE)
 ERRORS = Path(__file__).parent.parent / "cases" / "wire" / "errors_400.json"
 PATTERNS = [row["match"] for row in json.loads(ERRORS.read_text("utf-8"))["patterns"]]
-RULES = [(protocol, rule) for protocol, rows in refusals.PROTOCOLS.items() for rule in rows]
+RULES = [(protocol, rule) for protocol, rows in strict_provider.PROTOCOLS.items() for rule in rows]
 
 
 def answer(case: Case, body: Body) -> str:
@@ -46,7 +47,7 @@ def answer(case: Case, body: Body) -> str:
     return said or "accepted"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.provider}: {case.says}")
+@each("case", CASES)
 def test_a_body_that_deserves_it_is_refused_and_its_mended_twin_is_not(case: Case) -> None:
     """Each rule has a request that it is there for."""
     assert case.says in answer(case, case.broken)
@@ -63,10 +64,12 @@ def test_every_known_refusal_has_its_words(pattern: str) -> None:
 
 def decides(case: Case) -> rules.Rule | None:
     """Return the rule that a case's broken body meets first."""
-    protocol, sent = refusals.received(
+    protocol, sent = strict_provider.received_request(
         case.broken, provider=case.provider, model=case.model, api=case.api, record=case.record
     )
-    found = (rule for rule in refusals.PROTOCOLS[protocol] if rule.objection(sent) is not None)
+    found = (
+        rule for rule in strict_provider.PROTOCOLS[protocol] if rule.objection(sent) is not None
+    )
     return next(found, None)
 
 
@@ -81,7 +84,7 @@ def test_every_rule_says_its_source_and_decides_a_case() -> None:
 
 def test_the_judge_knows_nothing_of_what_it_judges() -> None:
     """It imports neither egress nor wire, so that it cannot share their mistakes."""
-    sources = Path(refusals.__file__).parent.glob("*.py")
+    sources = Path(strict_provider.__file__).parent.glob("*.py")
     reached = {
         name
         for source in sources
@@ -97,7 +100,9 @@ def test_the_judge_knows_nothing_of_what_it_judges() -> None:
     }
 
     assert {".".join(name.split(".")[:3]) for name in reached} == {
-        "reasoning_store.testing.refusals"
+        "reasoning_store.conversation.errors",
+        "reasoning_store.conversation.validation",
+        "reasoning_store.testing.strict_provider",
     }
 
 
@@ -107,7 +112,7 @@ def test_the_judge_knows_nothing_of_what_it_judges() -> None:
 )
 def test_a_provider_is_known_by_its_other_names(name: str, provider: str) -> None:
     """As in a request, aliases and capitals do not matter."""
-    assert refusals.received({}, provider=name)[1].provider == provider
+    assert strict_provider.received_request({}, provider=name)[1].provider == provider
 
 
 def test_the_model_is_the_bodys_where_nobody_says() -> None:
@@ -125,7 +130,7 @@ def test_claude_is_judged_in_its_own_protocol_wherever_its_host_speaks_others(
     body = {"azure": messages(model), "vertex": at_vertex(model)}[provider]
 
     assert refusal(body, provider=provider, model=model) is None
-    assert refusals.received(chat("gpt-5.6"), provider="azure")[0] == "openai.chat"
+    assert strict_provider.received_request(chat("gpt-5.6"), provider="azure")[0] == "openai.chat"
 
 
 def test_an_unknown_host_checks_the_structure_and_nothing_else() -> None:
@@ -203,10 +208,87 @@ def test_a_seal_that_was_never_given_here_is_refused(provider: str, body: Body, 
 
 def test_the_open_turn_begins_with_the_last_real_question() -> None:
     """What a tool answered asks nothing, so a loop is open until a person speaks."""
-    finished = closed(chat("kimi-k2.6"))
+    loop = chat("google/gemini-3-pro")
 
-    assert refusal(finished, provider="moonshot") is None
-    assert refusal(closed(chat("deepseek-flash")), provider="deepseek") is not None
+    assert refusal(loop, provider="openrouter") is not None
+    assert refusal(closed(loop), provider="openrouter") is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [("deepseek", "deepseek-flash"), ("moonshot", "kimi-k2.6"), ("moonshot", "kimi-k2-thinking")],
+)
+def test_reasoning_of_a_call_is_demanded_in_closed_turns_too(provider: str, model: str) -> None:
+    """The field may be empty, and may not be absent."""
+    finished = closed(chat(model))
+
+    assert refusal(finished, provider=provider) is not None
+    assert refusal(closed(chat(model, reply=thought())), provider=provider) is None
+    empty = {"reasoning_content": ""}
+    assert refusal(closed(chat(model, reply=empty)), provider=provider) is None
+
+
+def responses(provider: str, *input: Body, **top: Any) -> str | None:
+    """Return what a host of Responses answers; the answer to a call stands last."""
+    body = {"model": "some-model", "store": False, "input": [*input], **top}
+    return refusal(body, provider=provider, api="openai.responses")
+
+
+ASKED = {"role": "user", "content": "q"}
+SAID = {"type": "message", "role": "assistant", "content": "a"}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "4 C"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "id"),
+    [("xai", "tco_1"), ("deepseek", "0198f4e2-11aa-7000-8000-0242ac120002"), ("aws", "msg_1")],
+)
+def test_a_host_of_responses_names_its_items_as_it_likes(provider: str, id: str) -> None:
+    """Only OpenAI's ids begin as its do."""
+    reasoning = {"type": "reasoning", "id": id, "summary": []}
+
+    assert responses(provider, ASKED, reasoning, SAID) is None
+    assert "begins with 'rs'" in (responses("openai", ASKED, reasoning, SAID) or "")
+
+
+@pytest.mark.parametrize("provider", ["openai", "azure", "xai"])
+def test_a_reasoning_item_needs_no_id(provider: str) -> None:
+    """Its ciphertext is all that is read."""
+    reasoning = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAB-x"}
+
+    assert responses(provider, ASKED, reasoning, SAID) is None
+
+
+@pytest.mark.parametrize("top", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_an_output_may_answer_a_call_that_the_service_has(top: Body) -> None:
+    """The call is in the response, or the conversation, that the request continues."""
+    assert responses("openai", OUTPUT, **top) is None
+    assert "No tool call found" in (responses("openai", OUTPUT) or "")
+
+
+def test_an_answer_of_the_service_s_own_tools_needs_no_reasoning() -> None:
+    """They are called with reasoning and without."""
+    searched = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    said = {**SAID, "id": "msg_1"}
+
+    assert responses("openai", ASKED, searched, said, model="gpt-5.2") is None
+    assert "'reasoning' item" in (responses("openai", ASKED, said, model="gpt-5.2") or "")
+
+
+@pytest.mark.parametrize(
+    ("provider", "tool"),
+    [
+        ("mistral", {"type": "web_search"}),
+        ("openrouter", {"type": "openrouter:web_search"}),
+        ("openai", {"type": "custom", "custom": {"name": "shell"}}),
+    ],
+)
+def test_a_tool_of_the_host_s_own_is_no_function(provider: str, tool: Body) -> None:
+    """It has a type of its own, and no schema."""
+    asked = {"model": "some-model", "messages": [ASKED], "tools": [tool]}
+
+    assert refusal(asked, provider=provider) is None
+    assert refusal({**asked, "tools": [{"type": "function"}]}, provider=provider) is not None
 
 
 broken: st.SearchStrategy[Any] = st.sampled_from(
@@ -214,7 +296,7 @@ broken: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@hypothesis_settings(deadline=None, max_examples=400)
+@examples(400)
 @given(data=st.data())
 def test_anything_broken_anywhere_gets_an_answer(data: st.DataObject) -> None:
     """Whatever a body holds, the judge answers, and never fails itself."""
@@ -240,3 +322,11 @@ def test_judging_changes_nothing(make: Any) -> None:
     refusal(body, provider="anthropic", api="anthropic.messages")
 
     assert body == before
+
+
+def test_an_api_that_there_is_not_is_refused_with_those_there_are() -> None:
+    """A misspelt name is a named error, like everywhere else."""
+    with pytest.raises(InvalidCall, match=r"'openai\.chats' is not an api") as refused:
+        refusal({"messages": []}, provider="openai", api="openai.chats")
+
+    assert "openai.chat, openai.responses" in (refused.value.hint or "")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import codec
-from reasoning_store.wire.call_ids import is_made
+from reasoning_store.conversation import codec
+from reasoning_store.wire.call_ids import is_made_here
 
 FOLDER = Path(__file__).parent.parent / "cases" / "wire"
 
@@ -89,7 +89,7 @@ def _bound(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _generated(block: dict[str, Any]) -> bool:
-    return block["id"] == GENERATED or is_made(block["id"])
+    return block["id"] == GENERATED or is_made_here(block["id"])
 
 
 def usage_of(message: rs.Message) -> dict[str, Any] | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reasoning_store.blocks import Message
-from reasoning_store.chunks import Chunk, OriginChunk
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.chunks import Chunk, OriginChunk
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts, openai_chat
+from reasoning_store.wire import contracts
+from reasoning_store.wire.openai_chat import reader as openai_chat
 
 ARRAY: list[dict[str, Any]] = [
     {"type": "reasoning.summary", "summary": "**Plan**", "format": "f", "id": "rs", "index": 0},
@@ -37,8 +38,8 @@ def response(finish: str = "stop", **message: Any) -> dict[str, Any]:
     return {"id": "r-1", "object": "chat.completion", "model": "m", "choices": [item]}
 
 
-def adapter(provider: str | None = None, model: str | None = None) -> openai_chat.Adapter:
-    return openai_chat.Adapter(contracts.resolve(provider, model, "openai.chat"))
+def adapter(provider: str | None = None, model: str | None = None) -> openai_chat.ChatReader:
+    return openai_chat.ChatReader(contracts.resolve(provider, model, "openai.chat"))
 
 
 def chunks(*events: Any, provider: str | None = None, model: str | None = None) -> list[Chunk]:

@@ -15,13 +15,13 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from reasoning_store.chunks import ReasoningChunk, UsageChunk
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.chunks import ReasoningChunk, UsageChunk
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
 
@@ -139,6 +139,26 @@ SAID = {
     "https://example.org/anthropic-like": "openai.chat",
     "https://generativelanguage.googleapis.com/v1beta/openai": "openai.chat",
     "https://aiplatform.googleapis.com/v1/projects/p/endpoints/openapi": "openai.chat",
+    "https://bedrock-mantle.us-east-1.api.aws/v1": "openai.chat",
+    "https://bedrock-mantle.us-east-1.api.aws/openai/v1": "openai.chat",
+    "https://bedrock-mantle.us-east-1.api.aws/v1/responses": "openai.responses",
+    "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1": "anthropic.messages",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse": "bedrock.converse",
+    "https://example.org/model/m/converse": "bedrock.converse",
+    "https://example.org/model/m/converse-stream": "bedrock.converse",
+    "https://ollama.com/v1": "openai.chat",
+    "https://ollama.com/api": "ollama.chat",
+    "http://localhost:11434/v1": "openai.chat",
+    "http://localhost:11434/api/chat": "ollama.chat",
+    "https://api.anthropic.com/v1": "anthropic.messages",
+    "https://api.anthropic.com/v1/chat/completions": "openai.chat",
+    "https://api.mistral.ai/v1/chat/completions": "mistral.chat",
+    "https://api.cohere.com/compatibility/v1": "openai.chat",
+    "https://example.org/v2/chat": "cohere.chat",
+    "https://example.org/v1/messages/": "anthropic.messages",
+    "https://example.org/v1beta/models/m:generateContent": "gemini.generate_content",
+    "https://example.org/v1beta/models/m:streamGenerateContent": "gemini.generate_content",
+    "https://example.org/v1beta/interactions": "gemini.generate_content",
 }
 """The api that is spoken at an address where nobody names one."""
 
@@ -199,7 +219,7 @@ FIRST_FIELD: dict[tuple[str | None, str | None], str] = {
 NAMED = {
     "anthropic.messages": "aws azure deepseek minimax moonshot vertex zai",
     "openai.chat": "azure google mistral openai vertex",
-    "openai.responses": "azure mistral openai openrouter vllm xai",
+    "openai.responses": "azure deepseek mistral openai openrouter vllm xai",
 }
 """Providers that chunks of these protocols name."""
 
@@ -220,11 +240,12 @@ KEPT_IN_TEXT: dict[str, tuple[tuple[str | None, str | None], ...]] = {
 }
 """The protocols whose text holds no delimiters, at these hosts: what looks like one was said."""
 
-NAMES = ("api", "segment")
+NAMES = ("api", "ending", "segment")
 """The tables whose rows are a name and what it stands for."""
 
 DELIMITED = {
     "cohere/command-a-reasoning-08-2025": "<|START_THINKING|>{}<|END_THINKING|>",
+    "CohereLabs/command-a-plus-05-2026": "<|START_THINKING|>{}<|END_THINKING|><|START_TEXT|>",
     "baidu/ernie-4.5-21b-a3b-thinking": "<think>{}</think><response>",
     "google/gemma-4-27b-it": "<|channel>thought\n{}<channel|>",
     "google/medgemma-27b-it": "<unused94>thought{}<unused95>",
@@ -238,6 +259,18 @@ DELIMITED = {
     "ByteDance-Seed/Seed-OSS-36B-Instruct": "<seed:think>{}</seed:think>",
 }
 """What models write around a thought where their host hands the text on."""
+
+
+TAGGED_ALL_THE_SAME = (
+    ("aws", "us.amazon.nova-micro-v1:0", "bedrock.converse"),
+    ("aws", "us.amazon.nova-lite-v1:0", "bedrock.converse"),
+    ("aws", "us.amazon.nova-pro-v1:0", "bedrock.converse"),
+    ("aws", "us.amazon.nova-premier-v1:0", "bedrock.converse"),
+    ("aws", "moonshot.kimi-k2-thinking", "bedrock.converse"),
+    ("aws", "anthropic.claude-3-opus-20240229-v1:0", "bedrock.converse"),
+    ("anthropic", "claude-3-opus-20240229", "anthropic.messages"),
+)
+"""The models that write tags into a protocol that keeps the thoughts of others out of the text."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +291,7 @@ def spoken(provider: str | None, model: str | None, address: str | None = None) 
 def known_api(alias: str) -> str | None:
     try:
         return contracts.api_name(alias)
-    except UsageError:
+    except InvalidCall:
         return None
 
 
@@ -300,12 +333,6 @@ def visible(provider: str | None, model: str | None, api: str | None, text: str)
 def output(provider: str | None, api: str, event: dict[str, Any]) -> int | None:
     shown = StreamNormalizer(provider, api=api).feed(event)
     return next((chunk.usage.output for chunk in shown if isinstance(chunk, UsageChunk)), None)
-
-
-def padded(provider: str, model: str | None) -> str:
-    """The line ends of a template that brings its own are no part of the thought."""
-    text = "<think>\nThink.\n</think>\nSay."
-    return normalize_response(text, provider=provider, model=model).thinking[0].thought
 
 
 def snapshots(provider: str, model: str | None) -> str:
@@ -363,6 +390,9 @@ def expectations() -> Iterator[Expectation]:
         for host in ("vllm", None):
             shows = partial(visible, host, model, None, form.format("secret") + "shown")
             yield Expectation(f"delimiters of {model} at {host}", shows, "shown")
+    for host, model, api in TAGGED_ALL_THE_SAME:
+        shows = partial(visible, host, model, api, "<thinking>x</thinking>y")
+        yield Expectation(f"tags of {model} by {api}", shows, "y")
     for host, expected in (("xai", 48), ("deepseek", 30), (None, 30)):
         counts = partial(output, host, "openai.chat", CHAT_USAGE)
         yield Expectation(f"output of {host}", counts, expected)
@@ -370,9 +400,8 @@ def expectations() -> Iterator[Expectation]:
         counts = partial(output, host, "gemini.generate_content", GEMINI_USAGE)
         yield Expectation(f"output of {host} by Gemini's own api", counts, 30)
     for model in (None, "MiniMax-M3", "MiniMax-M3.1"):
-        grown, trimmed = partial(snapshots, "minimax", model), partial(padded, "minimax", model)
+        grown = partial(snapshots, "minimax", model)
         yield Expectation(f"snapshots of {model}", grown, "Think of it.")
-        yield Expectation(f"line ends of {model}", trimmed, "Think.")
     for provider, model, field, seal in (
         ("alibaba", "qwen4-max", "reasoning_content", "encrypted_content"),
         ("xai", None, "reasoning_content", "encrypted_content"),
@@ -389,14 +418,14 @@ EXPECTATIONS = tuple(expectations())
 
 def read() -> Tables:
     text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
-    return contracts.spelt_out(tomllib.loads(text))
+    return contracts.resolve_likes(tomllib.loads(text))
 
 
 def rows(tables: Tables) -> list[tuple[str, Any]]:
     """Every row as its table and its key there."""
     names = [("api", name) for name, aliases in tables["api"].items() if aliases]
-    segments = [("segment", name) for name in tables["segment"]]
-    return [*names, *segments] + [
+    paths = [(table, name) for table in ("ending", "segment") for name in tables[table]]
+    return [*names, *paths] + [
         (table, place)
         for table in ("host", "contract", "template")
         for place in range(len(tables[table]))
@@ -408,9 +437,9 @@ def without(tables: Tables, row: tuple[str, Any]) -> Tables:
     table, key = row
     if table == "api":
         return {**tables, "api": {**tables["api"], key: []}}
-    if table == "segment":
-        others = {name: api for name, api in tables["segment"].items() if name != key}
-        return {**tables, "segment": others}
+    if table in ("ending", "segment"):
+        others = {name: api for name, api in tables[table].items() if name != key}
+        return {**tables, table: others}
     return {**tables, table: [item for place, item in enumerate(tables[table]) if place != key]}
 
 
@@ -431,10 +460,6 @@ def broken(tables: Tables) -> list[str]:
         return [item.name for item in EXPECTATIONS if item.observe() != item.expected]
 
 
-_EGRESS = ("models", "family", *(item.name for item in fields(contracts.Demands)))
-_ABOUT = ("source", "checked")
-
-
 def is_read_by_ingress(tables: Tables, row: tuple[str, Any]) -> bool:
     """Whether ingress is told anything else where the row is gone."""
     table, key = row
@@ -445,8 +470,7 @@ def is_read_by_ingress(tables: Tables, row: tuple[str, Any]) -> bool:
 
     def told() -> list[Mapping[str, Any]]:
         found = [contracts.resolve(item.get("provider"), model, item["api"]) for model in models]
-        names = [name for name in contracts.Contract.__slots__ if name not in _EGRESS + _ABOUT]
-        return [{name: getattr(contract, name) for name in names} for contract in found]
+        return [{"provider": one.provider, "api": one.api, "reading": one.reading} for one in found]
 
     with in_force(tables):
         before = told()

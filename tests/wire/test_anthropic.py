@@ -15,8 +15,8 @@ from anthropic.types.beta import BetaRawMessageStreamEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store import codec
-from reasoning_store.blocks import (
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
     Message,
     RawBlock,
     TextBlock,
@@ -24,12 +24,22 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import Chunk, ErrorChunk, ReasoningChunk, UnknownChunk
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ErrorChunk,
+    ReasoningChunk,
+    UnknownChunk,
+)
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
-from reasoning_store.wire.anthropic import _EVENTS, Adapter, parse_response
-from reasoning_store.wire.anthropic_blocks import DELTAS, KINDS
+from reasoning_store.wire.anthropic.blocks import DELTAS, KINDS
+from reasoning_store.wire.anthropic.reader import (
+    _EVENTS,
+    AnthropicReader,
+    parse_response,
+)
+from reasoning_store.wire.contract import ReturnRules
 from tests.wire.steps import steps
 
 API = "anthropic.messages"
@@ -54,7 +64,7 @@ def whole(body: Any) -> Message:
 
 
 def chunks_of(events: list[Any]) -> list[Chunk]:
-    adapter = Adapter(CONTRACT)
+    adapter = AnthropicReader(CONTRACT)
     return [chunk for event in events for chunk in adapter.parse_chunk(event)]
 
 
@@ -431,13 +441,30 @@ def test_usage_grows_with_each_report() -> None:
 
     usage = streamed(events).usage
 
-    assert usage == Usage(input=20, output=30, reasoning=18, cached=100, raw={**first, **last})
+    raw = {**first, **last}
+    assert usage == Usage(input=125, output=30, reasoning=18, cached=100, cache_write=5, raw=raw)
+
+
+def test_a_later_report_of_the_input_keeps_the_cache_of_an_earlier_one() -> None:
+    """The input has what the first event said of the cache, whoever repeats the rest of it."""
+    cached = {"input_tokens": 1, "cache_read_input_tokens": 100}
+    events = [
+        {"type": "message_start", "message": {"id": "msg_1", "usage": cached}},
+        {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 20}},
+    ]
+
+    usage = streamed(events).usage
+
+    assert usage is not None
+    assert (usage.input, usage.cached) == (120, 100)
 
 
 @pytest.mark.parametrize(
     ("reported", "expected"),
     [
         ({"output_tokens": 30}, (None, 30, None, None)),
+        ({"input_tokens": 4, "cache_read_input_tokens": 18135}, (18139, None, None, 18135)),
+        ({"cache_read_input_tokens": 3}, (None, None, None, 3)),
         ({"input_tokens": 0, "cache_read_input_tokens": None}, (0, None, None, None)),
         ({"output_tokens_details": {"thinking_tokens": 0}}, (None, None, 0, None)),
         ({"output_tokens": float("nan"), "input_tokens": True}, (None, None, None, None)),
@@ -597,7 +624,7 @@ def test_events_that_a_host_normalised_already_are_read() -> None:
 
 def test_reset_forgets_the_stream() -> None:
     """The next stream numbers its blocks anew, and starts from nothing."""
-    adapter = Adapter(CONTRACT)
+    adapter = AnthropicReader(CONTRACT)
     first = [adapter.parse_chunk(event) for event in FIRST["stream"][:4]]
     adapter.reset()
 
@@ -640,7 +667,7 @@ OBJECTS = st.dictionaries(
 )
 def test_no_event_raises_and_none_is_unknown_twice(events: list[dict[str, Any]]) -> None:
     """Whatever stands in the fields of a known event."""
-    adapter = Adapter(CONTRACT)
+    adapter = AnthropicReader(CONTRACT)
 
     for event in events:
         assert sum(chunk.type == "unknown" for chunk in adapter.parse_chunk(event)) <= 1
@@ -684,20 +711,23 @@ def test_the_rows_of_the_protocol() -> None:
     """Anthropic refuses unsigned thoughts and demands its own; other hosts sign nothing."""
     other, own = contracts.resolve(None, None, API), contracts.resolve("anthropic", "claude-x")
 
-    assert (other.tags, own.tags) == (False, False)
-    assert (other.echo, other.opaque, other.signed, other.floor) == (
-        "thinking",
-        True,
-        False,
-        "none",
+    assert (other.reading.tags, own.reading.tags) == (False, False)
+    assert other.returning == ReturnRules(
+        returns_in="thinking", opaque=True, known_sources=("thinking", "redacted_thinking")
     )
-    assert (own.echo, own.opaque, own.signed) == ("thinking", True, True)
-    assert (own.provider, own.family, own.floor) == ("anthropic", "claude", "open_turn_with_call")
+    assert (own.provider, own.family) == ("anthropic", "claude")
+    assert own.returning == ReturnRules(
+        returns_in="thinking",
+        opaque=True,
+        known_sources=("thinking", "redacted_thinking"),
+        signed=True,
+        floor="open_turn_with_call",
+    )
 
 
 def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
     """Provider anthropic, whatever the model."""
-    adapter = Adapter(CONTRACT)
+    adapter = AnthropicReader(CONTRACT)
 
     assert adapter.id == API
     assert adapter.can_handle("claude-opus-5", "anthropic")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 import reasoning_store as rs
+from reasoning_store.testing import refusal
 from reasoning_store.wire import contracts
-from reasoning_store.wire.base import Asked
-from reasoning_store.wire.demands import Demands
+from reasoning_store.wire.reasoning_options import ReasoningOptions
 from tests.wire.writing import (
     TOOL,
     answers,
@@ -33,8 +33,6 @@ CASE = case("anthropic_messages")
 CALLING, OMITTED, INTERLEAVED = (reply(CASE, n) for n in range(3))
 EGRESS = CASE["variants"][0]["egress"]
 SDK = TypeAdapter(MessageCreateParamsNonStreaming)
-
-DEMANDS = [field.name for field in fields(Demands) if field.name != "version"]
 
 SIGNED = rs.ThinkingBlock(thought="Hm.", source_field="thinking", signature="c2ln")
 CALL = rs.ToolCallBlock(id="toolu_1", name="get_weather", parameters={"city": "Oslo"})
@@ -260,7 +258,8 @@ def test_an_answer_says_what_it_is() -> None:
 def test_ids_that_are_refused_are_replaced_in_call_and_answer_alike() -> None:
     """Other makers' ids have dots and colons in them."""
     call = replace(CALL, id="functions.get_weather:0")
-    found = sent(rs.user("Hi"), rs.assistant(call), answers(rs.assistant(call), "4 C"))
+    loop = [rs.user("Hi"), rs.assistant(call), answers(rs.assistant(call), "4 C")]
+    found = rs.build_request(loop, provider="anthropic", model="claude-opus-5").body["messages"]
     new = found[1]["content"][0]["id"]
 
     assert new == found[2]["content"][0]["tool_use_id"]
@@ -474,40 +473,53 @@ def test_nothing_is_asked_that_nobody_chose() -> None:
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-5"])
 def test_a_loop_that_carries_thoughts_goes_on_thinking(model: str) -> None:
     """Thoughts in a request that has thinking off are refused."""
-    found = written(LOOP, "anthropic", model, asked=Asked(enabled=False))
+    found = written(LOOP, "anthropic", model, options=ReasoningOptions(enabled=False))
 
     assert found.body["thinking"]["type"] in ("adaptive", "enabled")
-    assert found.held == ("enabled",)
+    assert found.options_not_sent.until_next_turn == ("enabled",)
     assert written(LOOP, "anthropic", model).body["thinking"]["type"] in ("adaptive", "enabled")
 
 
 def test_a_loop_that_carries_thoughts_cannot_be_told_to_stop() -> None:
     """A model that thinks unless told otherwise is not told."""
-    found = written(LOOP, "anthropic", "claude-opus-5", asked=Asked(enabled=False))
+    found = written(LOOP, "anthropic", "claude-opus-5", options=ReasoningOptions(enabled=False))
 
-    assert ("thinking" in found.body, found.held) == (False, ("enabled",))
+    assert ("thinking" in found.body, found.options_not_sent.until_next_turn) == (
+        False,
+        ("enabled",),
+    )
 
 
 def test_a_loop_that_began_without_a_thought_goes_on_without() -> None:
     """A model with a budget refuses a first call without the thought that led to it."""
-    found = written(UNTHOUGHT, "anthropic", "claude-sonnet-4-5", asked=Asked(enabled=True))
+    found = written(
+        UNTHOUGHT, "anthropic", "claude-sonnet-4-5", options=ReasoningOptions(enabled=True)
+    )
 
-    assert ("thinking" in found.body, found.held) == (False, ("enabled",))
+    assert ("thinking" in found.body, found.options_not_sent.until_next_turn) == (
+        False,
+        ("enabled",),
+    )
 
 
 def test_an_adaptive_model_may_call_a_tool_without_a_thought() -> None:
     """Nothing is to be repaired there."""
-    found = written(UNTHOUGHT, "anthropic", "claude-opus-4-7", asked=Asked(enabled=True))
+    found = written(
+        UNTHOUGHT, "anthropic", "claude-opus-4-7", options=ReasoningOptions(enabled=True)
+    )
 
-    assert (found.body["thinking"], found.unsaid) == (ADAPTIVE, ())
+    assert (found.body["thinking"], found.options_not_sent.without_parameter) == (ADAPTIVE, ())
 
 
 def test_a_new_turn_is_free_to_switch() -> None:
     """Only the open turn goes on as it began."""
     later = (*LOOP, rs.assistant("4 C"), rs.user("Thanks"))
-    found = written(later, "anthropic", "claude-opus-4-7", asked=Asked(enabled=False))
+    found = written(later, "anthropic", "claude-opus-4-7", options=ReasoningOptions(enabled=False))
 
-    assert (found.body["thinking"], found.unsaid) == ({"type": "disabled"}, ())
+    assert (found.body["thinking"], found.options_not_sent.without_parameter) == (
+        {"type": "disabled"},
+        (),
+    )
 
 
 # Claude at other hosts
@@ -551,9 +563,8 @@ def test_the_models_of_claude_are_known_at_every_host(provider: str, model: str)
     own = contracts.resolve("anthropic", model, "anthropic.messages")
     there = contracts.resolve(provider, f"eu.anthropic.{model}@1", "anthropic.messages")
 
-    assert {name: getattr(there, name) for name in DEMANDS} == {
-        name: getattr(own, name) for name in DEMANDS
-    }
+    assert (there.returning, there.reasoning) == (own.returning, own.reasoning)
+    assert replace(there.messages, protocol_version=None) == own.messages
 
 
 @pytest.mark.parametrize("provider", UNNAMED)
@@ -711,3 +722,42 @@ def test_the_sdk_s_types_accept_every_body(messages: list[rs.Message]) -> None:
     body = written([_signed(m) for m in own], "anthropic", "claude-opus-5", tools=[TOOL]).body
 
     assert drained(SDK.validate_python(body))["max_tokens"] == 16000
+
+
+def test_a_paused_turn_is_continued_as_it_stands_with_its_thinking() -> None:
+    """It is open though no tool of the application was called, and nothing follows it."""
+    content = [
+        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+        {
+            "type": "server_tool_use",
+            "id": "srvtoolu_1",
+            "name": "web_search",
+            "input": {"query": "x"},
+        },
+    ]
+    body = {"role": "assistant", "content": content, "stop_reason": "pause_turn"}
+    model = "claude-sonnet-4-5"
+    paused = rs.normalize_response(body, provider="anthropic", model=model)
+    asked = {"reasoning.enabled": True, "reasoning.budgetTokens": 4096}
+    with rs.Store("sqlite://") as store:
+        session = store.session("s", create=True)
+        session.append([rs.user("q"), paused])
+        to: dict[str, Any] = {"provider": "anthropic", "model": model}
+        request = session.build_request(settings=asked, **to)
+        assert session.usage(settings=asked, **to).effective == request.tokens.effective
+
+    assert request.body["messages"][-1]["content"] == content
+    assert [verdict.rule for verdict in request.verdicts] == ["required"]
+    assert request.warnings == ()
+    assert refusal(request.body, provider="anthropic", model=model) is None
+
+
+def test_a_turn_that_ended_is_no_paused_one() -> None:
+    """Its message cannot be the last, whatever the service searched in it."""
+    body = {"role": "assistant", "content": [{"type": "text", "text": "Hi"}]}
+    ended = rs.normalize_response(
+        {**body, "stop_reason": "end_turn"}, provider="anthropic", model="claude-sonnet-4-5"
+    )
+    request = rs.build_request([rs.user("q"), ended], provider="anthropic", model="claude-opus-5")
+
+    assert [warning.code for warning in request.warnings] == ["reply_last"]

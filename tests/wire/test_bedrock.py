@@ -7,6 +7,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store import codec
-from reasoning_store.blocks import (
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
     MediaBlock,
     Message,
     RawBlock,
@@ -29,11 +30,20 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import Chunk, ErrorChunk, UnknownChunk
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ErrorChunk,
+    TextChunk,
+    UnknownChunk,
+)
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
-from reasoning_store.wire.bedrock import _EVENTS, Adapter, parse_response
+from reasoning_store.wire.bedrock.reader import (
+    _EVENTS,
+    BedrockReader,
+    parse_response,
+)
 from tests.wire.steps import steps
 
 API = "bedrock.converse"
@@ -65,7 +75,7 @@ def whole(*content: Any, **fields: Any) -> Message:
 
 
 def chunks_of(events: list[Any]) -> list[Chunk]:
-    adapter = Adapter(CONTRACT)
+    adapter = BedrockReader(CONTRACT)
     return [chunk for event in events for chunk in adapter.parse_chunk(event)]
 
 
@@ -306,6 +316,19 @@ def test_input_comes_in_pieces_or_not_at_all(pieces: list[str], expected: Any) -
     assert (block.id, block.name, block.parameters) == ("tu_1", "f", expected)
 
 
+@pytest.mark.parametrize("kind", [{}, {"type": "tool_use"}])
+def test_a_call_of_the_application_is_a_tool_call_whatever_its_type_says(
+    kind: dict[str, str],
+) -> None:
+    """Claude 4.5 and later name the type of a call that is not a server's."""
+    use = {"toolUseId": "tu_1", "name": "get_weather", **kind}
+    events = [start(0, toolUse=use), delta(0, toolUse={"input": '{"city":"Oslo"}'}), stop(0)]
+    call = ToolCallBlock(id="tu_1", name="get_weather", parameters={"city": "Oslo"})
+
+    assert streamed(events).blocks == (replace(call, arguments='{"city":"Oslo"}'),)
+    assert whole({"toolUse": {**use, "input": {"city": "Oslo"}}}).blocks == (call,)
+
+
 def test_citations_stay_with_their_text() -> None:
     """Streamed beside the text, or whole in a block that holds both."""
     cited = [{"title": "A", "location": {"web": {"url": "https://a"}}}, {"title": "B"}]
@@ -426,9 +449,9 @@ def test_usage_comes_after_the_end() -> None:
     reported = {
         "inputTokens": 20,
         "outputTokens": 30,
-        "totalTokens": 50,
+        "totalTokens": 62,
         "cacheReadInputTokens": 8,
-        "cacheWriteInputTokens": 0,
+        "cacheWriteInputTokens": 4,
     }
     events = [
         {"messageStart": {"role": "assistant"}},
@@ -441,7 +464,7 @@ def test_usage_comes_after_the_end() -> None:
 
     message = streamed(events)
 
-    assert message.usage == Usage(input=20, output=30, cached=8, raw=reported)
+    assert message.usage == Usage(input=32, output=30, cached=8, cache_write=4, raw=reported)
     assert whole({"text": "Yes"}, usage=reported).usage == message.usage
     assert message.finish_reason == "end_turn"
 
@@ -491,7 +514,6 @@ MALFORMED: list[Any] = [
     {"metadata": 5},
     {"throttlingException": "x"},
     {"contentBlockStart": {"contentBlockIndex": 0}},
-    {"contentBlockStart": {"contentBlockIndex": 0, "start": {}}},
     start(0, toolUse={"toolUseId": 5, "name": "f"}),
     start(0, toolUse={"toolUseId": "tu_1"}),
     start(0, toolUse="x"),
@@ -570,7 +592,7 @@ def test_events_that_a_host_normalised_already_are_read() -> None:
 
 def test_reset_forgets_the_stream() -> None:
     """The next stream numbers its blocks anew, and starts from nothing."""
-    adapter = Adapter(CONTRACT)
+    adapter = BedrockReader(CONTRACT)
     first = [adapter.parse_chunk(event) for event in FIRST["stream"][:4]]
     adapter.reset()
 
@@ -622,7 +644,7 @@ NESTED = st.recursive(
 )
 def test_no_event_raises_and_none_is_unknown_twice(events: list[dict[str, Any]]) -> None:
     """Whatever stands in the members of a known event."""
-    adapter = Adapter(CONTRACT)
+    adapter = BedrockReader(CONTRACT)
 
     for event in events:
         assert sum(chunk.type == "unknown" for chunk in adapter.parse_chunk(event)) <= 1
@@ -680,8 +702,13 @@ def test_the_rows_of_the_protocol(
     """Claude refuses unsigned thoughts, DeepSeek any, the others neither."""
     row = contracts.resolve(provider, model, API)
 
-    assert (row.provider, row.tags) == (None if provider is None else "aws", False)
-    assert (row.echo, row.opaque, row.signed, row.floor) == (echo, opaque, signed, floor)
+    assert (row.provider, row.reading.tags) == (None if provider is None else "aws", False)
+    assert (
+        row.returning.returns_in,
+        row.returning.opaque,
+        row.returning.signed,
+        row.returning.floor,
+    ) == (echo, opaque, signed, floor)
 
 
 def test_claude_on_bedrock_is_a_family_of_its_own() -> None:
@@ -693,7 +720,7 @@ def test_claude_on_bedrock_is_a_family_of_its_own() -> None:
 
 def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
     """AWS under each of its names."""
-    adapter = Adapter(CONTRACT)
+    adapter = BedrockReader(CONTRACT)
 
     assert adapter.id == API
     assert adapter.can_handle(MODEL, "aws")
@@ -726,3 +753,73 @@ def test_a_block_of_a_hosted_tool_that_was_cut_off_is_kept() -> None:
     assert streamed(events, interrupted=True).blocks == (
         RawBlock(data={"toolUse": {**start, "input": '{"q'}}),
     )
+
+
+# --- thoughts in the text
+
+NOVA, KIMI = "us.amazon.nova-micro-v1:0", "moonshot.kimi-k2-thinking"
+IN_TEXT = {
+    "Nova": (
+        NOVA,
+        "<thinking> I should call. </thinking>\n\nDone.",
+        "end_turn",
+        ([" I should call. "], "Done."),
+    ),
+    "Nova, cut off": (NOVA, "<thinking> I should", "max_tokens", ([" I should"], "")),
+    "Kimi": (KIMI, "<think>Plan.</think>\n\n42", "end_turn", (["Plan."], "42")),
+    "Kimi, a stray open": (KIMI, " <think> It is 30 C.", "end_turn", ([], "  It is 30 C.")),
+    "Kimi, cut off": (KIMI, "<think>Plan", "max_tokens", (["Plan"], "")),
+    "Kimi, before a call": (KIMI, "<think>Plan", "tool_use", (["Plan"], "")),
+    "Claude": ("us.anthropic.claude-sonnet-5", "a <think>b</think>", "end_turn", ([], None)),
+}
+
+
+@pytest.mark.parametrize("case", IN_TEXT)
+def test_models_that_write_their_thoughts_into_the_text_have_them_taken_out(case: str) -> None:
+    """And no others; a stray open delimiter does not swallow the answer after it."""
+    model, text, reason, (thoughts, answer) = IN_TEXT[case]
+    body = {
+        "output": {"message": {"role": "assistant", "content": [{"text": text}]}},
+        "stopReason": reason,
+    }
+    whole = normalize_response(body, provider="aws", model=model)
+    normalizer = StreamNormalizer("aws", model)
+    shown = [
+        chunk
+        for event in (
+            *(
+                {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": letter}}}
+                for letter in text
+            ),
+            {"contentBlockStop": {"contentBlockIndex": 0}},
+            {"messageStop": {"stopReason": reason}},
+        )
+        for chunk in normalizer.feed(event)
+    ]
+
+    assert [block.thought for block in whole.thinking] == thoughts
+    assert whole.text == (text if answer is None else answer)
+    assert normalizer.finish().blocks == whole.blocks
+    assert "".join(c.text for c in shown if isinstance(c, TextChunk)) == whole.text
+
+
+def test_citations_that_cite_no_text_are_all_kept() -> None:
+    """Nova's grounding sends them by themselves, whole and streamed alike."""
+    cited = [{"location": {"web": {"url": f"https://{name}.example"}}} for name in "ab"]
+    content = [{"text": "Oslo."}, *({"citationsContent": {"citations": [one]}} for one in cited)]
+    body = {"output": {"message": {"role": "assistant", "content": content}}}
+    message = normalize_response(body, provider="aws", model=NOVA)
+
+    assert [block.provider_metadata for block in message.blocks[1:]] == [
+        {"citations": [one]} for one in cited
+    ]
+    assert message.metadata is None
+
+
+def test_a_block_that_is_announced_as_nothing_is_not_unknown() -> None:
+    """Its first delta opens it."""
+    announced = {"contentBlockStart": {"contentBlockIndex": 0, "start": {}}}
+    said = {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "Hi"}}}
+    message = streamed([announced, said])
+
+    assert (message.text, message.metadata) == ("Hi", None)

@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.wire import bedrock_requests
-from reasoning_store.wire.base import Asked, Written
+from reasoning_store.testing import refusal
+from reasoning_store.wire.bedrock import writer as bedrock_requests
+from reasoning_store.wire.message_writer import Written
+from reasoning_store.wire.reasoning_options import ReasoningOptions
 from tests.wire.writing import TOOL, answers, asks, case, conversations, reply, weather, written
 
 CLAUDE = "us.anthropic.claude-opus-4-6-v1:0"
@@ -38,7 +40,7 @@ def converse() -> Any:
 
 
 def arguments(found: Written) -> dict[str, Any]:
-    return {**found.beside, **bedrock_requests.sdk_arguments(found.body)}
+    return {**found.address_arguments, **bedrock_requests.sdk_arguments(found.body)}
 
 
 def accepted(found: Written) -> None:
@@ -83,9 +85,9 @@ def test_the_model_stands_in_the_address_and_not_in_the_body() -> None:
     """The SDK takes it by its own name."""
     found = written([rs.user("Hi")], "aws", CLAUDE)
 
-    assert found.beside == {"modelId": CLAUDE}
+    assert found.address_arguments == {"modelId": CLAUDE}
     assert found.body == {"messages": [{"role": "user", "content": [{"text": "Hi"}]}]}
-    assert written([rs.user("Hi")], "aws").beside == {}
+    assert written([rs.user("Hi")], "aws").address_arguments == {}
 
 
 def test_an_omitted_thought_keeps_its_empty_text() -> None:
@@ -171,7 +173,8 @@ def test_ids_that_are_refused_are_replaced_in_call_and_answer_alike() -> None:
     """No dots, no colons, no more than 64 characters."""
     for bad in ("functions.f:0", "x" * 65):
         call = replace(CALL, id=bad)
-        found = sent(rs.user("Hi"), rs.assistant(call), answers(rs.assistant(call), "4 C"))
+        loop = [rs.user("Hi"), rs.assistant(call), answers(rs.assistant(call), "4 C")]
+        found = rs.build_request(loop, provider="aws", model=CLAUDE).body["messages"]
         new = found[1]["content"][0]["toolUse"]["toolUseId"]
 
         assert new == found[2]["content"][0]["toolResult"]["toolUseId"]
@@ -186,8 +189,9 @@ def test_every_row_of_the_service_knows_the_form_of_its_ids(model: str | None) -
     """Whoever made the model, the service checks them."""
     provider = "aws" if model else None
     call = replace(CALL, id="functions.f:0")
-    found = written([rs.user("Hi"), rs.assistant(call)], provider, model, "bedrock.converse")
-    use = found.body["messages"][1]["content"][0]["toolUse"]
+    loop = [rs.user("Hi"), rs.assistant(call), answers(rs.assistant(call), "4 C")]
+    request = rs.build_request(loop, provider=provider, model=model, api="bedrock.converse")
+    use = request.body["messages"][1]["content"][0]["toolUse"]
 
     assert use["toolUseId"].startswith("rs_call_")
 
@@ -286,6 +290,45 @@ def test_a_conversation_with_calls_brings_the_tools_that_it_calls() -> None:
 # What is asked of reasoning
 
 
+def test_a_call_whose_type_is_named_is_answered_and_sent_back_beside_a_servers() -> None:
+    """Only `server_tool_use` is answered by Bedrock, in the model's own message."""
+    server = {"toolUseId": "srv_1", "name": "nova_code_interpreter", "type": "server_tool_use"}
+    content = [
+        {"toolUse": {**server, "input": {"code": "1"}}},
+        {"toolResult": {"toolUseId": "srv_1", "content": [{"json": {"exitCode": 0}}]}},
+        {
+            "toolUse": {
+                "toolUseId": "tooluse_1",
+                "name": "get_weather",
+                "input": {"city": "Oslo"},
+                "type": "tool_use",
+            }
+        },
+    ]
+    body = {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": "tool_use",
+    }
+    said = rs.normalize_response(body, provider="aws", model=CLAUDE)
+    answer = rs.ToolResponseBlock(call_id="tooluse_1", tool_name="get_weather", result="4 C")
+
+    request = rs.build_request(
+        [rs.user("Weather?"), said, rs.tool(answer)], provider="aws", model=CLAUDE, tools=[TOOL]
+    )
+
+    assert request.warnings == ()
+    sent_back, answered = request.body["messages"][1:]
+    assert [next(iter(part)) for part in sent_back["content"]] == [
+        "toolUse",
+        "toolResult",
+        "toolUse",
+    ]
+    assert answered["content"] == [
+        {"toolResult": {"toolUseId": "tooluse_1", "content": [{"text": "4 C"}]}}
+    ]
+    assert refusal(request.body, provider="aws", model=CLAUDE) is None
+
+
 MANUAL = {"type": "enabled", "budget_tokens": 4096}
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 ON = {
@@ -372,7 +415,7 @@ def test_a_loop_goes_on_as_it_began() -> None:
     manual = "anthropic.claude-sonnet-4-5"
 
     assert written(LOOP, "aws", CLAUDE).body[FIELDS] == {"thinking": ADAPTIVE}
-    assert FIELDS not in written(bare, "aws", manual, asked=Asked(enabled=True)).body
+    assert FIELDS not in written(bare, "aws", manual, options=ReasoningOptions(enabled=True)).body
 
 
 # What holds for every conversation

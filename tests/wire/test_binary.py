@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.wire.binary import (
+from reasoning_store.conversation.json_values import make_json
+from reasoning_store.wire.media import (
     as_bytes,
     data_url,
     from_base64,
     from_data_url,
     in_base64,
-    marked,
 )
 
 
@@ -25,7 +25,7 @@ def test_bytes_come_back_however_they_are_written(data: bytes) -> None:
     """Either alphabet, padded or not, marked or not, or as the SDK has them."""
     usual = in_base64(data)
     in_urls = usual.translate(str.maketrans("+/", "-_"))
-    forms = (data, bytearray(data), marked(data), usual, in_urls, usual.rstrip("="))
+    forms = (data, bytearray(data), make_json(data), usual, in_urls, usual.rstrip("="))
 
     assert [as_bytes(form) for form in forms] == [data] * len(forms)
     assert from_data_url(data_url("image/png", data)) == (("image/png", data) if data else None)

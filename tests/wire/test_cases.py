@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.chunks import UnknownChunk
+from reasoning_store.conversation.chunks import UnknownChunk
 from reasoning_store.wire import contracts
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
+from tests.properties import examples
 from tests.wire.cases import Case, bound, expected, expected_usage, params, reports_usage, usage_of
 from tests.wire.well_formed import assert_well_formed
 
@@ -81,7 +81,7 @@ def test_a_stream_gives_the_usage_of_its_case(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", params("stream"))
-@hypothesis_settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 2**32))
 def test_the_bytes_of_a_stream_may_be_cut_anywhere(case: Case, seed: int) -> None:
     """Network packets know no events, no lines and no characters."""
@@ -130,7 +130,7 @@ junk = st.recursive(
 
 
 @pytest.mark.parametrize("case", params("stream"))
-@hypothesis_settings(max_examples=25, deadline=None)
+@examples(25)
 @given(bad=st.lists(st.tuples(st.integers(0, 12), junk), max_size=6))
 def test_bad_events_never_raise_and_never_change_the_good_ones(
     case: Case, bad: list[tuple[int, Any]]
@@ -172,7 +172,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 AT_ONCE = [
     item
     for item in params("stream")
-    if not contracts.resolve(item.values[0].provider, None, item.values[0].api).cumulative
+    if not contracts.resolve(item.values[0].provider, None, item.values[0].api).reading.cumulative
 ]
 """The cases in which no good piece waits for the next one to explain it."""
 
@@ -184,14 +184,14 @@ def read_with(case: Case, place: int, stray: Any) -> tuple[rs.Message, list[rs.C
     for number, event in enumerate([*case.variant["stream"], None]):
         if number == place:
             made = normalizer._adapter.parse_chunk(stray)
-            normalizer._take(made)
+            normalizer._add_chunks(made)
         if event is not None:
             normalizer.feed(event)
     return normalizer.finish(), made
 
 
 @pytest.mark.parametrize("case", AT_ONCE)
-@hypothesis_settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 2**32))
 def test_a_spoiled_event_that_nobody_understands_is_as_if_it_had_not_been(
     case: Case, seed: int
@@ -213,7 +213,7 @@ def test_a_spoiled_event_that_nobody_understands_is_as_if_it_had_not_been(
 
 
 @pytest.mark.parametrize("case", params("stream"))
-@hypothesis_settings(max_examples=25, deadline=None)
+@examples(25)
 @given(events=st.lists(junk, max_size=8))
 def test_no_event_at_all_raises(case: Case, events: list[Any]) -> None:
     """Whatever JSON a stream holds, reading it ends with a message."""

@@ -12,7 +12,7 @@ from cohere import V2ChatResponse
 from cohere.core.unchecked_base_model import construct_type
 from cohere.v2.types import V2ChatStreamResponse
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     Message,
     RawBlock,
     TextBlock,
@@ -20,11 +20,15 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import Chunk, ReasoningChunk, UnknownChunk
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ReasoningChunk,
+    UnknownChunk,
+)
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
-from reasoning_store.wire.cohere import Adapter, parse_response
+from reasoning_store.wire.cohere.reader import CohereReader, parse_response
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "cohere_v2.json").read_text())["variants"][0]
@@ -289,7 +293,7 @@ def test_error_at_the_end_interrupts() -> None:
 )
 def test_event_that_says_nothing_gives_nothing(item: dict[str, Any]) -> None:
     """Known events without content are neither chunks nor unknown."""
-    assert Adapter(CONTRACT).parse_chunk(item) == []
+    assert CohereReader(CONTRACT).parse_chunk(item) == []
 
 
 def test_already_normalised_events_are_read() -> None:
@@ -335,7 +339,7 @@ MALFORMED: list[Any] = [
 @pytest.mark.parametrize("item", MALFORMED, ids=lambda item: repr(item)[:80])
 def test_malformed_event_is_one_unknown_chunk(item: Any) -> None:
     """Wrong types, missing fields and unknown events are counted one by one."""
-    assert [type(piece) for piece in Adapter(CONTRACT).parse_chunk(item)] == [UnknownChunk]
+    assert [type(piece) for piece in CohereReader(CONTRACT).parse_chunk(item)] == [UnknownChunk]
 
 
 def test_malformed_events_do_not_change_the_good_ones() -> None:
@@ -371,7 +375,7 @@ def test_body_of_another_form_is_refused(body: Any) -> None:
 
 def test_reset_forgets_the_stream() -> None:
     """After a reset the next event is the first of another message."""
-    adapter = Adapter(CONTRACT)
+    adapter = CohereReader(CONTRACT)
     note = event("citation-start", 0, citations={"text": "a"})
     for item in (*text_events("a")[:2], note, {"type": "message-start", "id": "m1"}):
         adapter.parse_chunk(item)
@@ -386,4 +390,4 @@ def test_reset_forgets_the_stream() -> None:
 )
 def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
     """A host is known to speak the protocol, or it is not."""
-    assert Adapter(CONTRACT).can_handle("command-a", provider) is expected
+    assert CohereReader(CONTRACT).can_handle("command-a", provider) is expected

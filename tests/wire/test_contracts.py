@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.markers import FAMILIES
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contracts, registry
+from tests.properties import each
 from tests.wire import row_by_row
 from tests.wire.cases import all_cases
-from tests.wire.row_by_row import EXPECTATIONS, NAMES, Expectation, is_read_by_ingress, label
+from tests.wire.row_by_row import EXPECTATIONS, NAMES, Expectation, is_read_by_ingress
 
 TABLES = row_by_row.read()
 ROWS = row_by_row.rows(TABLES)
 READ = [row for row in ROWS if is_read_by_ingress(TABLES, row)]
-ITEMS = [pytest.param(TABLES[t][k], id=label(TABLES, (t, k))) for t, k in ROWS if t not in NAMES]
+ITEMS = [TABLES[table][number] for table, number in ROWS if table not in NAMES]
 
 
-@pytest.mark.parametrize("item", ITEMS)
+@each("item", ITEMS)
 def test_every_row_has_a_source_and_a_date(item: dict[str, Any]) -> None:
     """A fact without either cannot be checked again."""
     assert item["source"].strip()
@@ -28,7 +29,7 @@ def test_every_row_has_a_source_and_a_date(item: dict[str, Any]) -> None:
     assert date(2025, 1, 1) <= item["checked"]
 
 
-@pytest.mark.parametrize("item", TABLES["model"], ids=lambda item: " ".join(item["models"]))
+@each("item", TABLES["model"])
 def test_what_single_models_demand_has_a_source_and_changes_something(
     item: dict[str, Any],
 ) -> None:
@@ -37,18 +38,18 @@ def test_what_single_models_demand_has_a_source_and_changes_something(
 
     assert row.source.strip()
     assert isinstance(item["checked"], date)
-    assert row.demands
+    assert row.rules
     assert set(row.providers) <= {host.id for host in contracts.hosts()}
-    assert set(row.apis) <= set(contracts.APIS)
+    assert set(row.apis) <= set(contracts.apis())
 
 
-@pytest.mark.parametrize("expectation", EXPECTATIONS, ids=lambda item: item.name)
+@each("expectation", EXPECTATIONS)
 def test_a_host_behaves_as_its_row_says(expectation: Expectation) -> None:
     """Seen from outside: names, fields, delimiters, counts."""
     assert expectation.observe() == expectation.expected
 
 
-@pytest.mark.parametrize("row", READ, ids=lambda row: label(TABLES, row))
+@each("row", READ)
 def test_no_row_can_go_unnoticed(row: tuple[str, Any]) -> None:
     """Without a row that ingress reads, some host is read wrongly."""
     assert row_by_row.broken(row_by_row.without(TABLES, row))
@@ -75,8 +76,8 @@ def test_an_api_has_one_meaning_for_each_of_its_names() -> None:
     aliases = [alias for names in TABLES["api"].values() for alias in names]
 
     assert len(aliases) == len(set(aliases))
-    assert set(aliases).isdisjoint(contracts.APIS)
-    assert set(TABLES["api"]) == set(contracts.APIS)
+    assert set(aliases).isdisjoint(contracts.apis())
+    assert [*TABLES["api"]] == [protocol.id for protocol in registry.PROTOCOLS]
 
 
 def test_a_row_names_what_exists() -> None:
@@ -84,13 +85,13 @@ def test_a_row_names_what_exists() -> None:
     providers = {host.id for host in contracts.hosts()}
 
     for row in contracts.rows():
-        assert row.api in contracts.APIS
+        assert row.api in contracts.apis()
         assert row.provider is None or row.provider in providers
-        assert set(row.markers) <= FAMILIES.keys()
+        assert set(row.reading.markers) <= FAMILIES.keys()
     for template in contracts.templates():
         assert set(template.markers) <= FAMILIES.keys()
     for host in contracts.hosts():
-        assert host.api in contracts.APIS
+        assert host.api in contracts.apis()
 
 
 def test_every_marker_family_is_some_models() -> None:
@@ -124,16 +125,16 @@ def test_a_row_with_an_unknown_key_is_refused(key: str) -> None:
 
 def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
     """Its own words come first; one that is like nobody is refused."""
-    one = {"provider": "deepseek", "api": "openai.chat", "echo": "reasoning", "opaque": True}
-    other = {"provider": "zai", "api": "openai.chat", "like": "deepseek", "echo": "thinking"}
+    one = {"provider": "deepseek", "api": "openai.chat", "returns_in": "reasoning", "opaque": True}
+    other = {"provider": "zai", "api": "openai.chat", "like": "deepseek", "returns_in": "thinking"}
 
-    told = contracts.spelt_out({"contract": [one, other]})
-    assert told["contract"][1] == {**one, "provider": "zai", "echo": "thinking"}
+    told = contracts.resolve_likes({"contract": [one, other]})
+    assert told["contract"][1] == {**one, "provider": "zai", "returns_in": "thinking"}
     with pytest.raises(ValueError, match="no row of deepseek"):
-        contracts.spelt_out({"contract": [other]})
+        contracts.resolve_likes({"contract": [other]})
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.provider} {case.api}")
+@each("case", all_cases())
 def test_every_provider_and_api_of_the_cases_is_known_as_it_stands(case: Any) -> None:
     """Nobody has to translate the names of the recorded shapes."""
     contract = contracts.resolve(case.provider, api=case.api)
@@ -145,15 +146,15 @@ def test_an_unknown_host_gets_the_row_of_its_api() -> None:
     """Chat Completions, with tags, and every alias in the order in which they carry most."""
     contract = contracts.resolve("nobody-knows", "some-model")
 
-    assert (contract.api, contract.provider, contract.tags) == ("openai.chat", None, True)
-    assert contract.fields[0] == "reasoning_details"
-    assert contract.fields == contracts.mirrors(contract)
+    assert (contract.api, contract.provider, contract.reading.tags) == ("openai.chat", None, True)
+    assert contract.reading.fields[0] == "reasoning_details"
+    assert contract.reading.fields == contracts.mirrored_fields(contract)
     assert contracts.provider_id(" Nobody-Knows ") == "nobody-knows"
 
 
 def test_an_unknown_api_is_refused_with_the_ones_that_there_are() -> None:
     """The hint names them."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InvalidCall) as caught:
         contracts.resolve(api="telepathy")
 
     assert "openai.chat" in str(caught.value.hint)
@@ -167,30 +168,25 @@ def test_an_explicit_api_wins_over_the_hosts_own() -> None:
 
 def test_mirrors_are_a_contracts_fields_and_then_the_rest_of_its_family() -> None:
     """What arrives is read whatever the row says; other protocols have no such aliases."""
-    every = contracts.resolve().fields
+    every = contracts.resolve().reading.fields
 
-    assert contracts.mirrors(contracts.resolve("xai"))[0] == "reasoning_content"
-    assert set(contracts.mirrors(contracts.resolve("xai"))) == set(every)
-    assert set(contracts.mirrors(contracts.resolve("mistral"))) == set(every)
-    assert contracts.mirrors(contracts.resolve("anthropic")) == ()
-    assert contracts.mirrors(contracts.resolve("ollama")) == ("thinking",)
+    assert contracts.mirrored_fields(contracts.resolve("xai"))[0] == "reasoning_content"
+    assert set(contracts.mirrored_fields(contracts.resolve("xai"))) == set(every)
+    assert set(contracts.mirrored_fields(contracts.resolve("mistral"))) == set(every)
+    assert contracts.mirrored_fields(contracts.resolve("anthropic")) == ()
+    assert contracts.mirrored_fields(contracts.resolve("ollama")) == ("thinking",)
 
 
 def test_a_models_delimiters_are_looked_for_wherever_the_text_may_hold_them() -> None:
     """They belong to the model; a protocol that keeps reasoning out of the text has none."""
-    assert contracts.resolve("vllm", "gpt-oss:20b").markers == ("harmony",)
-    assert contracts.resolve("ollama", "gpt-oss:20b").markers == ("harmony",)
-    assert contracts.resolve("openai", "gpt-oss-120b", "openai.responses").markers == ()
-    assert contracts.resolve("vllm", None).markers == ()
-
-
-def test_no_row_supposes_that_a_prompt_opened_the_block() -> None:
-    """A wrong guess hides an answer, so only an application can say so."""
-    assert not any(row.starts_inside for row in contracts.rows())
+    assert contracts.resolve("vllm", "gpt-oss:20b").reading.markers == ("harmony",)
+    assert contracts.resolve("ollama", "gpt-oss:20b").reading.markers == ("harmony",)
+    assert contracts.resolve("openai", "gpt-oss-120b", "openai.responses").reading.markers == ()
+    assert contracts.resolve("vllm", None).reading.markers == ()
 
 
 @pytest.mark.parametrize("name", ["", "  ", None])
 def test_no_name_is_no_provider(name: str | None) -> None:
     """An empty name is not an unknown provider."""
     assert contracts.provider_id(name) is None
-    assert contracts.host(name) is None
+    assert contracts.find_host(name) is None

@@ -13,8 +13,8 @@ from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store import codec
-from reasoning_store.blocks import (
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
     MediaBlock,
     Message,
     RawBlock,
@@ -23,11 +23,11 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import ReasoningChunk, UnknownChunk
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.chunks import ReasoningChunk, UnknownChunk
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contracts
-from reasoning_store.wire.gemini import Adapter, parse_response
+from reasoning_store.wire.gemini.reader import GeminiReader, parse_response
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 VARIANTS: list[dict[str, Any]] = json.loads((CASES / "gemini_generate_content.json").read_text())[
@@ -265,7 +265,7 @@ def test_call_without_id_gets_the_same_one_whole_and_streamed() -> None:
 
     assert at_once == one_by_one
     assert len({item.id for item in at_once}) == 2
-    assert all(call_ids.is_made(item.id) for item in at_once)
+    assert all(call_ids.is_made_here(item.id) for item in at_once)
 
 
 def test_made_ids_differ_between_responses() -> None:
@@ -491,7 +491,7 @@ def test_error_in_the_stream_interrupts() -> None:
 
 def test_response_names_itself_once() -> None:
     """Its id and model are the origin's."""
-    adapter = Adapter(CONTRACT)
+    adapter = GeminiReader(CONTRACT)
     events = [chunk(text("a"), modelVersion="gemini-x"), chunk(text("b"), modelVersion="gemini-x")]
     origins = [
         piece for event in events for piece in adapter.parse_chunk(event) if piece.type == "origin"
@@ -535,7 +535,7 @@ MALFORMED: list[Any] = [
     {"candidates": [{"index": True, "content": {"parts": [text("x")]}}]},
     {"candidates": [{"content": {"parts": text("x")}}]},
     {"candidates": [{"content": "x"}]},
-    {"candidates": [{"finishReason": 7}]},
+    {"candidates": [{"finishReason": 99}]},
     {"candidates": [{"content": {"parts": [None, 1, "x", []]}}]},
     {"candidates": [{"content": {"parts": [{"text": 1}]}}]},
     {"candidates": [{"content": {"parts": [{"text": "x", "thoughtSignature": 1}]}}]},
@@ -554,7 +554,7 @@ MALFORMED: list[Any] = [
 @pytest.mark.parametrize("event", MALFORMED, ids=lambda event: repr(event)[:80])
 def test_malformed_event_is_one_unknown_chunk(event: Any) -> None:
     """However much of an event is wrong, it is counted once."""
-    chunks = Adapter(CONTRACT).parse_chunk(event)
+    chunks = GeminiReader(CONTRACT).parse_chunk(event)
 
     assert [type(piece) for piece in chunks] == [UnknownChunk]
 
@@ -590,7 +590,7 @@ def test_body_of_another_form_is_refused(body: Any) -> None:
 
 def test_reset_forgets_the_stream() -> None:
     """After a reset the next event is the first of another response."""
-    adapter = Adapter(CONTRACT)
+    adapter = GeminiReader(CONTRACT)
     first = adapter.parse_chunk(chunk(thought("a"), call("f")))
     adapter.parse_chunk(chunk(thought("b"), call("f")))
     adapter.reset()
@@ -604,7 +604,7 @@ def test_reset_forgets_the_stream() -> None:
 )
 def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
     """A host is known to speak the protocol, or it is not."""
-    assert Adapter(CONTRACT).can_handle("gemini-3.8-flash", provider) is expected
+    assert GeminiReader(CONTRACT).can_handle("gemini-3.8-flash", provider) is expected
 
 
 @pytest.mark.parametrize("provider", ["google", "vertex", "nobody-knows"])
@@ -644,3 +644,11 @@ def test_what_is_said_of_the_answer_as_a_whole_is_kept_with_it() -> None:
     kept = {"finishMessage": "why", "safetyRatings": ratings}
     assert streamed([stopped]).metadata == whole(stopped).metadata == {"providerMetadata": kept}
     assert streamed([refused]).metadata == {"providerMetadata": refused}
+
+
+def test_a_finish_reason_may_be_a_number() -> None:
+    """Vertex AI's SDK has it written so in JSON."""
+    body = {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": 1}]}
+    message = normalize_response(body, provider="vertex", model="gemini-3-pro")
+
+    assert (message.finish_reason, message.metadata) == ("STOP", None)

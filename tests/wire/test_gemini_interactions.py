@@ -11,7 +11,7 @@ import pytest
 from google.genai import interactions
 from pydantic import TypeAdapter
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     MediaBlock,
     Message,
     RawBlock,
@@ -19,11 +19,15 @@ from reasoning_store.blocks import (
     ThinkingBlock,
     ToolCallBlock,
 )
-from reasoning_store.chunks import Chunk, ReasoningChunk, UnknownChunk
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ReasoningChunk,
+    UnknownChunk,
+)
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
-from reasoning_store.wire.gemini import Adapter, parse_response
+from reasoning_store.wire.gemini.reader import GeminiReader, parse_response
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "gemini_interactions.json").read_text())["variants"][0]
@@ -301,7 +305,7 @@ MALFORMED: list[Any] = [
 @pytest.mark.parametrize("event", MALFORMED, ids=lambda event: repr(event)[:80])
 def test_malformed_event_is_one_unknown_chunk(event: Any) -> None:
     """However much of an event is wrong, it is counted once."""
-    assert [type(chunk) for chunk in Adapter(CONTRACT).parse_chunk(event)] == [UnknownChunk]
+    assert [type(chunk) for chunk in GeminiReader(CONTRACT).parse_chunk(event)] == [UnknownChunk]
 
 
 def test_malformed_events_do_not_change_the_good_ones() -> None:
@@ -325,9 +329,86 @@ def test_bad_step_leaves_the_others() -> None:
 
 
 def test_interaction_without_steps_is_refused() -> None:
-    """A running interaction has no answer yet."""
+    """It has not the protocol's form."""
     with pytest.raises(WireError):
-        parse_response({"object": "interaction", "status": "in_progress"}, CONTRACT)
+        parse_response({"object": "interaction", "status": "completed"}, CONTRACT)
+
+
+def test_an_interaction_that_still_runs_is_read_as_far_as_it_is() -> None:
+    """An agent's has no step yet; the message says that it is not the whole answer."""
+    body = {"id": "v1_x", "object": "interaction", "status": "in_progress", "agent": "a"}
+    message = normalize_response(body, provider="google", api="gemini.interactions")
+
+    assert (message.blocks, message.status, message.finish_reason) == (
+        (),
+        "interrupted",
+        "in_progress",
+    )
+    assert message.origin is not None
+    assert message.origin.response_id == "v1_x"
+
+
+BEFORE_STEPS: list[dict[str, Any]] = [
+    {"event_type": "interaction.start", "interaction": {"id": "v1_x", "model": "gemini-3"}},
+    {"event_type": "content.start", "index": 0, "content": {"type": "thought"}},
+    {
+        "event_type": "content.delta",
+        "index": 0,
+        "delta": {"type": "thought_summary", "content": {"type": "text", "text": "Plan."}},
+    },
+    {
+        "event_type": "content.delta",
+        "index": 0,
+        "delta": {"type": "thought_signature", "signature": SIGNATURE},
+    },
+    {"event_type": "content.stop", "index": 0},
+    {"event_type": "content.start", "index": 1, "content": {"type": "text", "text": ""}},
+    {"event_type": "content.delta", "index": 1, "delta": {"type": "text", "text": "Al"}},
+    {"event_type": "content.delta", "index": 1, "delta": {"type": "text", "text": "ice."}},
+    {"event_type": "content.stop", "index": 1},
+    {"event_type": "content.start", "index": 2, "content": {"type": "function_call"}},
+    {
+        "event_type": "content.delta",
+        "index": 2,
+        "delta": {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1}},
+    },
+    {"event_type": "content.stop", "index": 2},
+    {
+        "event_type": "interaction.complete",
+        "interaction": {
+            "id": "v1_x",
+            "status": "completed",
+            "usage": {"total_input_tokens": 3, "total_output_tokens": 2, "total_thought_tokens": 1},
+        },
+    },
+]
+
+
+def test_interactions_from_before_there_were_steps_are_read() -> None:
+    """Each content of the output is a step of its own, whole or streamed."""
+    outputs = [
+        {
+            "type": "thought",
+            "signature": SIGNATURE,
+            "summary": [{"type": "text", "text": "Plan."}],
+        },
+        {"type": "text", "text": "Alice."},
+        {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1}},
+    ]
+    body = {**BEFORE_STEPS[-1]["interaction"], "model": "gemini-3", "outputs": outputs}
+    message = streamed(BEFORE_STEPS)
+
+    assert message == normalize_response(body, provider="google")
+    assert [block.type for block in message.blocks] == ["thinking", "text", "tool_call"]
+    assert (message.thinking[0].thought, message.thinking[0].signature) == ("Plan.", SIGNATURE)
+    assert (message.text, message.tool_calls[0].parameters) == ("Alice.", {"a": 1})
+    assert (message.status, message.finish_reason, message.metadata) == (
+        "complete",
+        "completed",
+        None,
+    )
+    assert message.usage is not None
+    assert (message.usage.input, message.usage.output) == (3, 3)
 
 
 def test_what_waited_for_the_end_of_its_step_is_kept_when_the_stream_dies() -> None:

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.wire import gemini_requests
-from reasoning_store.wire.base import Written
+from reasoning_store.wire.gemini import writer as gemini_requests
+from reasoning_store.wire.message_writer import Written
 from tests.wire.writing import TOOL, answers, asks, case, conversations, reply, weather, written
 
 MODEL = "gemini-3.8-flash"
@@ -50,7 +50,9 @@ def leaves_the_sdk(found: Written) -> Any:
     client = httpx.Client(transport=httpx.MockTransport(handler))
     options = types.HttpOptions(httpx_client=client)
     models = genai.Client(api_key="k", http_options=options).models
-    models.generate_content(**{**gemini_requests.sdk_arguments(found.body), **found.beside})
+    models.generate_content(
+        **{**gemini_requests.sdk_arguments(found.body), **found.address_arguments}
+    )
     return json.loads(seen[0])
 
 
@@ -287,9 +289,9 @@ def test_the_model_stands_in_the_address_and_not_in_the_body() -> None:
     """The SDK takes it by its own name."""
     found = written([rs.user("Hi")], "google", MODEL)
 
-    assert found.beside == {"model": MODEL}
+    assert found.address_arguments == {"model": MODEL}
     assert found.body == {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
-    assert written([rs.user("Hi")], "google").beside == {}
+    assert written([rs.user("Hi")], "google").address_arguments == {}
 
 
 SPELT = [
@@ -466,3 +468,55 @@ def test_any_conversation_keeps_the_rules_of_the_protocol(
         for part in content["parts"]
         if "thoughtSignature" in part
     ] == seals(messages)
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        {"api": "gemini.interactions"},
+        {"api": "interactions"},
+        {"base_url": "https://generativelanguage.googleapis.com/v1beta/interactions"},
+    ],
+    ids=lambda to: next(iter(to.values())),
+)
+def test_a_request_of_the_interactions_api_is_refused_by_name(to: dict[str, Any]) -> None:
+    """It is read and not written; no other protocol's body is sent in its place."""
+    with pytest.raises(rs.InvalidCall, match=r"gemini\.interactions is read") as caught:
+        rs.build_request([rs.user("Hi")], provider="google", model="gemini-3-pro", **to)
+
+    assert "gemini.generate_content" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("sent_as", ["gemini.generate_content", "gemini.interactions"])
+def test_a_session_recorded_from_interactions_goes_on_in_the_protocol_that_is_written(
+    sent_as: str,
+) -> None:
+    """Without names its requests are generateContent's, imported from an older export as well."""
+    events = [
+        {"event_type": "interaction.created", "interaction": {"id": "i", "model": "gemini-3-pro"}},
+        {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}},
+        {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "Hello"}},
+        {"event_type": "step.stop", "index": 0},
+        {"event_type": "interaction.completed", "interaction": {"id": "i"}},
+    ]
+    with rs.Store("sqlite://") as store:
+        session = store.session("s", create=True)
+        session.append(rs.user("Hi"))
+        list(
+            session.record(
+                events, provider="google", model="gemini-3-pro", api="gemini.interactions"
+            )
+        )
+        lines = [
+            line.replace('"api":"gemini.generate_content"', f'"api":"{sent_as}"')
+            for line in store.export_lines()
+        ]
+    with rs.Store("sqlite://") as store:
+        store.import_lines(lines)
+        session = store.session("s")
+        request = session.build_request()
+
+    assert request.target == rs.Origin(
+        provider="google", api="gemini.generate_content", model="gemini-3-pro"
+    )
+    assert [item["role"] for item in request.body["contents"]] == ["user", "model"]

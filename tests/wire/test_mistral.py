@@ -7,12 +7,23 @@ from typing import Any
 import pytest
 from mistralai.client.models import ChatCompletionResponse, CompletionEvent
 
-from reasoning_store.blocks import Message, RawBlock, TextBlock, ThinkingBlock
-from reasoning_store.chunks import FinishChunk, ReasoningChunk, TextChunk, UnknownChunk
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.blocks import (
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+)
+from reasoning_store.conversation.chunks import (
+    FinishChunk,
+    ReasoningChunk,
+    TextChunk,
+    UnknownChunk,
+)
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts, mistral
-from reasoning_store.wire.call_ids import is_made
+from reasoning_store.wire import contracts
+from reasoning_store.wire.call_ids import is_made_here
+from reasoning_store.wire.mistral import reader as mistral
 from tests.wire.cases import Case, params
 from tests.wire.chat_events import call, delta, response
 
@@ -145,7 +156,7 @@ def test_the_word_null_is_no_id() -> None:
     event = {**delta(tool_calls=[call(0, name="f", arguments="{}")]), "created": 1}
     objects = CompletionEvent.model_validate({"data": event})
     named = [streamed(item).tool_calls[0].id for item in (event, objects)]
-    assert is_made(named[0])
+    assert is_made_here(named[0])
     assert named[0] == named[1]
 
 
@@ -161,7 +172,7 @@ def test_usage_has_no_count_of_reasoning() -> None:
 @pytest.mark.parametrize("bad", [{"data": 5}, {"data": None}, {"data": {}}, 5, None])
 def test_a_bad_event_is_one_unknown_chunk(bad: Any) -> None:
     """Also inside the SDK's envelope."""
-    reader = mistral.Adapter(contracts.resolve("mistral"))
+    reader = mistral.MistralReader(contracts.resolve("mistral"))
 
     assert [type(chunk) for chunk in reader.parse_chunk(bad)] == [UnknownChunk]
 
@@ -180,7 +191,7 @@ def test_a_thinking_chunk_without_its_form_is_kept_as_it_came() -> None:
 
 def test_the_adapter_is_mistrals_and_no_one_elses() -> None:
     """Mistral's models behind other hosts speak those hosts' protocols."""
-    reader = mistral.Adapter(contracts.resolve("mistral"))
+    reader = mistral.MistralReader(contracts.resolve("mistral"))
 
     assert reader.id == "mistral.chat"
     assert reader.can_handle("magistral-medium", "mistralai")
@@ -190,7 +201,7 @@ def test_the_adapter_is_mistrals_and_no_one_elses() -> None:
 
 def test_chunks_name_the_provider_and_the_phase() -> None:
     """A signature is told with the text that it seals, and then the block is over."""
-    reader = mistral.Adapter(contracts.resolve("mistral"))
+    reader = mistral.MistralReader(contracts.resolve("mistral"))
     found = reader.parse_chunk(
         {"choices": [{"index": 0, "delta": {"content": [thinking("A", signature="cw==")]}}]}
     )

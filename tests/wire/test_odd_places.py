@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import codec
+from reasoning_store.conversation import codec
+from reasoning_store.testing import stream
 from reasoning_store.wire import registry
-from reasoning_store.wire.base import Flushing
+from reasoning_store.wire.protocol import Flushing
 from tests.wire.cases import all_cases
 
 ODD: list[Any] = [None, 5, "x", [], {}]
@@ -186,6 +187,8 @@ def test_what_is_no_object_where_one_belongs_is_kept(
 ) -> None:
     """As an event that nobody understood, with what the place is called."""
     normalizer = rs.StreamNormalizer(api=api)
+    for good in stream(rs.assistant("Yes"), api=api):
+        normalizer.feed(good)
     normalizer.feed(spoiled(event, place, odd))
 
     message = normalizer.finish()

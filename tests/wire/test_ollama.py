@@ -11,12 +11,18 @@ from typing import Any
 import ollama as sdk
 import pytest
 
-from reasoning_store.blocks import MediaBlock, Message, TextBlock, ThinkingBlock, Usage
-from reasoning_store.chunks import OriginChunk, UnknownChunk
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    Usage,
+)
+from reasoning_store.conversation.chunks import OriginChunk, UnknownChunk
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contracts
-from reasoning_store.wire.ollama import Adapter, parse_response
+from reasoning_store.wire.ollama.reader import OllamaReader, parse_response
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "ollama_native.json").read_text())["variants"][0]
@@ -61,7 +67,7 @@ def test_call_without_id_gets_the_same_one_whole_and_streamed() -> None:
     (at_once,) = whole(CASE["nonstream"]).tool_calls
     (one_by_one,) = streamed(CASE["stream"]).tool_calls
 
-    assert call_ids.is_made(at_once.id)
+    assert call_ids.is_made_here(at_once.id)
     assert at_once == one_by_one
 
 
@@ -150,7 +156,7 @@ def test_error_line_interrupts() -> None:
 
 def test_model_is_named_once() -> None:
     """Every line names the model; the origin is said once."""
-    adapter = Adapter(CONTRACT)
+    adapter = OllamaReader(CONTRACT)
     chunks = [chunk for _ in range(3) for chunk in adapter.parse_chunk(line(content="a"))]
 
     assert [chunk for chunk in chunks if isinstance(chunk, OriginChunk)] == [
@@ -197,7 +203,7 @@ MALFORMED: list[Any] = [
 @pytest.mark.parametrize("event", MALFORMED, ids=lambda event: repr(event)[:80])
 def test_malformed_line_is_one_unknown_chunk(event: Any) -> None:
     """However much of a line is wrong, it is counted once."""
-    assert [type(chunk) for chunk in Adapter(CONTRACT).parse_chunk(event)] == [UnknownChunk]
+    assert [type(chunk) for chunk in OllamaReader(CONTRACT).parse_chunk(event)] == [UnknownChunk]
 
 
 def test_malformed_lines_do_not_change_the_good_ones() -> None:
@@ -228,7 +234,7 @@ def test_body_of_another_form_is_refused(body: Any) -> None:
 
 def test_reset_forgets_the_stream() -> None:
     """After a reset the next line is the first of another response."""
-    adapter = Adapter(CONTRACT)
+    adapter = OllamaReader(CONTRACT)
     first = adapter.parse_chunk(line(tool_calls=[call()]))
     adapter.parse_chunk(line(tool_calls=[call()]))
     adapter.reset()
@@ -241,4 +247,4 @@ def test_reset_forgets_the_stream() -> None:
 )
 def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
     """A host is known to speak the protocol, or it is not."""
-    assert Adapter(CONTRACT).can_handle("qwen3", provider) is expected
+    assert OllamaReader(CONTRACT).can_handle("qwen3", provider) is expected

@@ -10,7 +10,7 @@ import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     MediaBlock,
     RawBlock,
     TextBlock,
@@ -18,7 +18,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import (
+from reasoning_store.conversation.chunks import (
     ErrorChunk,
     FinishChunk,
     OriginChunk,
@@ -28,9 +28,10 @@ from reasoning_store.chunks import (
     UnknownChunk,
     UsageChunk,
 )
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import call_ids, contracts, openai_chat
+from reasoning_store.wire import call_ids, contracts
+from reasoning_store.wire.openai_chat import reader as openai_chat
 from tests.wire.cases import Case, params
 from tests.wire.chat_events import (
     ARRAY,
@@ -98,7 +99,7 @@ def test_the_sdk_object_of_a_malformed_event_is_one_unknown_chunk() -> None:
 
 def test_every_alias_is_told_best_first_under_its_own_name() -> None:
     """Which one counts is decided by ingress, so nothing that arrives is left out."""
-    names = contracts.mirrors(contracts.resolve("deepseek"))
+    names = contracts.mirrored_fields(contracts.resolve("deepseek"))
     values: dict[str, Any] = {
         "thinking_blocks": [{"type": "thinking", "thinking": "t"}],
         "reasoning_details": [{"type": "reasoning.text", "text": "t", "index": 0}],
@@ -468,7 +469,7 @@ def test_a_call_without_an_id_gets_the_same_one_whole_or_streamed() -> None:
     one = streamed(delta(tool_calls=[item])).tool_calls[0]
 
     assert one == whole(response(tool_calls=[{**item, "id": "null"}])).tool_calls[0]
-    assert call_ids.is_made(one.id)
+    assert call_ids.is_made_here(one.id)
 
 
 def test_an_object_in_place_of_the_argument_string_is_the_parameters() -> None:
@@ -983,3 +984,79 @@ def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
         whole(response(content="a") | about_it),
     ):
         assert message.metadata == {"providerMetadata": about_it}
+
+
+def test_an_answer_that_the_filter_took_is_a_message_without_blocks() -> None:
+    """Azure leaves the message out; the reason, the usage and what was found are kept."""
+    found = {"hate": {"filtered": True, "severity": "high"}}
+    choice = {"index": 0, "finish_reason": "content_filter", "content_filter_results": found}
+    usage = {"prompt_tokens": 15, "completion_tokens": 19}
+    message = normalize_response(
+        {"choices": [choice], "usage": usage}, provider="azure", model="gpt-35-turbo"
+    )
+
+    assert (message.blocks, message.status) == ((), "complete")
+    assert message.finish_reason == "content_filter"
+    assert message.usage is not None
+    assert (message.usage.input, message.usage.output) == (15, 19)
+    assert message.metadata == {"providerMetadata": {"content_filter_results": found}}
+
+
+NOTES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "service_tier": ({"service_tier": "flex"}, {}, {}),
+    "system_fingerprint": ({"system_fingerprint": "fp_1"}, {}, {}),
+    "x_groq": ({"x_groq": {"id": "req_1"}}, {}, {}),
+    "native_finish_reason": ({}, {"native_finish_reason": "STOP"}, {}),
+    "logprobs": ({}, {"logprobs": {"content": [{"token": "Hi", "logprob": -0.5}]}}, {}),
+    "executed_tools": ({}, {}, {"executed_tools": [{"index": 0, "type": "search", "output": "x"}]}),
+}
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_what_a_host_says_beside_the_answer_is_in_the_messages_metadata(name: str) -> None:
+    """Once, whole and streamed."""
+    event, choice, said = NOTES[name]
+    spoken = {"role": "assistant", "content": "Hi", **said}
+    message = normalize_response(
+        {**event, "choices": [{"message": spoken, "finish_reason": "stop", **choice}]},
+        api="openai.chat",
+    )
+    stream = StreamNormalizer(api="openai.chat")
+    stream.feed({**event, "choices": [{"index": 0, "delta": spoken, **choice}]})
+    stream.feed({**event, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+    assert message.metadata == {"providerMetadata": {**event, **choice, **said}}
+    assert stream.finish() == message
+
+
+def test_log_probabilities_of_a_stream_are_put_together() -> None:
+    """As the whole response has them."""
+    stream = StreamNormalizer(api="openai.chat")
+    for token in ("H", "i"):
+        logprobs = {"content": [{"token": token}], "refusal": None}
+        stream.feed({"choices": [{"index": 0, "delta": {"content": token}, "logprobs": logprobs}]})
+
+    assert stream.finish().metadata == {
+        "providerMetadata": {"logprobs": {"content": [{"token": "H"}, {"token": "i"}]}}
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"function_call": {"name": "", "arguments": ""}},
+        {"finish_reason": ""},
+        {"type": "ping", "cost": "0"},
+    ],
+    ids=["an empty function_call", "an empty finish_reason", "a ping"],
+)
+def test_what_hosts_send_along_and_says_nothing_is_not_unknown(body: dict[str, Any]) -> None:
+    """Snowflake's empty fields, OpenCode's ping."""
+    stream = StreamNormalizer(api="openai.chat")
+    event = body if "type" in body else {"choices": [{"index": 0, "delta": body, **body}]}
+    stream.feed({"choices": [{"index": 0, "delta": {"content": "Hi"}}]})
+    stream.feed(event)
+    whole = {"choices": [{"message": {"content": "Hi", **body}, "finish_reason": ""}]}
+
+    assert (stream.finish().text, stream.finish().metadata) == ("Hi", None)
+    assert normalize_response(whole).metadata is None

@@ -15,8 +15,8 @@ from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from reasoning_store import codec
-from reasoning_store.blocks import (
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
     Message,
     RawBlock,
     TextBlock,
@@ -24,7 +24,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import (
+from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     ReasoningChunk,
@@ -33,12 +33,16 @@ from reasoning_store.chunks import (
     UnknownChunk,
     UsageChunk,
 )
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
-from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.openai_responses import _EVENTS, Adapter, parse_response
-from reasoning_store.wire.openai_responses_names import SILENT
+from reasoning_store.wire.contract import Contract, ReadingRules
+from reasoning_store.wire.openai_responses.names import SILENT
+from reasoning_store.wire.openai_responses.reader import (
+    _EVENTS,
+    ResponsesReader,
+    parse_response,
+)
 from tests.wire.steps import steps
 
 API = "openai.responses"
@@ -62,7 +66,7 @@ def whole(body: Any) -> Message:
 
 
 def chunks_of(events: list[Any], contract: Contract = CONTRACT) -> list[Chunk]:
-    adapter = Adapter(contract)
+    adapter = ResponsesReader(contract)
     return [chunk for event in events for chunk in adapter.parse_chunk(event)]
 
 
@@ -509,7 +513,7 @@ def test_what_a_part_lacks_is_not_put_behind_the_parts_that_followed_it() -> Non
     [block] = streamed(events).blocks
 
     assert isinstance(block, ThinkingBlock)
-    assert (block.thought, block.encrypted) == ("A\n\nB", None)
+    assert (block.thought, block.encrypted) == ("A, cut off.\n\nB", None)
     assert (block.provider_metadata or {})["summary"] == ["A, cut off.", "B"]
 
 
@@ -703,9 +707,6 @@ RAW_ITEMS: list[dict[str, Any]] = [
     {"id": "ig_1", "type": "image_generation_call", "result": "aGk=", "status": "completed"},
     {"id": "mcp_1", "type": "mcp_call", "name": "f", "arguments": "{}", "output": "1"},
     {"id": "mcpl_1", "type": "mcp_list_tools", "server_label": "s", "tools": []},
-    {"id": "mcpr_1", "type": "mcp_approval_request", "name": "f", "arguments": "{}"},
-    {"id": "cu_1", "type": "computer_call", "call_id": "call_9", "action": {"type": "click"}},
-    {"id": "sh_1", "type": "local_shell_call", "call_id": "call_8", "action": {"command": ["ls"]}},
     {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAA"},
     {"id": "new_1", "type": "an_item_of_next_year", "anything": [1, None]},
 ]
@@ -724,6 +725,21 @@ def test_every_other_item_is_kept_whole_in_its_place(item: dict[str, Any]) -> No
     assert streamed(events).blocks[0] == RawBlock(data=item)
     assert len(streamed(events).blocks) == 2
     assert whole({"output": [item, said("Yes")]}).blocks[0] == RawBlock(data=item)
+
+
+def test_a_call_with_a_type_of_its_own_is_a_tool_call_streamed_and_whole() -> None:
+    """Once, in its place."""
+    action = {"command": ["ls"]}
+    item = {"id": "sh_1", "type": "local_shell_call", "call_id": "call_8", "action": action}
+    events = [item_event("added", item, 0), item_event("done", item, 0), ended(item, said("Yes"))]
+    call = ToolCallBlock(
+        id="call_8",
+        name="local_shell",
+        parameters={"action": action},
+        provider_metadata={"item_id": "sh_1", "item_type": "local_shell_call"},
+    )
+
+    assert streamed(events).tool_calls == whole({"output": [item]}).tool_calls == (call,)
 
 
 # --- the response: origin, usage, end, errors -------------------------------------------------
@@ -826,7 +842,7 @@ def test_usage_is_what_was_reported(
 
 def test_a_contract_that_reports_reasoning_beside_the_output_has_it_added() -> None:
     """The row decides, not the protocol."""
-    beside = Contract(api=API, reasoning_beside_output=True)
+    beside = Contract(api=API, reading=ReadingRules(output_excludes_reasoning=True))
     reported = {"output_tokens": 9, "output_tokens_details": {"reasoning_tokens": 5}}
 
     [usage] = [
@@ -959,7 +975,7 @@ def test_events_that_a_host_normalised_already_are_read() -> None:
 
 def test_reset_forgets_the_stream() -> None:
     """The next stream may use the same ids, and starts from nothing."""
-    adapter = Adapter(CONTRACT)
+    adapter = ResponsesReader(CONTRACT)
     first = [adapter.parse_chunk(event) for event in FIRST["stream"]]
     adapter.reset()
 
@@ -1021,7 +1037,7 @@ JSON = st.recursive(
 )
 def test_no_event_raises_and_none_is_unknown_twice(events: list[dict[str, Any]]) -> None:
     """Whatever stands in the fields of a known event."""
-    adapter = Adapter(CONTRACT)
+    adapter = ResponsesReader(CONTRACT)
 
     for event in events:
         assert sum(chunk.type == "unknown" for chunk in adapter.parse_chunk(event)) <= 1
@@ -1091,8 +1107,16 @@ def test_the_rows_of_the_protocol(
     """No host of this protocol mixes thinking into the text; what may go back differs."""
     row = contracts.resolve(provider, "m", API)
 
-    assert (row.provider, row.tags, row.reasoning_beside_output) == (provider, False, False)
-    assert (row.echo, row.opaque, row.floor) == (echo, opaque, floor)
+    assert (row.provider, row.reading.tags, row.reading.output_excludes_reasoning) == (
+        provider,
+        False,
+        False,
+    )
+    assert (row.returning.returns_in, row.returning.opaque, row.returning.floor) == (
+        echo,
+        opaque,
+        floor,
+    )
 
 
 def test_text_of_this_protocol_is_not_searched_for_delimiters() -> None:
@@ -1102,7 +1126,7 @@ def test_text_of_this_protocol_is_not_searched_for_delimiters() -> None:
 
 def test_the_adapter_is_for_hosts_that_speak_the_protocol_by_default() -> None:
     """OpenAI's usual protocol is another one; an explicit api wins over it."""
-    adapter = Adapter(CONTRACT)
+    adapter = ResponsesReader(CONTRACT)
 
     assert adapter.id == API
     assert not adapter.can_handle("gpt-5.6", "openai")
@@ -1145,3 +1169,47 @@ def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
 
     for message in (streamed([event]), whole(event["response"])):
         assert message.metadata == {"providerMetadata": kept}
+
+
+def test_a_text_is_said_once_whatever_its_content_index_counts() -> None:
+    """Bedrock's gpt-oss counts over the items, and its list begins at 0."""
+    item = {"id": "m", "type": "message", "role": "assistant", "status": "completed"}
+    texts: list[Any] = [
+        {"type": "output_text", "text": text, "annotations": []} for text in ("Hi", " you")
+    ]
+    place = {"item_id": "m", "output_index": 0}
+    events: list[dict[str, Any]] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {"type": "response.output_text.delta", **place, "content_index": 1, "delta": "Hi"},
+        {"type": "response.output_text.delta", **place, "content_index": 2, "delta": " you"},
+        {
+            "type": "response.output_item.done",
+            "output_index": 0,
+            "item": {**item, "content": texts},
+        },
+    ]
+    normalizer = StreamNormalizer(api="openai.responses")
+    chunks = [chunk for event in events for chunk in normalizer.feed(event)]
+
+    assert normalizer.finish().text == "Hi you"
+    assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)) == "Hi you"
+
+
+def test_parts_of_reasoning_and_of_a_patch_are_known() -> None:
+    """The events of Bedrock's gpt-oss and of a patch that is being written."""
+    place = {"item_id": "rs_1", "output_index": 0, "content_index": 0}
+    part = {"type": "reasoning_text", "text": "Hm."}
+    events: list[dict[str, Any]] = [
+        {"type": "response.reasoning_part.added", **place, "part": {**part, "text": ""}},
+        {"type": "response.reasoning_text.delta", **place, "delta": "Hm"},
+        {"type": "response.reasoning_part.done", **place, "part": part},
+        {"type": "response.apply_patch_call_operation_diff.delta", "delta": "+"},
+        {"type": "response.apply_patch_call_operation_diff.done", "diff": "+x"},
+    ]
+    normalizer = StreamNormalizer(api="openai.responses")
+    for event in events:
+        normalizer.feed(event)
+    message = normalizer.finish()
+
+    assert [block.thought for block in message.thinking] == ["Hm."]
+    assert message.metadata is None

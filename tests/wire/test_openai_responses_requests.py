@@ -13,7 +13,8 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 from pydantic import TypeAdapter
 
 import reasoning_store as rs
-from reasoning_store.wire.base import Asked
+from reasoning_store.testing import refusal
+from reasoning_store.wire.reasoning_options import ReasoningOptions
 from tests.wire.writing import (
     TOOL,
     answers,
@@ -171,7 +172,7 @@ def test_reasoning_that_led_to_nothing_gets_a_word_behind_it() -> None:
         None,
     ]
     assert found.body["input"][4]["content"] == "no answer was recorded"
-    assert (found.left_out, found.unfollowed) == ((), True)
+    assert (found.left_out, found.added_follower) == ((), True)
 
 
 def test_a_host_that_wants_no_pairs_gets_reasoning_alone() -> None:
@@ -211,13 +212,137 @@ def test_what_a_hosted_tool_did_goes_back_behind_its_reasoning() -> None:
     assert sent(message)[:2] == [SEALED, HOSTED]
 
 
-def test_what_a_hosted_tool_did_goes_with_its_reasoning() -> None:
-    """Without it the item is refused, and is named as left out."""
+def test_what_a_hosted_tool_did_goes_back_with_no_reasoning_before_it() -> None:
+    """By its id, which recorded requests have without any; other items lose theirs."""
     message = without_thinking(received([SEALED, HOSTED, *CALLING_ITEMS]))
     found = written([message], "openai", "gpt-5.6", API)
 
-    assert [item["type"] for item in found.body["input"]] == ["function_call"]
-    assert found.left_out == ("raw",)
+    assert found.body["input"][0] == HOSTED
+    assert [item.get("id") for item in found.body["input"]] == ["ws_1", None]
+    assert found.left_out == ()
+
+
+TYPED: dict[str, tuple[dict[str, Any], Any, dict[str, Any]]] = {
+    "apply_patch_call": (
+        {"operation": {"type": "create_file", "path": "a", "diff": "+x"}},
+        "done",
+        {"type": "apply_patch_call_output", "status": "completed", "output": "done"},
+    ),
+    "shell_call": (
+        {"action": {"commands": ["ls"]}, "environment": {"type": "local"}},
+        "a.txt",
+        {
+            "type": "shell_call_output",
+            "output": [
+                {"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+            ],
+        },
+    ),
+    "local_shell_call": (
+        {"action": {"type": "exec", "command": ["ls"], "env": {}}},
+        "a.txt",
+        {"type": "local_shell_call_output", "id": "call_1", "output": "a.txt"},
+    ),
+    "computer_call": (
+        {"action": {"type": "screenshot"}, "pending_safety_checks": []},
+        "data:image/png;base64,AA==",
+        {
+            "type": "computer_call_output",
+            "output": {
+                "type": "computer_screenshot",
+                "image_url": "data:image/png;base64,AA==",
+            },
+        },
+    ),
+    "tool_search_call": (
+        {"arguments": {"query": "x"}, "execution": "client"},
+        [{"type": "function", "name": "f"}],
+        {
+            "type": "tool_search_output",
+            "execution": "client",
+            "status": "completed",
+            "tools": [{"type": "function", "name": "f"}],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_a_call_with_a_type_of_its_own_is_answered_in_its_own_form(kind: str) -> None:
+    """It is a tool call like any other, and both go back as the service has them."""
+    fields, result, output = TYPED[kind]
+    item = {"id": "x_1", "type": kind, "call_id": "call_1", "status": "completed", **fields}
+    message = received([item])
+    [call] = message.tool_calls
+    response = rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result=result)
+    request = rs.build_request(
+        [rs.user("q"), message, rs.tool(response)], provider="openai", model="gpt-5.6", api=API
+    )
+
+    assert (call.id, call.name, call.parameters) == ("call_1", kind.removesuffix("_call"), fields)
+    assert request.body["input"][1:] == [item, {**output, "call_id": "call_1"}]
+    assert request.warnings == ()
+    assert refusal(request.body, provider="openai", model="gpt-5.6", api=API) is None
+
+
+@pytest.mark.parametrize(
+    ("result", "approve"),
+    [(True, True), ("approve", True), ({"approve": True}, True), ("later", False), (None, False)],
+)
+def test_a_servers_call_is_approved_only_in_so_many_words(result: Any, approve: bool) -> None:
+    """An approval names the request by its item's id."""
+    asked = {"name": "roll", "arguments": "{}", "server_label": "dice"}
+    message = received([{"id": "mcpr_1", "type": "mcp_approval_request", **asked}])
+    [call] = message.tool_calls
+    response = rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result=result)
+    one, other = sent(message, rs.tool(response))
+
+    assert call.parameters == asked
+    assert one == {"id": "mcpr_1", "type": "mcp_approval_request", **asked}
+    assert (other["type"], other["approval_request_id"]) == ("mcp_approval_response", "mcpr_1")
+    assert other["approve"] is approve
+
+
+def test_a_result_that_is_the_typed_answer_is_sent_as_it_stands() -> None:
+    """With the id of its call."""
+    item = {"id": "sh_1", "type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
+    output = {"type": "shell_call_output", "output": [], "max_output_length": 5}
+    answer = rs.ToolResponseBlock(call_id="c", tool_name="shell", result=output)
+
+    assert sent(received([item]), rs.tool(answer))[1] == {**output, "call_id": "c"}
+
+
+def test_a_call_that_the_service_answers_is_not_the_applications() -> None:
+    """A shell in its container and a search of its own go back as they came."""
+    items: list[dict[str, Any]] = [
+        {
+            "id": "sh_1",
+            "type": "shell_call",
+            "call_id": "c",
+            "action": {"commands": ["ls"]},
+            "environment": {"type": "container_reference", "container_id": "cntr_1"},
+        },
+        {"id": "sho_1", "type": "shell_call_output", "call_id": "c", "output": []},
+        {"id": "ts_1", "type": "tool_search_call", "execution": "server", "arguments": {}},
+    ]
+    message = received(items)
+
+    assert message.tool_calls == ()
+    assert sent(message) == items
+
+
+def test_deepseek_gets_what_was_said_before_all_calls() -> None:
+    """Between a call and its response it refuses a message, of the model's too."""
+    calls = [rs.ToolCallBlock(id=name, name="read", arguments="{}") for name in ("a", "b")]
+    said = rs.assistant("One.", calls[0], "Two.", calls[1])
+    to: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-v4-flash", "api": API}
+    request = rs.build_request([rs.user("go"), said, answers(said, "1", "2")], **to)
+    kinds = [item.get("type") for item in request.body["input"]]
+
+    assert kinds == [None, *2 * ["message"], *2 * ["function_call"], *2 * ["function_call_output"]]
+    assert refusal(request.body, **to) is None
+    request.body["input"][2:4] = reversed(request.body["input"][2:4])
+    assert "No tool output found" in (refusal(request.body, **to) or "")
 
 
 CALLING_ITEMS = CASE["variants"][0]["nonstream"]["output"][1:]
@@ -275,7 +400,9 @@ def test_arguments_go_back_letter_by_letter() -> None:
 def test_ids_that_are_too_long_are_replaced_in_call_and_answer_alike() -> None:
     """Other hosts' ids are longer than the 64 characters that are taken here."""
     call = replace(CALL, id="x" * 65)
-    use, answer = sent(rs.assistant(call), answers(rs.assistant(call), "4 C"))
+    loop = [rs.assistant(call), answers(rs.assistant(call), "4 C")]
+    request = rs.build_request(loop, provider="openai", model="gpt-5.6", api=API)
+    use, answer = request.body["input"]
 
     assert use["call_id"] == answer["call_id"]
     assert len(use["call_id"]) <= 64
@@ -400,9 +527,11 @@ def test_effort_is_said_in_the_words_of_the_model(provider: str | None, model: s
     """The nearest that it knows; what cannot be said is reported."""
     found = []
     for effort in ("none", "minimal", "low", "medium", "high", "xhigh", "max"):
-        about = written([rs.user("Hi")], provider, model, API, asked=Asked(effort=effort))
+        about = written(
+            [rs.user("Hi")], provider, model, API, options=ReasoningOptions(effort=effort)
+        )
         said = about.body.get("reasoning", {}).get("effort", "-")
-        assert (said == "-") is (about.unsaid == ("effort",))
+        assert (said == "-") is (about.options_not_sent.without_parameter == ("effort",))
         found.append(said)
 
     assert " ".join(found) == EFFORTS[provider, model]

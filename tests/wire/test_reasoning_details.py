@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.blocks import Message, ThinkingBlock
-from reasoning_store.wire import reasoning_details
-from reasoning_store.wire.snapshots import Snapshots
+from reasoning_store.conversation.blocks import Message, ThinkingBlock
+from reasoning_store.wire.openai_chat import reasoning_arrays
+from reasoning_store.wire.openai_chat.snapshots import Snapshots
 from tests.wire.chat_events import ARRAY, chunks, delta, response, streamed, thoughts, whole
 
 
 def entries(message: Message) -> list[Any]:
     """The array that a message's thinking blocks were read from."""
-    return [reasoning_details.entry(block) for block in message.thinking]
+    return [reasoning_arrays.entry(block) for block in message.thinking]
 
 
 # --- arrays of entries -------------------------------------------------------------------
@@ -66,7 +66,7 @@ def test_an_entry_of_an_unknown_type_that_cannot_be_rebuilt_is_left_out(held: st
     about = {"detail": {"type": "reasoning.next"}}
     block = ThinkingBlock(source_field="reasoning_details", encrypted=held, provider_metadata=about)
 
-    assert reasoning_details.entry(block) is None
+    assert reasoning_arrays.entry(block) is None
 
 
 def test_an_entry_behind_the_text_keeps_its_place_in_the_array() -> None:

@@ -6,11 +6,22 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.blocks import Message, TextBlock, ThinkingBlock
-from reasoning_store.chunks import ReasoningChunk
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.blocks import (
+    Message,
+    TextBlock,
+    ThinkingBlock,
+)
+from reasoning_store.conversation.chunks import ReasoningChunk
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.normalizer import StreamNormalizer
-from reasoning_store.wire import anthropic, contracts, gemini, openai_chat, registry
+from reasoning_store.testing import stream
+from reasoning_store.wire import (
+    contracts,
+    registry,
+)
+from reasoning_store.wire.anthropic import reader as anthropic
+from reasoning_store.wire.gemini import reader as gemini
+from reasoning_store.wire.openai_chat import reader as openai_chat
 from reasoning_store.wire.registry import (
     AnthropicAdapter,
     DeepSeekAdapter,
@@ -176,7 +187,7 @@ def test_address_names_the_provider() -> None:
     assert adapter.id == "anthropic"
 
 
-@pytest.mark.parametrize("api", contracts.APIS)
+@pytest.mark.parametrize("api", contracts.apis())
 @pytest.mark.parametrize("provider", [None, "openai", "anthropic", "google"])
 def test_explicit_api_always_wins(api: str, provider: str | None) -> None:
     """Whatever provider and model say, the named protocol is read."""
@@ -200,12 +211,12 @@ def test_an_address_may_say_the_api(address: str, model: str, adapter: str) -> N
 
 def test_api_may_be_named_by_an_alias() -> None:
     """Other names of an api are its names."""
-    assert isinstance(registry.resolve(api="gemini.interactions"), gemini.Adapter)
+    assert isinstance(registry.resolve(api="gemini.interactions"), gemini.GeminiReader)
 
 
 def test_unknown_api_is_refused() -> None:
     """A name that no protocol has is a mistake of the caller, and says what is allowed."""
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(InvalidCall) as raised:
         registry.resolve(api="smoke.signals")
 
     assert "openai.chat" in str(raised.value.hint)
@@ -218,17 +229,17 @@ def test_every_stream_gets_an_instance_of_its_own() -> None:
         assert first is not second
 
 
-@pytest.mark.parametrize("api", contracts.APIS)
+@pytest.mark.parametrize("api", contracts.apis())
 def test_every_api_has_a_reader_and_a_parser(api: str) -> None:
     """The tables are complete."""
     assert registry.resolve(api=api).id == api
-    assert callable(registry.parser(api))
+    assert callable(registry.find_protocol(api).parse)
 
 
 def test_parser_is_found_by_alias() -> None:
     """A parser is looked up like a reader."""
-    assert registry.parser("messages") is anthropic.parse_response
-    assert registry.parser("chat") is openai_chat.parse_response
+    assert registry.find_protocol("messages").parse is anthropic.parse_response
+    assert registry.find_protocol("chat").parse is openai_chat.parse_response
 
 
 # A host's own events, through each of the adapters
@@ -350,3 +361,56 @@ def test_fallback_reads_the_usual_chat_protocol_too() -> None:
         normalizer.feed({"choices": [{"index": 0, "delta": delta}]})
 
     assert [block.type for block in normalizer.finish().blocks] == ["thinking", "text"]
+
+
+# What an event names itself
+
+
+HI = Message(role="assistant", blocks=(TextBlock(text="Hi"),))
+
+
+@pytest.mark.parametrize("api", sorted(set(contracts.apis()) - {"mistral.chat", "thinking_events"}))
+def test_the_first_event_names_its_protocol(api: str) -> None:
+    """By a mark that no other protocol has."""
+    assert registry.api_named_by(next(iter(stream(HI, api=api)))) == api
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        5,
+        {},
+        {"type": "ping"},
+        {"type": "error", "error": {}},
+        {"type": "start"},
+        {"type": "message_start", "message": {"role": "assistant", "content": []}},
+        {"choices": []},
+        {"message": "Hello", "done": 1},
+        {"metadata": {}, "id": "x"},
+        {"event_type": "stream-start"},
+    ],
+)
+def test_an_event_without_a_mark_names_nothing(event: Any) -> None:
+    """It is read where address, host and model say."""
+    assert registry.api_named_by(event) is None
+
+
+@pytest.mark.parametrize("api", contracts.apis())
+def test_a_stream_is_read_in_the_protocol_that_its_events_name(api: str) -> None:
+    """Whatever host, model or an earlier request say."""
+    for usual in contracts.apis():
+        normalizer = StreamNormalizer(usual_api=usual)
+        for event in stream(HI, api=api):
+            normalizer.feed(event)
+        message = normalizer.finish()
+
+        assert (message.text, message.status) == ("Hi", "complete"), usual
+
+
+def test_mistrals_events_stay_mistrals() -> None:
+    """Its protocol has the marks of Chat Completions, of which it is a form."""
+    normalizer = StreamNormalizer(provider="mistral")
+    for event in stream(HI, api="openai.chat"):
+        normalizer.feed(event)
+
+    assert (normalizer.api, normalizer.finish().text) == ("mistral.chat", "Hi")

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.errors import UsageError
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.wire.sse import (
     OVERSIZED,
     JSONEvents,
@@ -19,6 +19,7 @@ from reasoning_store.wire.sse import (
     ServerSentEvent,
     SSEDecoder,
 )
+from tests.properties import examples
 
 
 def events(pieces: Iterable[bytes], **options: Any) -> list[ServerSentEvent]:
@@ -145,7 +146,7 @@ def test_finished_decoder_takes_nothing_more() -> None:
     decoder = SSEDecoder()
     decoder.finish()
 
-    with pytest.raises(UsageError):
+    with pytest.raises(InvalidCall):
         decoder.feed(b"x")
 
 
@@ -299,7 +300,7 @@ def cut(stream: bytes, places: list[int]) -> list[bytes]:
     return [stream[i:j] for i, j in zip([0, *places], [*places, len(stream)], strict=True)]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(streams | st.binary(max_size=60), cuts, st.sampled_from([20, 1000]))
 def test_any_cut_gives_the_events_of_the_whole(stream: bytes, at: list[int], bound: int) -> None:
     """Where the bytes were cut cannot be seen in the events."""
@@ -309,7 +310,7 @@ def test_any_cut_gives_the_events_of_the_whole(stream: bytes, at: list[int], bou
     assert events(single(stream), max_line=bound) == whole
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(streams | st.binary(max_size=60), cuts, st.sampled_from([JSONEvents, NDJSONDecoder]))
 def test_any_cut_gives_the_values_of_the_whole(
     stream: bytes, at: list[int], make: type[JSONEvents | NDJSONDecoder]
@@ -328,16 +329,12 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(json_values, max_size=5), st.booleans(), cuts)
 def test_what_a_server_wrote_is_what_is_read(
     written: list[Any], escaped: bool, at: list[int]
 ) -> None:
     """Every JSON value comes through both framings."""
-    texts = [
-        json.dumps(value, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
-        for value in written
-    ]
+    texts = [json.dumps(value, ensure_ascii=escaped).encode() for value in written]
     stream = b"".join(b"data: " + text + b"\n\n" for text in texts)
 
     assert values(cut(stream, at)) == written

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.blocks import (
+from reasoning_store.conversation.blocks import (
     MediaBlock,
     Message,
     RawBlock,
@@ -18,7 +18,7 @@ from reasoning_store.blocks import (
     ToolCallBlock,
     Usage,
 )
-from reasoning_store.chunks import (
+from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
@@ -27,10 +27,14 @@ from reasoning_store.chunks import (
     ToolCallChunk,
     UnknownChunk,
 )
-from reasoning_store.errors import WireError
+from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire.contracts import Contract
-from reasoning_store.wire.thinking_events import Adapter, parse_event, parse_response
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.ui_messages.reader import (
+    UIMessageReader,
+    parse_event,
+    parse_response,
+)
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 SIGNATURE = "c2lnLWFiYw=="
@@ -313,7 +317,7 @@ def test_done_reports_reason_usage_and_model() -> None:
     message = streamed([*host_events("t"), {"type": "done", "reason": "toolUse", "message": done}])
 
     assert message.finish_reason == "toolUse"
-    assert message.usage == Usage(input=20, output=30, cached=5, raw=usage)
+    assert message.usage == Usage(input=25, output=30, cached=5, raw=usage)
     assert message.origin is not None
     assert message.origin.model == "m-1"
 
@@ -716,7 +720,7 @@ def test_bad_detail_leaves_the_other_details() -> None:
 
 def test_adapter_reads_what_parse_event_reads() -> None:
     """The protocol's adapter adds nothing to an event's meaning."""
-    adapter = Adapter(Contract(api="thinking_events", provider="vercel-ai-sdk"))
+    adapter = UIMessageReader(Contract(api="thinking_events", provider="vercel-ai-sdk"))
     events = host_events("a", "b", seal=SIGNATURE)
     expected: list[Chunk] = [chunk for e in events for chunk in parse_event(e, "vercel-ai-sdk")]
 
@@ -725,7 +729,7 @@ def test_adapter_reads_what_parse_event_reads() -> None:
 
 def test_reset_forgets_the_steps() -> None:
     """After a reset the next event is the first of another stream."""
-    adapter = Adapter(Contract(api="thinking_events"))
+    adapter = UIMessageReader(Contract(api="thinking_events"))
     piece = {"type": "text-delta", "id": "0", "delta": "a"}
     first = adapter.parse_chunk(piece)
     for _ in range(3):
@@ -743,7 +747,7 @@ def test_reset_forgets_the_steps() -> None:
 )
 def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
     """A host is known to send such events, or it is not."""
-    assert Adapter(Contract(api="thinking_events")).can_handle("m", provider) is expected
+    assert UIMessageReader(Contract(api="thinking_events")).can_handle("m", provider) is expected
 
 
 def test_text_delta_is_visible_text() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 import reasoning_store as rs
-from reasoning_store.wire import thinking_events_requests
-from reasoning_store.wire.base import Asked
+from reasoning_store.wire.reasoning_options import ReasoningOptions
+from reasoning_store.wire.ui_messages import writer as thinking_events_requests
 from tests.wire.writing import TOOL, case, conversations, reply, written
 
 API = "thinking_events"
@@ -137,10 +137,10 @@ def test_system_and_tools_have_places_of_their_own() -> None:
 
 def test_what_is_asked_of_reasoning_is_the_host_s_to_say() -> None:
     """It is reported, and not said in words that no host may know."""
-    asked = Asked(enabled=True, effort="low", budget_tokens=1)
-    found = written([rs.user("Hi")], HOST, asked=asked)
+    asked = ReasoningOptions(enabled=True, effort="low", budget_tokens=1)
+    found = written([rs.user("Hi")], HOST, options=asked)
 
-    assert found.unsaid == ("enabled", "effort", "budget_tokens")
+    assert found.options_not_sent.without_parameter == ("enabled", "effort", "budget_tokens")
     assert found.body == {"messages": [{"role": "user", "content": "Hi"}]}
 
 

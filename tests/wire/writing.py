@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.wire import contracts, registry
-from reasoning_store.wire.base import Asked, Outgoing, Written
+from reasoning_store.wire.message_writer import Outgoing, Written
+from reasoning_store.wire.reasoning_options import ReasoningOptions
 from tests import strategies
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
@@ -27,7 +28,7 @@ TOOL: Mapping[str, Any] = {
     "description": "The weather of a city.",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
 }
-NOTHING = Asked()
+NOTHING = ReasoningOptions()
 
 
 def written(
@@ -36,16 +37,16 @@ def written(
     model: str | None = None,
     api: str | None = None,
     *,
-    asked: Asked = NOTHING,
+    options: ReasoningOptions = NOTHING,
     system: Any = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
     owed: bool = False,
 ) -> Written:
     """Write messages that are selected and repaired already."""
     contract = contracts.resolve(provider, model, api)
-    page = registry.writer(contract.api).page(contract)
-    page.add(Outgoing(message=item, owed=owed and item.role == "assistant") for item in messages)
-    return page.finish(model=model, system=system, tools=tools, asked=asked, copies=False)
+    outgoing = [Outgoing(item, owed and item.role == "assistant") for item in messages]
+    writer = registry.find_protocol(contract.api).writer(contract)
+    return writer.write(outgoing, model=model, system=system, tools=tools, options=options)
 
 
 def case(name: str) -> dict[str, Any]:
@@ -97,13 +98,13 @@ def asks(
     provider: str, model: str, *, api: str | None = None, **asked: Any
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What a request asks of reasoning, beside its messages, and what it cannot say."""
-    found = written([rs.user("Hi")], provider, model, api, asked=Asked(**asked))
+    found = written([rs.user("Hi")], provider, model, api, options=ReasoningOptions(**asked))
     about = {
         name: value
         for name, value in found.body.items()
         if name not in ("model", "messages", "input", "contents", "include", "store")
     }
-    return about, found.unsaid
+    return about, found.options_not_sent.without_parameter
 
 
 _WORDS = st.sampled_from(["Oslo", " ", "\n", "", "4 C", "x"])

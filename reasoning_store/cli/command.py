@@ -1,0 +1,226 @@
+"""A call of the program, and its commands: what click does not know of them.
+
+A ``Command`` takes ``--json`` and ``--db``. A ``Group`` imports a command when it runs, and may
+have one that needs no name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.conversation.errors import InvalidCall
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of the program: its words, the options of every command, and how it ends."""
+
+    words: tuple[str, ...] = ()
+    db: str | None = None
+    """The URL of the database, if one was given."""
+    db_was_named: bool = False
+    """It was given in words, so a command line that is advised has to name it too."""
+    owner: str = ""
+    json: bool = False
+    command: str = ""
+    """The words that name the command, e.g. ``sessions list``."""
+    exit: Exit = Exit.DONE
+    """The exit code; it stays the same when the reader of a pipe leaves early."""
+    if_interrupted: str = "nothing is half done"
+    """The hint for a person who stops the command."""
+
+
+def current_call(context: click.Context) -> Call:
+    """Return the call that a context belongs to."""
+    call = context.find_root().obj
+    assert isinstance(call, Call)
+    return call
+
+
+def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+    if value and option.name is not None:
+        setattr(current_call(context), option.name, value)
+
+
+def _remember_database(context: click.Context, option: click.Parameter, value: Any) -> None:
+    _remember(context, option, value)
+    if value:
+        source = context.get_parameter_source("db")
+        current_call(context).db_was_named = source is ParameterSource.COMMANDLINE
+
+
+def database_option(**more: Any) -> click.Option:
+    """Return the option that names the database."""
+    return click.Option(
+        ["--db"],
+        metavar="URL",
+        expose_value=False,
+        callback=_remember_database,
+        help="The database, e.g. sqlite:///chat.db.",
+        **more,
+    )
+
+
+def _with_help(attributes: dict[str, Any]) -> dict[str, Any]:
+    given = attributes.get("context_settings") or {}
+    return {**attributes, "context_settings": {**HELP, **given}}
+
+
+def walk_commands(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield a command and all below it, each with the words that name it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from walk_commands(below, (*path, name))
+
+
+class Command(click.Command):
+    """A command, with ``--json`` and ``--db``.
+
+    ``answers`` are the keys of its answer in JSON, behind a star where that is a list: what
+    the documentation promises and a test holds it to.
+    """
+
+    def __init__(self, *args: Any, answers: str = "", **attributes: Any) -> None:
+        super().__init__(*args, **_with_help(attributes))
+        self.answers = answers
+        self.params += [
+            click.Option(
+                ["--json"],
+                is_flag=True,
+                expose_value=False,
+                callback=_remember,
+                help="Answer in JSON.",
+            ),
+            database_option(),
+        ]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            # Of an option's missing value click does not say whose option it is.
+            error.ctx = error.ctx or ctx
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        current_call(ctx).command = " ".join(ctx.command_path.split()[1:])
+        return super().invoke(ctx)
+
+
+class Group(click.Group):
+    """A group of commands.
+
+    ``lazy`` says where commands live, as ``module:attribute``. ``default`` is the command
+    that is meant where the first word names none.
+    """
+
+    command_class = Command
+
+    def __init__(
+        self,
+        *args: Any,
+        lazy: Mapping[str, str] | None = None,
+        default: str | None = None,
+        **attributes: Any,
+    ) -> None:
+        super().__init__(*args, **_with_help(attributes))
+        self._lazy = lazy or {}
+        self.default = default
+        if default is not None:
+            # Its options come before its name does.
+            self.ignore_unknown_options = True
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self.commands, *self._lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = self._lazy.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = place.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self.default is not None and self._means_default(ctx, self.default, args[:1]):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def _default(self, ctx: click.Context) -> tuple[click.Command, click.Context] | None:
+        """Return the command that needs no name, and the group's context as its own."""
+        if self.default is None:
+            return None
+        command = self.get_command(ctx, self.default)
+        assert command is not None
+        return command, click.Context(command, parent=ctx.parent, info_name=ctx.info_name)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_usage(ctx, formatter)
+        if (found := self._default(ctx)) is not None:
+            command, context = found
+            words = " ".join(command.collect_usage_pieces(context))
+            formatter.write_usage(context.command_path, words, prefix="       ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, and the options of the one that needs no name."""
+        super().format_options(ctx, formatter)
+        if (found := self._default(ctx)) is not None:
+            command, context = found
+            options = [one for one in command.params if isinstance(one, click.Option)]
+            records = [one.get_help_record(context) for one in options]
+            with formatter.section(f"Options of {self.default}, which needs no name"):
+                formatter.write_dl([record for record in records if record is not None])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the commands, and the words that the one without a name takes first."""
+        offered = super().shell_complete(ctx, incomplete)
+        if (found := self._default(ctx)) is not None:
+            command, context = found
+            offered += command.shell_complete(context, incomplete)
+            first = next((one for one in command.params if isinstance(one, click.Argument)), None)
+            if first is not None and not incomplete.startswith("-"):
+                offered += first.shell_complete(context, incomplete)
+        return list({item.value: item for item in offered}.values())
+
+    def _means_default(self, ctx: click.Context, default: str, first: list[str]) -> bool:
+        if not first and ctx.resilient_parsing:
+            return False  # a shell asks for the word that stands here
+        if set(first) & {*self.list_commands(ctx), *HELP["help_option_names"]}:
+            return False
+        command = self.get_command(ctx, default)
+        assert command is not None
+        takes_words = any(isinstance(one, click.Argument) for one in command.params)
+        return takes_words or not first or first[0].startswith("-")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of an unknown one, offer the nearest names."""
+        word = args[0]
+        if self.get_command(ctx, word) is None and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(word, self.list_commands(ctx), n=3)
+            raise InvalidCall(
+                f"there is no command {word!r}",
+                hint=f"did you mean {' or '.join(near)}?"
+                if near
+                else f"{ctx.command_path} --help lists them",
+            )
+        return super().resolve_command(ctx, args)

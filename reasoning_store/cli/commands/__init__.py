@@ -1,0 +1,1 @@
+"""The commands, one module each; those of one subject share a module."""

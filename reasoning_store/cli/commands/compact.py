@@ -1,0 +1,325 @@
+"""The group `compact`: plans that make requests shorter, carried out and undone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from reasoning_store.cli import hints
+from reasoning_store.cli.command import Call, Group
+from reasoning_store.cli.options import (
+    Where,
+    read_file,
+    takes_branch,
+    takes_request,
+)
+from reasoning_store.cli.output import (
+    Page,
+    print_answer,
+    print_note,
+    utc_time,
+)
+from reasoning_store.conversation import json_values
+from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.egress.budget import THRESHOLD
+
+if TYPE_CHECKING:
+    from reasoning_store.conversation.settings import Resolved
+    from reasoning_store.egress.compaction_plan import Plan
+    from reasoning_store.stored import Compaction
+
+_STRIP = "reasoning.stripFromContext"
+_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
+
+
+@click.group("compact", cls=Group, default="run")
+def compact() -> None:
+    """Plan how to make requests shorter, and carry the plan out or undo it.
+
+    `compact SESSION --limit 212000` prints a plan; --apply carries it out. Nothing is deleted.
+    """
+
+
+@compact.command(
+    "run",
+    answers="action reasons steps toSummarize toClear effective after limit reserve usable "
+    "triggerAt exactness",
+)
+@takes_branch
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    required=True,
+    envvar="REASONING_STORE_LIMIT",
+    help="The model's context window, in tokens.  [env: REASONING_STORE_LIMIT]",
+)
+@click.option(
+    "--reserve", type=click.IntRange(0), default=0, help="The part of it that the answer needs."
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=THRESHOLD,
+    show_default=True,
+    help="The share of the rest at which a plan acts.",
+)
+@click.option(
+    "--clear/--no-clear", default=True, help="Whether old tool results may be cleared (default)."
+)
+@click.option(
+    "--plan", "plan_only", is_flag=True, help="Print the plan and change nothing (default)."
+)
+@click.option("--apply", "apply_it", is_flag=True, help="Carry the plan out.")
+@click.option(
+    "--summary-file",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="The summary to send in place of the plan's range; implies --apply.",
+)
+@click.option(
+    "--range",
+    "covered",
+    metavar="FIRST-LAST",
+    help="The range that the summary covers, as printed by the plan.",
+)
+@takes_request
+@click.pass_obj
+def run(
+    call: Call,
+    where: Where,
+    limit: int,
+    reserve: int,
+    threshold: float,
+    clear: bool,
+    plan_only: bool,
+    apply_it: bool,
+    summary_file: IO[bytes] | None,
+    covered: str | None,
+    asked: dict[str, Any],
+) -> None:
+    """Print how the next request should get shorter, or carry that out.
+
+    If the plan asks for a summary, write one and pass it with --summary-file and --range. The
+    plan is computed again, and a range that has changed is refused.
+    """
+    applies = apply_it or summary_file is not None
+    if applies and plan_only:
+        raise InvalidCall("--plan and --apply exclude each other", hint="leave one of them out")
+    summary = None if summary_file is None else _read(summary_file)
+    with where.open(call, writes=applies) as session:
+        plan = session.compression(
+            limit=limit, reserve=reserve, threshold=threshold, clear=clear, **asked
+        )
+        if not applies:
+            _say_plan(call, plan)
+            return
+        if summary is not None:
+            _check_range(plan, covered)
+        elif (at := plan.to_summarize) is not None:
+            raise InvalidCall(
+                f"the plan needs a summary of the messages {at.first}-{at.last}",
+                hint=f"pass one with --range {at.first}-{at.last} --summary-file FILE",
+            )
+        was = session.settings.resolved()[_STRIP]
+        made = session.compact(plan, summary=summary)
+        effective = session.usage(**asked).effective
+    _say_done(call, _way_back(where, made, was), plan, made, effective)
+
+
+def _read(file: IO[bytes]) -> str:
+    text = json_values.decoded(read_file(file), file.name).replace("\r\n", "\n")
+    if not text.strip():
+        raise InvalidCall(f"{file.name} is empty", hint="write a summary of the messages into it")
+    return text
+
+
+def _check_range(plan: Plan, covered: str | None) -> None:
+    """Refuse a summary of other messages than those that it would stand for."""
+    at = plan.to_summarize
+    if at is None:
+        raise InvalidCall(
+            f"the plan summarizes nothing: {plan.action}", hint="leave --summary-file out"
+        )
+    now = f"{at.first}-{at.last}"
+    if covered is None:
+        raise InvalidCall("a summary needs the range that it covers", hint=f"pass --range {now}")
+    if not _RANGE.fullmatch(covered):
+        raise InvalidCall(f"{covered!r} is not a range of positions", hint=f"--range {now}")
+    if covered != now:
+        raise Conflict(
+            f"the plan now summarizes {now}, not {covered}",
+            hint="summarize these messages",
+        )
+
+
+def _say_plan(call: Call, plan: Plan) -> None:
+    at = plan.to_summarize
+
+    def people(page: Page) -> None:
+        page.line(f"{plan.action}: {', '.join(plan.reasons)}", "bold")
+        page.line(f"now {plan.effective}, then {plan.after}, of {plan.usable} usable")
+        if plan.steps:
+            page.table(
+                ("step", "what", "frees"),
+                [(step.kind, _what(step.what), str(step.tokens)) for step in plan.steps],
+                right=("frees",),
+            )
+
+    print_answer(call, _plan(plan), people)
+    if call.json or not plan.steps:
+        return
+    more = ["--apply"]
+    if at is not None:
+        more += ["--range", f"{at.first}-{at.last}", "--summary-file", "FILE"]
+    again = hints.repeat_command(call, click.get_current_context(), more, without={"--plan"})
+    print_note(f"to carry it out: {again}")
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "action": plan.action,
+        "reasons": list(plan.reasons),
+        "steps": [
+            {
+                "kind": step.kind,
+                "what": _what(step.what),
+                "tokens": step.tokens,
+                "reversible": step.reversible,
+            }
+            for step in plan.steps
+        ],
+        "toSummarize": _range(plan.to_summarize),
+        "toClear": _range(plan.to_clear),
+        "effective": plan.effective,
+        "after": plan.after,
+        "limit": plan.limit,
+        "reserve": plan.reserve,
+        "usable": plan.usable,
+        "triggerAt": plan.trigger_at,
+        "exactness": plan.exactness,
+    }
+
+
+def _range(at: Any) -> dict[str, int] | None:
+    return None if at is None else {"first": at.first, "last": at.last}
+
+
+def _what(what: Any) -> str:
+    return what if isinstance(what, str) else f"{what.first}-{what.last}"
+
+
+def _way_back(where: Where, made: Compaction | None, was: Resolved) -> list[str]:
+    """Return the words of the command that undoes what was done; ``was`` is the setting's."""
+    if made is not None:
+        branch = [] if where.branch is None else ["--branch", str(where.branch)]
+        return ["compact", "undo", where.session, str(made.id), *branch]
+    if was.layer == "session":
+        return ["set", where.session, _STRIP, was.value]
+    return ["unset", where.session, _STRIP]
+
+
+def _say_done(
+    call: Call, back: Sequence[str], plan: Plan, made: Compaction | None, effective: int
+) -> None:
+    strip = [step.what for step in plan.steps if step.kind == "strip"]
+
+    def people(page: Page) -> None:
+        for value in strip:
+            page.line(f"set {_STRIP} = {value}")
+        if made is not None and made.kind == "summary":
+            page.line(f"summary {made.id} replaces the messages {made.first}-{made.last}")
+        if plan.to_clear is not None:
+            page.line(f"the tool results up to {plan.to_clear.last} are cleared")
+        page.line(f"{plan.effective} -> {effective} tokens")
+
+    print_answer(
+        call,
+        {
+            "action": plan.action,
+            "stripFromContext": strip[0] if strip else None,
+            "compaction": None if made is None else _data(made),
+            "cleared": _range(plan.to_clear),
+            "before": plan.effective,
+            "effective": effective,
+        },
+        people,
+    )
+    if not call.json:
+        print_note(f"to undo it: {hints.command_line(call, *back, of_owner=True)}")
+
+
+@compact.command("list", answers="* id kind branch first last tokens supersedes createdAt summary")
+@takes_branch
+@click.pass_obj
+def list_(call: Call, where: Where) -> None:
+    """List the summaries and clearings in force."""
+    with where.open(call) as session:
+        found = session.compactions()
+    print_answer(
+        call,
+        [_data(one) for one in found],
+        lambda page: (
+            page.table(
+                ("id", "messages", "tokens", "summary"),
+                [
+                    (
+                        str(one.id),
+                        f"{one.first}-{one.last}",
+                        str(one.tokens),
+                        "tool results cleared" if one.summary is None else _first_line(one.summary),
+                    )
+                    for one in found
+                ],
+                right=("id", "tokens"),
+            )
+            if found
+            else None
+        ),
+    )
+
+
+@compact.command("undo", answers="id kind branch first last tokens supersedes createdAt summary")
+@takes_branch
+@click.argument("number", type=click.IntRange(1))
+@click.pass_obj
+def undo(call: Call, where: Where, number: int) -> None:
+    """Undo a summary or a clearing, and the setting that it changed."""
+    with where.open(call, writes=True) as session:
+        before = session.settings.resolved()[_STRIP].value
+        taken = session.undo(number)
+        strip = session.settings.resolved()[_STRIP].value
+
+    def people(page: Page) -> None:
+        page.line(_back(taken))
+        if strip != before:
+            page.line(f"{_STRIP} is {strip} again")
+
+    print_answer(call, _data(taken), people)
+
+
+def _back(one: Compaction) -> str:
+    if one.kind == "clearing":
+        return f"the tool results up to {one.last} are sent again"
+    return f"the messages {one.first}-{one.last} are sent again"
+
+
+def _data(one: Compaction) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "branch": one.branch,
+        "first": one.first,
+        "last": one.last,
+        "tokens": one.tokens,
+        "supersedes": list(one.supersedes),
+        "createdAt": utc_time(one.created_at),
+        "summary": one.summary,
+    }
+
+
+def _first_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:57] + "..."

@@ -1,0 +1,151 @@
+"""The command `context`: the next request, its verdicts, and its difference to another."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reasoning_store.cli import hints, options, unified_diff
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import Where, takes_branch, takes_request
+from reasoning_store.cli.output import Page, print_answer, print_warnings
+from reasoning_store.cli.terminal_text import json_text
+from reasoning_store.conversation.errors import InvalidCall
+
+if TYPE_CHECKING:
+    from reasoning_store.egress.request import Request
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command(
+    "context", cls=Command, answers="provider model api tokens verdicts warnings settings body"
+)
+@takes_branch
+@click.option(
+    "--explain", is_flag=True, help="Print for each thinking block whether it is sent, and why."
+)
+@click.option(
+    "--diff",
+    "other",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Print how the request would differ with this setting; may be repeated.",
+)
+@takes_request
+@click.pass_obj
+def context(
+    call: Call, where: Where, explain: bool, other: tuple[str, ...], asked: dict[str, Any]
+) -> None:
+    """Print the next request's body, exactly as it would be sent.
+
+    In JSON, --explain changes nothing; --diff answers `now`, `other`, `difference`, `diff`.
+    """
+    if explain and other:
+        raise InvalidCall("--explain and --diff exclude each other", hint="leave one of them out")
+    with where.open(call) as session:
+        request = session.build_request(**asked)
+        changed = {**asked["settings"], **options.parse_settings(other)}
+        against = session.build_request(**{**asked, "settings": changed}) if other else request
+    if other:
+        _differ(call, request, against, list(other))
+    elif explain or call.json:
+        print_answer(call, _data(request), lambda page: _explain(page, request))
+    else:
+        # A body is JSON already, for people and for curl alike.
+        Page().line(json_text(request.body))
+    print_warnings(hints.warning_texts(against.warnings, asked))
+
+
+def _data(request: Request) -> dict[str, Any]:
+    return {
+        "provider": request.target.provider,
+        "model": request.target.model,
+        "api": request.target.api,
+        "tokens": {
+            "effective": request.tokens.effective,
+            "raw": request.tokens.raw,
+            "fixed": request.tokens.fixed,
+            "exactness": request.tokens.exactness,
+        },
+        "verdicts": [
+            {
+                "message": verdict.message,
+                "block": verdict.block,
+                "kept": verdict.kept,
+                "rule": verdict.rule,
+                "tokens": verdict.tokens,
+                "reason": verdict.reason,
+            }
+            for verdict in request.verdicts
+        ],
+        "warnings": [{"code": one.code, "text": one.text} for one in request.warnings],
+        "settings": {key: asdict(item) for key, item in request.settings.resolved().items()},
+        "body": request.body,
+    }
+
+
+def _explain(page: Page, request: Request) -> None:
+    page.table(
+        ("message", "block", "tokens", "verdict"),
+        [
+            (
+                str(verdict.message),
+                str(verdict.block),
+                str(verdict.tokens),
+                f"{'kept' if verdict.kept else 'stays'} ({verdict.rule}): {verdict.reason}",
+            )
+            for verdict in request.verdicts
+        ],
+        right=("message", "block", "tokens"),
+        styles=lambda row: "green" if row[3].startswith("kept") else "dim",
+    )
+    tokens = f"{request.tokens.effective} of {request.tokens.raw} tokens"
+    page.line(f"{tokens} would be sent to {_whom(request)}")
+    page.line()
+    page.table(
+        ("setting", "value", "from"),
+        [
+            (key, json_text(item.value), item.layer)
+            for key, item in request.settings.resolved().items()
+        ],
+    )
+
+
+def _whom(request: Request) -> str:
+    """Say for whom a request is: no verdict can be understood without it."""
+    to = request.target
+    host = to.provider or "an unknown host"
+    model = f"{to.model} of " if to.model else ""
+    return f"{model}{host} ({to.api})"
+
+
+def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> None:
+    difference = other.tokens.effective - now.tokens.effective
+    lines = list(
+        unified_diff.unified_diff(
+            json_text(now.body).splitlines(),
+            json_text(other.body).splitlines(),
+            ("now", ", ".join(changes)),
+        )
+    )
+
+    def people(page: Page) -> None:
+        for line in lines:
+            page.line(line, _COLOURS.get(line[:1], ""))
+        page.line(
+            f"{now.tokens.effective} -> {other.tokens.effective} tokens ({difference:+d})", "bold"
+        )
+
+    print_answer(
+        call,
+        {
+            "now": _data(now),
+            "other": _data(other),
+            "difference": difference,
+            "diff": lines,
+        },
+        people,
+    )

@@ -1,0 +1,272 @@
+"""The command `doctor`: checks of this installation and this database, fit to be pasted.
+
+No finding holds text of a conversation or a secret: of a URL only the engine and the host are
+printed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import click
+
+from reasoning_store import __version__
+from reasoning_store.cli import hints, store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.cli.output import plural, print_answer, print_note
+from reasoning_store.conversation.errors import ReasoningStoreError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+    from reasoning_store.store import Store
+
+State: TypeAlias = Literal["ok", "note", "failed"]
+
+_EXTRAS = {"psycopg": "postgres", "pysqlite3": None}
+_STYLES = {"ok": "green", "note": "yellow", "failed": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check."""
+
+    name: str
+    state: State
+    detail: str
+
+
+@click.command("doctor", cls=Command, answers="ok findings")
+@click.pass_obj
+def doctor(call: Call) -> None:
+    """Check this installation and the database.
+
+    Exits with 1 if a check fails. The answer holds no conversation and no secret: you can show it
+    to others.
+    """
+    findings = [finding for look in _LOOKS for finding in look(call)]
+    bad = [finding for finding in findings if finding.state == "failed"]
+    if bad:
+        call.exit = Exit.FAILED
+    print_answer(
+        call,
+        {"ok": not bad, "findings": [asdict(finding) for finding in findings]},
+        lambda page: page.table(
+            ("what", "state", ""),
+            [(finding.name, finding.state, finding.detail) for finding in findings],
+            styles=lambda row: _STYLES[row[1]],
+        ),
+    )
+    if bad:
+        print_note(
+            f"{plural(len(bad), 'thing')} wrong: {', '.join(finding.name for finding in bad)}"
+        )
+
+
+def _installation(call: Call) -> Iterator[Finding]:
+    yield Finding("reasoning-store", "ok", __version__)
+    version = ".".join(map(str, sys.version_info[:3]))
+    system = f"{platform.system()} {platform.machine()}"
+    yield Finding("python", "ok", f"{platform.python_implementation()} {version}, {system}")
+    for name, extra in _EXTRAS.items():
+        try:
+            yield Finding(name, "ok", metadata.version(name))
+        except metadata.PackageNotFoundError:
+            how = f"; pip install 'reasoning-store[{extra}]' brings it" if extra else ""
+            yield Finding(name, "note", f"not installed{how}")
+
+
+def _library(call: Call) -> Iterator[Finding]:
+    from reasoning_store.ledger.database import checkpoints, sqlite_connections
+
+    module: Any = sqlite_connections.library()
+    version = f"{module.sqlite_version} of {module.__name__.partition('.')[0]}"
+    if checkpoints.vulnerable(module.sqlite_version_info):
+        yield Finding(
+            "sqlite",
+            "note",
+            f"{version}; two processes could lose data with it, so checkpoints are made under"
+            " the write lock only",
+        )
+    else:
+        yield Finding("sqlite", "ok", f"{version}; its WAL needs no guard")
+
+
+def _vocabularies(call: Call) -> Iterator[Finding]:
+    from reasoning_store.tokens import ENCODINGS, counter
+
+    for name in ENCODINGS:
+        count = counter(name).count("seven")
+        exact = count.exactness == "exact"
+        yield Finding(
+            name, "ok" if exact else "failed", "counts exactly" if exact else "estimates only"
+        )
+
+
+def _environment(call: Call) -> Iterator[Finding]:
+    from reasoning_store.conversation import settings
+
+    try:
+        given = settings.from_environment(os.environ)
+    except ReasoningStoreError as error:
+        yield Finding("environment", "failed", str(error))
+    else:
+        told = ", ".join(given) or "sets nothing"
+        yield Finding("environment", "ok", told)
+    known = [*settings.ENVIRONMENT, "REASONING_STORE_URL", "REASONING_STORE_LIMIT"]
+    for name in sorted(os.environ):
+        if name.startswith("REASONING_STORE_") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            yield Finding("environment", "note", f"{name} is not a variable of this program{meant}")
+
+
+def _database(call: Call) -> Iterator[Finding]:
+    from reasoning_store.cli import schema
+    from reasoning_store.ledger.database import migrate
+    from reasoning_store.ledger.database import open as engine
+
+    try:
+        path = store_access.database_file(call)
+        address = engine.parse(store_access.database_url(call))
+        server = address.get_backend_name() != "sqlite"
+        place = f"PostgreSQL at {_hosts(address)}" if server else _shown(path)
+        if path is not None and not store_access.file_exists(path):
+            how = hints.command_line(call, "init", hide=True)
+            yield Finding("database", "note", f"{place}: does not exist yet; {how} creates it")
+            return
+        revision = schema.read_revision(store_access.database_url(call))
+    except ReasoningStoreError as error:
+        helps = hints.for_command_line(call, error.hint, hide=True)
+        told = f"{error} ({helps})" if helps else str(error)
+        yield Finding("database", "failed", _redacted(told))
+        return
+    yield Finding("database", "ok", place)
+    newest = migrate.REVISIONS[-1]
+    if revision == newest:
+        yield Finding("schema", "ok", f"revision {revision}")
+    elif revision in (schema.BASE, *migrate.REVISIONS):
+        how = hints.command_line(call, "upgrade", hide=True)
+        yield Finding("schema", "failed", f"revision {revision}; run: {how}")
+    else:
+        yield Finding("schema", "failed", "newer than this program")
+    if server:
+        yield from _server(call)
+    if path is not None:
+        if revision == newest:
+            yield from _erasures(call, path)
+            yield from _foreign(call)
+        yield from _files(path)
+
+
+def _hosts(address: URL) -> str:
+    several = address.query.get("host", ())
+    named = (several,) if isinstance(several, str) else several
+    found = [address.host or "", *(host for host in named if not host.startswith("/"))]
+    return ", ".join(filter(None, found)) or "a socket"
+
+
+def _server(call: Call) -> Iterator[Finding]:
+    """Say what of the server's settings for this role takes a promise of the store away."""
+    from reasoning_store.cli import schema
+
+    commit, role = schema.read_server_settings(store_access.database_url(call))
+    if commit == "off":
+        yield Finding(
+            "durability",
+            "note",
+            "synchronous_commit is off for this role: a crash of the server loses acknowledged"
+            " messages of its last moments; run: ALTER ROLE ... RESET synchronous_commit",
+        )
+    else:
+        yield Finding("durability", "ok", f"synchronous_commit is {commit}")
+    if role != "origin":
+        yield Finding(
+            "foreign keys",
+            "failed",
+            f"session_replication_role is {role} for this role: what is erased leaves rows behind;"
+            " run: ALTER ROLE ... RESET session_replication_role",
+        )
+
+
+def _erasures(call: Call, path: Path) -> Iterator[Finding]:
+    """Finish an erasure that was interrupted, or say where its bytes are left."""
+    with store_access.open_to_read(call) as store:
+        left = _owed(store, path)
+    if left:
+        with suppress(ReasoningStoreError), store_access.open_existing(call) as store:
+            left = _owed(store, path)
+    if left:
+        yield Finding(
+            "erasure",
+            "failed",
+            f"not finished: what was erased may still be in"
+            f" {' and '.join(map(_redacted, left))}; let other"
+            " programs come to an end, make room on the disk, and run this again",
+        )
+    else:
+        yield Finding("erasure", "ok", "nothing is left of what was erased")
+
+
+def _foreign(call: Call) -> Iterator[Finding]:
+    from reasoning_store.ledger.database import foreign
+    from reasoning_store.ledger.database import open as engine
+
+    database = engine.connect_to_read(store_access.database_url(call))
+    if found := database.read(foreign.objects):
+        yield Finding(
+            "foreign",
+            "failed",
+            f"{', '.join(found)}: not ours, and may keep what is erased or change what is written",
+        )
+
+
+def _owed(store: Store, path: Path) -> list[str]:
+    """Return the files of the database that hold what was erased."""
+    left = [name for name in store.scrub() if name in (str(path), f"{path}-wal")]
+    return left if str(path) in left else []
+
+
+def _files(path: Path) -> Iterator[Finding]:
+    from reasoning_store.ledger.database import backup
+
+    for file, name in ((path, "file"), (Path(f"{path}-wal"), "wal")):
+        if file.exists():
+            mode = file.stat().st_mode & 0o777
+            open_to_others = bool(mode & 0o077) and os.name == "posix"
+            detail = f"{file.stat().st_size} bytes, mode {mode:04o}"
+            yield Finding(
+                name,
+                "note" if open_to_others else "ok",
+                detail + ("; others can read it" if open_to_others else ""),
+            )
+    if beside := backup.copies_of(path):
+        yield Finding("copies", "note", f"{plural(len(beside), 'older copy', 'older copies')}")
+
+
+def _shown(path: Path | None) -> str:
+    return "in memory" if path is None else _redacted(str(path))
+
+
+def _redacted(text: str) -> str:
+    """Leave the name of whose home it is out."""
+    return text.replace(os.path.expanduser("~"), "~")
+
+
+_LOOKS: tuple[Callable[[Call], Iterator[Finding]], ...] = (
+    _installation,
+    _library,
+    _vocabularies,
+    _environment,
+    _database,
+)

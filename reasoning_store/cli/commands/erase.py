@@ -1,0 +1,97 @@
+"""The command `erase`: a session, a message, an owner's all, or only the thinking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import OPTIONAL_SESSION, OWNER, YES, confirm
+from reasoning_store.cli.output import plural, print_answer, print_warnings
+from reasoning_store.cli.progress import Progress
+from reasoning_store.conversation.errors import InvalidCall, NotFound
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.erasure import Only
+    from reasoning_store.ledger.records import Erased
+
+
+@click.command("erase", cls=Command, answers="sessions messages thinkingBlocks profiles copies")
+@OPTIONAL_SESSION
+@OWNER
+@click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")
+@click.option("--position", type=click.IntRange(1), help="Only this message.")
+@click.option("--only", type=click.Choice(["reasoning"]), help="Only the thinking; the chat stays.")
+@click.option("--everything", is_flag=True, help="All sessions and profiles of the owner.")
+@YES
+@click.pass_obj
+def erase(
+    call: Call,
+    session_id: str | None,
+    owner: str,
+    branch: int | None,
+    position: int | None,
+    only: Only,
+    everything: bool,
+    yes: bool,
+) -> None:
+    """Erase a session, a message or only thinking, for good.
+
+    The bytes leave the database, its log and its free pages. Files that may still hold them are
+    printed: copies made before upgrades, and the database if it could not be rewritten now. Then
+    run the command again, or doctor.
+    """
+    if everything == (session_id is not None):
+        raise InvalidCall("no session is named", hint="name a session, or pass --everything")
+    if everything and position is not None:
+        raise InvalidCall("--position needs a session", hint="name the session")
+    what = "the reasoning of " if only else ""
+    if everything:
+        call.if_interrupted = "run it again: each session is erased as a whole or not at all"
+    with store_access.open_existing(call) as store:
+        mine = store.for_owner(owner)
+        if session_id is None:
+            confirm(f"Erase {what}everything of the owner {owner!r} for good?", yes)
+            with Progress("erasing"):
+                erased = mine.erase(only=only)
+        else:
+            try:
+                session = store_access.find_session(call, mine, session_id)
+            except NotFound:
+                _warn(store.scrub())  # it may have been erased, and its bytes not be gone
+                raise
+            if branch is not None:
+                session = session.branch(branch)
+            at = "" if position is None else f"message {position} of "
+            confirm(f"Erase {what}{at}{session_id!r} for good?", yes)
+            with Progress("erasing"):
+                erased = session.erase(position, only=only)
+    say_erased(call, erased)
+
+
+def say_erased(call: Call, erased: Erased) -> None:
+    """Say what is gone, and where it may still be."""
+    print_answer(
+        call,
+        {
+            "sessions": erased.sessions,
+            "messages": erased.messages,
+            "thinkingBlocks": erased.thinking_blocks,
+            "profiles": erased.profiles,
+            "copies": list(erased.copies),
+        },
+        lambda page: page.line(
+            f"erased: {plural(erased.sessions, 'session')},"
+            f" {plural(erased.messages, 'message')},"
+            f" {plural(erased.thinking_blocks, 'thinking block')}"
+            + (f", {plural(erased.profiles, 'settings profile')}" if erased.profiles else "")
+        ),
+    )
+    _warn(erased.copies)
+
+
+def _warn(files: Iterable[str]) -> None:
+    print_warnings(f"erased data may still be in {name}" for name in files)

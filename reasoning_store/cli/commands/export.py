@@ -1,0 +1,98 @@
+"""The command `export`: everything stored, or one session, as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import OPTIONAL_SESSION, name_in_error, remember_owner
+from reasoning_store.cli.output import plural, print_answer, print_items, print_note
+from reasoning_store.cli.progress import Progress
+from reasoning_store.cli.terminal_text import printable_json
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ledger.database import files
+
+if TYPE_CHECKING:
+    from reasoning_store.store import Owner
+
+_OWNER = click.option("--owner", callback=remember_owner, help="Only this owner; by default all.")
+
+
+@click.command("export", cls=Command, answers="*")
+@OPTIONAL_SESSION
+@_OWNER
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file to write; it gets its name once it is complete. - is standard output.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.pass_obj
+def export(
+    call: Call, session_id: str | None, owner: str | None, output: Path | None, overwrite: bool
+) -> None:
+    """Write everything stored, or one session, as lines of JSON.
+
+    `import` reads them.
+    """
+    with store_access.open_to_read(call) as store:
+        of: Owner = store if owner is None else store.for_owner(owner)
+        if session_id is not None:
+            store_access.find_session(call, of, session_id)
+        lines = (printable_json(line) for line in of.export_lines(session_id))
+        if output is None or str(output) == "-":
+            _to_standard_output(call, lines)
+            return
+        _check(call, output)
+        with _whole(output, overwrite) as file, Progress("exporting") as progress:
+            written = 0
+            for line in lines:
+                file.write(line.encode("utf-8"))
+                written += 1
+                progress.advance()
+    print_answer(call, {"path": str(output), "lines": written}, lambda page: page.line(str(output)))
+    print_note(plural(written, "line"))
+
+
+def _to_standard_output(call: Call, lines: Iterable[str]) -> None:
+    if call.json:
+        print_items(call, map(json.loads, lines))
+        return
+    for line in lines:
+        sys.stdout.buffer.write(line.encode("utf-8"))
+
+
+def _check(call: Call, path: Path) -> None:
+    """Refuse a path where no file can be, and the database's own files."""
+    from reasoning_store.ledger.database.backup import check_target
+
+    check_target(path.absolute(), store_access.database_file(call), replace=True)
+
+
+@contextmanager
+def _whole(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
+    """Give a file its name once it is written completely."""
+    if path.exists() and not overwrite:
+        raise InvalidCall(f"{path} exists already", hint="name another file, or pass --overwrite")
+    with files.system_errors(f"{path} cannot be written"):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+    try:
+        with name_in_error(str(path)), open(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -1,0 +1,110 @@
+"""The group `profile`: settings under a name, for the sessions that use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Group
+from reasoning_store.cli.options import (
+    OWNER,
+    SESSION_OPTION,
+    complete_profile,
+    split_session,
+    words_after_session,
+)
+from reasoning_store.cli.output import local_time, print_answer, print_nothing, utc_time
+
+if TYPE_CHECKING:
+    from reasoning_store.session_settings import Profile
+
+
+@click.group("profile", cls=Group)
+def profile() -> None:
+    """Settings under a name; `set KEY VALUE --profile NAME` makes or changes one."""
+
+
+@profile.command("list", answers="* name settings updatedAt")
+@OWNER
+@click.pass_obj
+def list_(call: Call, owner: str) -> None:
+    """List the profiles, by name."""
+    with store_access.open_to_read(call) as store:
+        profiles = store.for_owner(owner).settings.profiles.all()
+    print_answer(
+        call,
+        [_data(one) for one in profiles],
+        lambda page: (
+            page.table(
+                ("profile", "changed", "settings"),
+                [
+                    (one.name, local_time(one.updated_at), str(len(one.settings)))
+                    for one in profiles
+                ],
+                right=("settings",),
+            )
+            if profiles
+            else None
+        ),
+    )
+
+
+@profile.command("show", answers="name settings updatedAt")
+@click.argument("name", shell_complete=complete_profile)
+@OWNER
+@click.pass_obj
+def show(call: Call, name: str, owner: str) -> None:
+    """Print what a profile sets."""
+    with store_access.open_to_read(call) as store:
+        found = store.for_owner(owner).settings.profiles.get(name)
+    print_answer(
+        call,
+        _data(found),
+        lambda page: page.table(
+            ("setting", "value"),
+            [(key, json.dumps(value)) for key, value in found.settings.items()],
+        ),
+    )
+
+
+@profile.command("use", answers="session profile")
+@words_after_session("[NAME]")
+@SESSION_OPTION
+@click.option("--none", is_flag=True, help="Let the session use no profile.")
+@OWNER
+@click.pass_obj
+def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, owner: str) -> None:
+    """Let a session use the profile NAME for the settings that it does not set itself."""
+    session_id, behind = split_session(words, "[NAME]", session=session_id)
+    assert session_id is not None
+    name = behind[0] if behind else None
+    if (name is None) != none:
+        raise click.UsageError("pass SESSION NAME, or SESSION --none")
+    with store_access.open_existing(call) as store:
+        mine = store.for_owner(owner)
+        session = store_access.find_session(call, mine, session_id)
+        if name is not None:
+            mine.settings.profiles.get(name)
+        session.settings.use(name)
+    print_answer(call, {"session": session_id, "profile": name}, print_nothing)
+
+
+@profile.command("delete", answers="profile")
+@click.argument("name", shell_complete=complete_profile)
+@OWNER
+@click.pass_obj
+def delete(call: Call, name: str, owner: str) -> None:
+    """Delete a profile; sessions that use it lose its settings."""
+    with store_access.open_existing(call) as store:
+        mine = store.for_owner(owner)
+        mine.settings.profiles.get(name)  # which tells the name that may be meant
+        mine.settings.profiles.drop(name)
+    print_answer(call, {"profile": name}, print_nothing)
+
+
+def _data(found: Profile) -> dict[str, Any]:
+    return {"name": found.name, "settings": found.settings, "updatedAt": utc_time(found.updated_at)}

@@ -1,0 +1,117 @@
+"""The command `report`: the tokens used, by session, owner, model or day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.output import Page, print_answer
+from reasoning_store.cli.progress import Progress
+from reasoning_store.conversation import codec
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.records import ReportRow
+    from reasoning_store.ledger.reports import By
+
+_NUMBERS = (
+    "input",
+    "output",
+    "reasoning",
+    "cached",
+    "cache_write",
+    "counted",
+    "unreported",
+)
+_DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
+
+
+@click.command(
+    "report",
+    cls=Command,
+    answers="* owner session input output reasoning cached cacheWrite counted unreported",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["session", "owner", "model", "day"]),
+    multiple=True,
+    default=["session"],
+    show_default=True,
+    help="May be repeated, to group by several.",
+)
+@click.option("--since", type=click.DateTime(_DATES), help="From this time on, in local time.")
+@click.option("--until", type=click.DateTime(_DATES), help="Before this time, in local time.")
+@click.option("--owner", help="Only this owner; by default all.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Only the N rows with the most tokens."
+)
+@click.pass_obj
+def report(
+    call: Call,
+    by: tuple[By, ...],
+    since: datetime | None,
+    until: datetime | None,
+    owner: str | None,
+    limit: int | None,
+) -> None:
+    """Print the tokens used, by session, owner, model or day.
+
+    `unreported` is the number of replies without a reported number of reasoning tokens, and
+    `counted` is their thinking as counted here: the reasoning used is `reasoning` and `counted`
+    together. A - is a number that was not reported.
+    """
+    from reasoning_store.ledger.reports import fields
+
+    with store_access.open_to_read(call) as store, Progress("adding up"):
+        of = store if owner is None else store.for_owner(owner)
+        rows = of.report(by, since=since, until=until)
+    groups = fields(by)
+    all_rows = rows
+    if limit is not None:
+        rows = sorted(rows, key=lambda row: row.input + row.output, reverse=True)[:limit]
+
+    def people(page: Page) -> None:
+        # The nameless owner alone needs no column.
+        is_one = len(groups) > 1 and not any(row.owner for row in rows)
+        shown = [name for name in groups if name != "owner" or not is_one]
+        lines = [[*(_name(getattr(row, name)) for name in shown), *_numbers(row)] for row in rows]
+        if len(all_rows) > 1 and shown:
+            total = ["" for _ in shown]
+            total[0] = "total" if len(all_rows) == len(rows) else f"total of {len(all_rows)}"
+            lines.append([*total, *_numbers(_total(all_rows))])
+        page.table(
+            [name.replace("_", " ") for name in (*shown, *_NUMBERS)],
+            lines,
+            right=[name.replace("_", " ") for name in _NUMBERS],
+        )
+
+    print_answer(
+        call,
+        [{codec.camel(name): getattr(row, name) for name in (*groups, *_NUMBERS)} for row in rows],
+        people,
+    )
+
+
+def _numbers(row: ReportRow) -> list[str]:
+    """Return what a row used; a zero that means that nothing was reported is a dash."""
+    silent = {"reasoning"} if row.unreported else set()
+    if not (row.input or row.output):
+        silent = {name for name in _NUMBERS if name not in ("counted", "unreported")}
+    return [
+        "-" if name in silent and not getattr(row, name) else str(getattr(row, name))
+        for name in _NUMBERS
+    ]
+
+
+def _total(rows: Sequence[ReportRow]) -> ReportRow:
+    from reasoning_store.ledger.records import ReportRow
+
+    return ReportRow(**{name: sum(getattr(row, name) for row in rows) for name in _NUMBERS})
+
+
+def _name(value: str | None) -> str:
+    return "-" if value is None else value

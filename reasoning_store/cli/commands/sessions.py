@@ -1,0 +1,201 @@
+"""The group `sessions`: list, show, rename, fork, archive, delete."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reasoning_store.cli import hints, store_access
+from reasoning_store.cli.command import Call, Group
+from reasoning_store.cli.options import OWNER, YES, Where, confirm, takes_branch, takes_session
+from reasoning_store.cli.output import (
+    Page,
+    local_time,
+    plural,
+    print_answer,
+    print_note,
+    print_nothing,
+    utc_time,
+)
+from reasoning_store.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from reasoning_store.stored import Branch
+
+
+@click.group("sessions", cls=Group, default="list")
+def sessions() -> None:
+    """List, show, rename, fork, archive and delete sessions.
+
+    Without a command, list them.
+    """
+
+
+@sessions.command("list", answers="sessions next")
+@OWNER
+@click.option("--archived", is_flag=True, help="Archived sessions instead.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
+)
+@click.pass_obj
+def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None) -> None:
+    """List the sessions, the latest first."""
+    with store_access.open_to_read(call) as store:
+        page = store.for_owner(owner).sessions(limit=limit, after=after, archived=archived)
+    print_answer(
+        call,
+        {
+            "sessions": [
+                {"id": one.id, "title": one.title, "updatedAt": utc_time(one.updated_at)}
+                for one in page.items
+            ],
+            "next": page.next,
+        },
+        lambda paper: (
+            paper.table(
+                ("last message", "session", "title"),
+                [(local_time(one.updated_at), one.id, one.title or "") for one in page.items],
+            )
+            if page.items
+            else None
+        ),
+    )
+    if not page.items and not call.json:
+        print_note(
+            f"none here; {hints.command_line(call, 'report', '--by', 'owner')} lists the owners"
+        )
+    if page.next is not None and not call.json:
+        print_note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
+
+
+@sessions.command(
+    "show",
+    answers="id owner title metadata updatedAt effective raw exactness encoding branches settings",
+)
+@takes_branch
+@click.pass_obj
+def show(call: Call, where: Where) -> None:
+    """Print a session's branches, its settings and the tokens of its next request."""
+    with where.open(call) as session:
+        usage, branches = session.usage(), session.branches()
+        settings = session.settings.resolved()
+
+    def people(page: Page) -> None:
+        page.line(session.id, "bold")
+        if session.title:
+            page.line(session.title)
+        page.line(f"last message {local_time(session.updated_at)}")
+        page.line(
+            f"next request {usage.effective} tokens,"
+            f" {usage.raw} with all thinking ({usage.exactness})"
+        )
+        page.line()
+        page.table(
+            ("branch", "from", "first", "last", ""),
+            [
+                (
+                    str(branch.id),
+                    str(branch.parent or "-"),
+                    str(branch.first),
+                    str(branch.head),
+                    "current" if branch.is_current else "",
+                )
+                for branch in branches
+            ],
+            right=("branch", "from", "first", "last"),
+        )
+
+    print_answer(
+        call,
+        {
+            "id": session.id,
+            "owner": session.owner,
+            "title": session.title,
+            "metadata": session.metadata,
+            "updatedAt": utc_time(session.updated_at),
+            "effective": usage.effective,
+            "raw": usage.raw,
+            "exactness": usage.exactness,
+            "encoding": usage.encoding,
+            "branches": [_branch(branch) for branch in branches],
+            "settings": {key: asdict(item) for key, item in settings.items()},
+        },
+        people,
+    )
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    return {
+        "id": branch.id,
+        "parent": branch.parent,
+        "first": branch.first,
+        "head": branch.head,
+        "createdAt": utc_time(branch.created_at),
+        "current": branch.is_current,
+    }
+
+
+@sessions.command("rename", answers="id title")
+@takes_session
+@click.argument("title")
+@click.pass_obj
+def rename(call: Call, where: Where, title: str) -> None:
+    """Set a session's title; an empty one removes it."""
+    with where.open(call, writes=True) as session:
+        session.rename(title or None)
+    print_answer(call, {"id": where.session, "title": title or None}, print_nothing)
+
+
+@sessions.command("fork", answers="id branch at current")
+@takes_branch
+@click.option(
+    "--at",
+    "position",
+    required=True,
+    type=click.IntRange(1),
+    help="The first position that differs.",
+)
+@click.option("--activate", is_flag=True, help="Make it the session's current branch.")
+@click.pass_obj
+def fork(call: Call, where: Where, position: int, activate: bool) -> None:
+    """Make a branch that shares the messages before a position; print its number."""
+    with where.open(call, writes=True) as session:
+        number = session.fork(at=position).branch_id
+        if activate:
+            session.activate(number)
+    print_answer(
+        call,
+        {"id": where.session, "branch": number, "at": position, "current": activate},
+        lambda page: page.line(str(number)),
+    )
+
+
+@sessions.command("archive", answers="id archived")
+@takes_session
+@click.option("--undo", is_flag=True, help="List the session again.")
+@click.pass_obj
+def archive(call: Call, where: Where, undo: bool) -> None:
+    """Hide a session from the list; nothing is deleted."""
+    with where.open(call, writes=True) as session:
+        session.archive(archived=not undo)
+    print_answer(call, {"id": where.session, "archived": not undo}, print_nothing)
+
+
+@sessions.command("delete", answers="sessions messages thinkingBlocks profiles copies")
+@takes_session
+@YES
+@click.pass_obj
+def delete(call: Call, where: Where, yes: bool) -> None:
+    """Erase a session for good: its bytes leave the database."""
+    from reasoning_store.cli.commands.erase import say_erased
+
+    with store_access.open_existing(call) as store:
+        session = store_access.find_session(call, store.for_owner(where.owner), where.session)
+        count = sum(branch.head - branch.first + 1 for branch in session.branches())
+        confirm(f"Erase {where.session!r} with its {plural(count, 'message')} for good?", yes)
+        with Progress("erasing"):
+            erased = session.erase()
+    say_erased(call, erased)

@@ -1,0 +1,153 @@
+"""The commands `set`, `get` and `unset`: a setting of a session or of a profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import (
+    OWNER,
+    SESSION_OPTION,
+    complete_profile,
+    full_key,
+    split_session,
+    words_after_session,
+)
+from reasoning_store.cli.output import print_answer, print_nothing
+from reasoning_store.conversation.errors import InvalidCall, NotFound
+
+
+def _layer(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command take a session or a profile, and whose they are."""
+    profile = click.option(
+        "--profile",
+        metavar="NAME",
+        shell_complete=complete_profile,
+        help="The profile, in place of a session.",
+    )
+    return SESSION_OPTION(profile(OWNER(command)))
+
+
+# A value may begin with a dash; whether it is allowed is for the setting to say.
+@click.command(
+    "set",
+    cls=Command,
+    answers="key value session profile",
+    context_settings={"ignore_unknown_options": True},
+)
+@words_after_session("KEY VALUE")
+@_layer
+@click.pass_obj
+def set_(
+    call: Call, words: Sequence[str], session_id: str | None, profile: str | None, owner: str
+) -> None:
+    """Set KEY to VALUE for a session or a profile.
+
+    For example: set chat-42 reasoning.includeInContext true.
+
+    The next request uses it. A value that is not allowed changes nothing.
+    """
+    from reasoning_store.conversation import settings
+
+    session_id, (key, value) = split_session(
+        words, "KEY VALUE", session=session_id, profile=profile
+    )
+    key = _key(key, words)
+    parsed = settings.parse(key, value)  # ERR-001: refused whole, before anything is opened
+    with store_access.open_existing(call) as store:
+        mine = store.for_owner(owner)
+        if session_id is not None:
+            store_access.find_session(call, mine, session_id).settings.set(key, parsed)
+        else:
+            mine.settings.profiles.change(profile or "", {key: parsed})
+    print_answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, print_nothing)
+
+
+@click.command("unset", cls=Command, answers="key session profile")
+@words_after_session("KEY")
+@_layer
+@click.pass_obj
+def unset(
+    call: Call, words: Sequence[str], session_id: str | None, profile: str | None, owner: str
+) -> None:
+    """Remove KEY from a session or a profile.
+
+    The profile, the environment or the default then decides.
+    """
+    session_id, (key,) = split_session(words, "KEY", session=session_id, profile=profile)
+    key = _key(key, words)
+    with store_access.open_existing(call) as store:
+        mine = store.for_owner(owner)
+        if session_id is not None:
+            store_access.find_session(call, mine, session_id).settings.unset(key)
+        else:
+            mine.settings.profiles.get(profile or "")
+            mine.settings.profiles.change(profile or "", {}, unset={key})
+    print_answer(call, {"key": key, **_of(session_id, profile)}, print_nothing)
+
+
+@click.command("get", cls=Command, answers="key value layer")
+@words_after_session("[KEY]")
+@SESSION_OPTION
+@OWNER
+@click.pass_obj
+def get(call: Call, words: Sequence[str], session_id: str | None, owner: str) -> None:
+    """Print the settings of a session.
+
+    The value of KEY, or every value with the layer that sets it.
+    """
+    session_id, behind = split_session(words, "[KEY]", session=session_id)
+    assert session_id is not None
+    key = _key(behind[0], words) if behind else None
+    with store_access.open_to_read(call) as store:
+        try:
+            session = store_access.find_session(call, store.for_owner(owner), session_id)
+        except NotFound:
+            if key is None:
+                _check_place(session_id)
+            raise
+        found = session.settings.resolved()
+    if key is not None:
+        value = json.dumps(found[key].value).strip('"')
+        print_answer(call, {"key": key, **asdict(found[key])}, lambda page: page.line(value))
+    else:
+        print_answer(
+            call,
+            {name: asdict(item) for name, item in found.items()},
+            lambda page: page.table(
+                ("setting", "value", "from"),
+                [(name, json.dumps(item.value), item.layer) for name, item in found.items()],
+            ),
+        )
+
+
+def _key(word: str, words: Sequence[str]) -> str:
+    """Return the whole key that a word is; refuse one that there is not (ERR-001)."""
+    from reasoning_store.conversation import settings
+
+    key = full_key(word)
+    if key not in settings.KEYS:
+        _check_place(words[0])
+        settings.checked({key: None})
+    return key
+
+
+def _check_place(word: str) -> None:
+    """Refuse a setting that stands where SESSION does."""
+    from reasoning_store.conversation import settings
+
+    if full_key(word) in settings.KEYS:
+        raise InvalidCall(
+            f"SESSION comes first, and {word} is a setting",
+            hint=f"{click.get_current_context().command_path} --help",
+        )
+
+
+def _of(session_id: str | None, profile: str | None) -> dict[str, str | None]:
+    return {"session": session_id, "profile": profile}

@@ -1,0 +1,70 @@
+"""The command `verify`: everything stored, checked against what was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.cli.output import Page, plural, print_answer, print_note
+from reasoning_store.cli.progress import Progress
+from reasoning_store.conversation.errors import CorruptRow
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.records import Verified
+
+
+@click.command("verify", cls=Command, answers="ok sessions messages problems")
+@click.pass_obj
+def verify(call: Call) -> None:
+    """Check that everything stored is as it was written.
+
+    Exits with 7 if anything differs. Changes nothing.
+    """
+    try:
+        with store_access.open_to_read(call) as store, Progress("verifying"):
+            found = store.verify()
+    except CorruptRow as error:
+        # What the error itself advises is to run this command.
+        raise CorruptRow(str(error), hint="restore a backup; nothing was changed") from None
+    if not found.ok:
+        call.exit = Exit.DAMAGED
+    print_answer(
+        call,
+        {
+            "ok": found.ok,
+            "sessions": found.sessions,
+            "messages": found.messages,
+            "problems": [{name: getattr(one, name) for name in _PROBLEM} for one in found.problems],
+        },
+        lambda page: _say_verified(page, found),
+    )
+    if found.problems:
+        print_note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
+
+
+_PROBLEM = ("code", "detail", "owner", "session", "branch", "position")
+
+
+def _say_verified(page: Page, found: Verified) -> None:
+    if not found.problems:
+        counted = f"{plural(found.sessions, 'session')}, {plural(found.messages, 'message')}"
+        page.line(f"everything is as it was written: {counted}")
+        return
+    page.table(
+        ("problem", "session", "branch", "position", "detail"),
+        [
+            (
+                one.code,
+                "-" if one.session is None else one.session,
+                str(one.branch or "-"),
+                str(one.position or "-"),
+                one.detail,
+            )
+            for one in found.problems
+        ],
+        right=("branch", "position"),
+    )

@@ -1,0 +1,65 @@
+"""The command `what-if`: the next request under every policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from reasoning_store.cli import hints
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import Where, takes_branch, takes_request
+from reasoning_store.cli.output import print_answer, print_warnings
+
+
+@click.command(
+    "what-if",
+    cls=Command,
+    answers="* includeInContext stripFromContext effective raw difference legal firstChange "
+    "current warnings",
+)
+@takes_branch
+@takes_request
+@click.pass_obj
+def what_if(call: Call, where: Where, asked: dict[str, Any]) -> None:
+    """Print the next request's tokens under every policy.
+
+    A star marks the current settings. `first change` is the first message that would differ from
+    the request as it is now: a prompt cache is lost from there on.
+    """
+    from reasoning_store.egress.what_if import COLUMNS, cells
+
+    with where.open(call) as session:
+        matrix = session.what_if(**asked)
+    rows = matrix.rows
+    current = matrix.current.tokens.effective
+    print_answer(
+        call,
+        [
+            {
+                "includeInContext": row.include_in_context,
+                "stripFromContext": row.strip_from_context,
+                "effective": row.tokens.effective,
+                "raw": row.tokens.raw,
+                "difference": row.tokens.effective - current,
+                "legal": row.legal,
+                "firstChange": row.first_change,
+                "current": row.current,
+                "warnings": [{"code": one.code, "text": one.text} for one in row.warnings],
+            }
+            for row in matrix.rows
+        ],
+        lambda page: page.table(
+            COLUMNS,
+            [cells(row) for row in matrix.rows],
+            styles=lambda row: (
+                "bold" if row[0] else "red" if row[COLUMNS.index("legal")] == "no" else ""
+            ),
+        ),
+    )
+    texts_of_rows = [[*hints.warning_texts(row.warnings, asked)] for row in rows]
+    for text in dict.fromkeys(text for texts in texts_of_rows for text in texts):
+        with_it = [row for row, texts in zip(rows, texts_of_rows, strict=True) if text in texts]
+        illegal = len(with_it) == sum(not row.legal for row in with_it)
+        place = f"in {len(with_it)} of {len(rows)} rows: " if len(with_it) < len(rows) else ""
+        print_warnings([f"{'not legal ' if illegal else ''}{place}{text}"])

@@ -1,0 +1,61 @@
+"""The exit codes, in one table that the program, its documentation and its tests read."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from reasoning_store.conversation import errors
+
+
+class Exit(IntEnum):
+    """How a command ends."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    SCHEMA = 3
+    OVER = 4
+    NOT_FOUND = 5
+    CONFLICT = 6
+    DAMAGED = 7
+    BUSY = 8
+    HUNG_UP = 129
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+MEANING: dict[Exit, str] = {
+    Exit.DONE: "Done. Also where the reader of a pipe left early, as `head` does.",
+    Exit.FAILED: "It failed: a full disk, a check of `doctor`, a question answered with no.",
+    Exit.USAGE: "A wrong word: an unknown command or option, a setting or a file that is not "
+    "allowed, a server that cannot be reached, an optional part that is not installed.",
+    Exit.SCHEMA: "The database is not ours, or has to be upgraded, or is newer than the program.",
+    Exit.OVER: "`usage --fail-over` was exceeded.",
+    Exit.NOT_FOUND: "There is no such database, session, branch, message or profile.",
+    Exit.CONFLICT: "Another writer was first: the stored data is not the data that was expected.",
+    Exit.DAMAGED: "Stored data differs from the data that was written.",
+    Exit.BUSY: "Another writer held the store for longer than the program waits; try again.",
+    Exit.HUNG_UP: "The terminal was closed (SIGHUP); nothing is half done.",
+    Exit.INTERRUPTED: "Interrupted by Ctrl-C: it dies of SIGINT; nothing is half done.",
+    Exit.TERMINATED: "Asked to end (SIGTERM); nothing is half done.",
+}
+"""The meaning of each code, as documented."""
+
+OF_ERROR: dict[type[errors.ReasoningStoreError], Exit] = {
+    errors.SettingError: Exit.USAGE,
+    errors.WireError: Exit.USAGE,
+    errors.InvalidCall: Exit.USAGE,
+    errors.NotFound: Exit.NOT_FOUND,
+    errors.Conflict: Exit.CONFLICT,
+    errors.SchemaError: Exit.SCHEMA,
+    errors.CorruptRow: Exit.DAMAGED,
+    errors.StoreFull: Exit.FAILED,
+    errors.StoreBusy: Exit.BUSY,
+    errors.MissingExtra: Exit.USAGE,
+}
+"""The code of each class of error, subclasses included."""
+
+
+def exit_code_of(error: errors.ReasoningStoreError) -> Exit:
+    """Return the exit code of an error."""
+    return next((OF_ERROR[kind] for kind in type(error).__mro__ if kind in OF_ERROR), Exit.FAILED)

@@ -1,0 +1,1 @@
+"""Values: what a conversation consists of. Imports nothing of ours and does no I/O."""

@@ -1,0 +1,272 @@
+"""The ``reasoning.*`` settings: names, types, defaults, messages, layers.
+
+One table, the fields of ``ReasoningSettings``, says what there is. A value comes in by its
+field's name in Python, by its key in JSON and on the command line, or by a variable of
+the environment; a bad one is refused whole with the allowed values named, and the current
+value stays (ERR-001).
+
+Settings are resolved anew for every request (BR-008): each key comes from the first of
+``LAYERS`` that sets it, and knows which that was. What a setting then does is decided in
+``egress``; this module must not know a message, a provider or SQL.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.functional_validators import ModelWrapValidatorHandler
+
+from reasoning_store.conversation.errors import SettingError
+from reasoning_store.conversation.validation import describe
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Strip: TypeAlias = Literal["all", "allButLast", "none", "priorTurns"]
+Layer: TypeAlias = Literal["call", "session", "profile", "environment", "default"]
+
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+"""Who may set a key, the strongest first."""
+
+PREFIX = "reasoning."
+
+
+class ReasoningSettings(BaseModel):
+    """What an application or a user may choose about reasoning.
+
+    As ``settings=`` of a call only the keys that were set count; the rest come from the
+    weaker layers.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        alias_generator=lambda name: PREFIX + to_camel(name),
+    )
+
+    enabled: StrictBool = True
+    """Ask the provider for reasoning. What comes unasked is stored all the same (BR-006)."""
+    effort: Effort | None = None
+    """How hard to think, where the provider takes a word for it."""
+    budget_tokens: Annotated[StrictInt, Field(ge=0)] | None = None
+    """How many tokens to think for at most, where the provider takes a number."""
+    include_in_context: StrictBool = False
+    """Send reasoning back to models. Off by default (BR-001)."""
+    include_in_response: StrictBool = True
+    """Show reasoning to the user; says nothing about what is sent (BR-003)."""
+    strip_from_context: Strip = "none"
+    """What is taken out of the history first, before ``include_in_context`` (BR-005)."""
+    format: Literal["field", "native"] = "field"
+    """``native`` is accepted and means ``field`` (BR-007)."""
+    floor: Literal["provider", "off"] = "provider"
+    """Whether what a provider demands back is sent whatever the other settings say."""
+    tags: Literal["auto", "always", "never"] = "auto"
+    """Whether answers are searched for inline delimiters."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refuse_whole(
+        cls, data: Any, handler: ModelWrapValidatorHandler[ReasoningSettings]
+    ) -> ReasoningSettings:
+        # ERR-001: one message that names the key and what is allowed; nothing is changed.
+        try:
+            return handler(data)
+        except ValidationError as error:
+            wrong = error.errors(include_input=True, include_url=False)[0]
+            raise _refusal(str(wrong["loc"][0]) if wrong["loc"] else "", wrong) from None
+
+    def given(self) -> dict[str, Any]:
+        """Return the keys that were set, by their names in JSON."""
+        return {KEY_OF[name]: getattr(self, name) for name in sorted(self.model_fields_set)}
+
+    def by_key(self) -> dict[str, Any]:
+        """Return every value by its name in JSON."""
+        return {key: getattr(self, name) for name, key in KEY_OF.items()}
+
+
+KEY_OF: dict[str, str] = {name: PREFIX + to_camel(name) for name in ReasoningSettings.model_fields}
+"""Each field's name in JSON."""
+_FIELDS: dict[str, str] = {key: name for name, key in KEY_OF.items()}
+KEYS: tuple[str, ...] = tuple(KEY_OF.values())
+"""Every key, in the order in which they are shown."""
+
+
+def _allowed(annotation: Any) -> tuple[Any, ...]:
+    """Return the values that a field takes; none, where it takes any number."""
+    if annotation is bool:
+        return (True, False)
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(value for part in get_args(annotation) for value in _allowed(part))
+
+
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    name: _allowed(field.annotation) for name, field in ReasoningSettings.model_fields.items()
+}
+
+
+ENVIRONMENT: dict[str, str] = {
+    "REASONING_STORE_" + name.upper(): key for name, key in KEY_OF.items()
+}
+"""The variable of the environment that sets each key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One key's value, and the layer it came from."""
+
+    value: Any
+    layer: Layer
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for one request: every setting's value, and where each came from."""
+
+    settings: ReasoningSettings
+    layers: Mapping[str, Layer]
+
+    def resolved(self) -> dict[str, Resolved]:
+        return {
+            key: Resolved(getattr(self.settings, name), self.layers[key])
+            for key, name in _FIELDS.items()
+        }
+
+
+def resolve(
+    call: ReasoningSettings | Mapping[str, Any] | None = None,
+    *,
+    session: Mapping[str, Any] | None = None,
+    profile: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+) -> Policy:
+    """Return what holds now (BR-008): for each key, the strongest layer that sets it.
+
+    What comes from the session, a profile and the environment was checked when it was
+    set; what a call brings is checked here.
+    """
+    given: dict[Layer, Mapping[str, Any]] = {
+        "call": checked(call),
+        "session": session or {},
+        "profile": profile or {},
+        "environment": environment or {},
+    }
+    values: dict[str, Any] = {}
+    layers: dict[str, Layer] = {}
+    for layer in reversed(LAYERS[:-1]):
+        for key, value in given[layer].items():
+            values[key], layers[key] = value, layer
+    return Policy(
+        ReasoningSettings.model_validate(values),
+        {key: layers.get(key, "default") for key in KEYS},
+    )
+
+
+def checked(settings: ReasoningSettings | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the keys that are set, by their names in JSON; refuse a bad one (ERR-001)."""
+    if settings is None:
+        return {}
+    if isinstance(settings, ReasoningSettings):
+        return settings.given()
+    if not isinstance(settings, Mapping):
+        raise SettingError(
+            f"settings are a mapping or ReasoningSettings, not {type(settings).__name__}"
+        )
+    return ReasoningSettings.model_validate(dict(settings)).given()
+
+
+def parse(key: str, text: str) -> Any:
+    """Return the value that a person wrote for a key, on a command line or in a variable."""
+    name = _FIELDS.get(key)
+    if name is None:
+        raise _refusal(key, {"type": "extra_forbidden"})
+    word = text.strip()
+    value: Any = word
+    if _ALLOWED.get(name) == (True, False):
+        value = _WORDS.get(word.lower(), word)
+    elif name == "budget_tokens" and word.isdecimal():
+        with suppress(ValueError):  # Python reads no number of thousands of digits
+            value = int(word)
+    return checked({key: value})[key]
+
+
+def words(key: str) -> tuple[str, ...]:
+    """Return the values that a key takes, as a person writes them; none for any number."""
+    return tuple(map(_word, _ALLOWED.get(_FIELDS.get(key, ""), ())))
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that an environment's variables make; a bad one is named."""
+    made: dict[str, Any] = {}
+    for variable, key in ENVIRONMENT.items():
+        if word := environ.get(variable):
+            try:
+                made[key] = parse(key, word)
+            except SettingError as error:
+                raise SettingError(
+                    f"the variable {variable}: {error}", key=key, hint="set it to one, or unset it"
+                ) from None
+    return made
+
+
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
+    """Make the message of ERR-001 out of what pydantic found."""
+    name = _FIELDS.get(place, place)
+    if wrong.get("type") in ("extra_forbidden", "invalid_key"):
+        if name in KEY_OF:
+            both = f"{KEY_OF[name]} is set twice, by both its names"
+            return SettingError(both, key=KEY_OF[name], hint="leave one of them out")
+        meant = _meant(place)
+        did_you_mean = f"did you mean {meant}?" if meant else f"the keys are: {', '.join(KEYS)}"
+        return SettingError(f"unknown setting {describe(place)}; {did_you_mean}", key=place)
+    key = KEY_OF.get(name, place)
+    if name == "budget_tokens":
+        allowed = "a whole number, 0 or more"
+    else:
+        allowed = "one of: " + ", ".join(_word(item) for item in _ALLOWED.get(name, ()))
+    value = wrong.get("input")
+    text = value if isinstance(value, str) else describe(value)
+    near = difflib.get_close_matches(text, [_word(v) for v in _ALLOWED.get(name, ())], n=1)
+    quoted = ", without quotes" if near and near[0] == text.lower() in ("true", "false") else ""
+    return SettingError(
+        f"{key} cannot be {describe(value)}; {allowed}"
+        + (f"; did you mean {near[0]}{quoted}?" if near else ""),
+        key=key,
+        hint="the current value stays",
+    )
+
+
+def _meant(key: str) -> str | None:
+    """Return the key that somebody probably meant, with or without its prefix."""
+
+    def plain(word: str) -> str:
+        return word.removeprefix(PREFIX).replace("_", "").lower()
+
+    names = {plain(name): name for name in KEYS}
+    written = plain(key)
+    begun = [name for name in names if len(written) > 2 and name.startswith(written)]
+    near = begun or difflib.get_close_matches(written, names, n=1)
+    return names[near[0]] if near else None
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,62 @@
+"""Turns, and the position of each message of a view relative to the open one.
+
+A turn is a real user message and all that follows it up to the next one; the open turn is the
+last. Neither a summary starts a turn nor a user message that holds only tool responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+LAST_THINKERS = 1
+"""How many of the last messages with thinking are told apart, each by its rank from the end.
+
+A strip policy can name no more; requests and running totals both work with this number.
+"""
+
+
+class TurnMarks(NamedTuple):
+    """The facts of one message that decide where turns start."""
+
+    starts_turn: bool
+    has_call: bool
+    has_thinking: bool
+
+
+class Marked(Protocol):
+    """A message of a view."""
+
+    @property
+    def marks(self) -> TurnMarks: ...
+
+
+class TurnPosition(NamedTuple):
+    """The position of one message, relative to the open turn and to the last thinking."""
+
+    rank: int
+    """How many later messages have thinking, at most ``LAST_THINKERS``: 0 is the last one."""
+    in_open_turn: bool
+    """It lies in the open turn."""
+    has_call: bool
+    """It calls a tool."""
+    open_turn_has_call: bool
+    """A message of the open turn calls a tool, this one or another."""
+
+
+def turn_positions(view: Sequence[Marked]) -> list[TurnPosition]:
+    """Return the position of each message of a view, in order."""
+    marks = [item.marks for item in view]
+    start, open_call = 0, False
+    for number, mark in enumerate(marks):
+        if mark.starts_turn:
+            start, open_call = number, False
+        open_call |= mark.has_call
+    positions: list[TurnPosition] = []
+    rank = 0
+    for number, mark in reversed([*enumerate(marks)]):
+        own = rank if mark.has_thinking else LAST_THINKERS
+        positions.append(TurnPosition(own, number >= start, mark.has_call, open_call))
+        if mark.has_thinking and rank < LAST_THINKERS:
+            rank += 1
+    return positions[::-1]

@@ -1,0 +1,103 @@
+r"""Reasoning for surfaces that can only show text (seed 003).
+
+Two states. Thinking opens the section if it is closed, with exactly ``"\n\n---\n"``; anything
+else closes it if it is open, with exactly ``"\n---\n\n"``. The output is only ever added to: each
+call returns the text to emit now, nothing is held back, and nothing is taken back.
+
+A thought opens at its first character that is not white space. White space before it can neither
+be shown (it may be all there is, and then nothing opens) nor kept for later (that would be a
+buffer), so it is dropped; once a section is open every character is emitted as it came. An empty
+text changes nothing. So the output depends on the text of each stretch alone, and not on how it
+was cut.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reasoning_store.conversation.chunks import (
+    BlockChunk,
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+)
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.settings import ReasoningSettings
+
+# Seed 003, decision 2: one boolean, and these delimiters to the character.
+OPENING: Final = "\n\n---\n"
+CLOSING: Final = "\n---\n\n"
+
+
+class ReasoningRenderer:
+    """Thinking between two rules, in a stream of plain text. One instance a stream."""
+
+    __slots__ = ("_is_open",)
+
+    def __init__(self) -> None:
+        self._is_open = False
+
+    def thinking(self, text: str) -> str:
+        """Return the text to emit for the next piece of a thought."""
+        if not _has_text(text):
+            return ""
+        if self._is_open:
+            return text
+        begun = text.lstrip()
+        if not begun:
+            return ""
+        self._is_open = True
+        return OPENING + begun
+
+    def progress(self, text: str) -> str:
+        """Return the text to emit for a piece of progress: an update, a header, a summary."""
+        return self.close() + text if _has_text(text) else ""
+
+    def answer(self, text: str) -> str:
+        """Return the text to emit for the next piece of the answer."""
+        return self.close() + text if _has_text(text) else ""
+
+    def close(self) -> str:
+        """Return the end of an open section, at the end of a turn or of the stream.
+
+        A second time it is empty; the next thought opens a section of its own.
+        """
+        if not self._is_open:
+            return ""
+        self._is_open = False
+        return CLOSING
+
+
+def _has_text(text: Any) -> bool:
+    """Whether there is anything to emit; an empty delta may be None as well."""
+    if text and not isinstance(text, str):
+        raise InvalidCall(f"a text is shown, not {type(text).__name__}")
+    return bool(text)
+
+
+def render_chunk(
+    chunk: Chunk, renderer: ReasoningRenderer, settings: ReasoningSettings | None = None
+) -> str:
+    """Return the text that one normalised chunk adds for a reader.
+
+    Each thinking block has a section of its own, closed with its end. The first choice is
+    rendered; the others are conversations of their own.
+    """
+    if chunk.choice:
+        return ""
+    match chunk:
+        case TextChunk():
+            return renderer.answer(chunk.text)
+        case ReasoningChunk():
+            # BR-003: includeInResponse decides here as everywhere a reader looks.
+            if settings is not None and not settings.include_in_response:
+                return ""
+            # The text of an end repeats the whole block; it is no further piece.
+            return renderer.close() if chunk.phase == "end" else renderer.thinking(chunk.text)
+        case BlockChunk() | ErrorChunk() | FinishChunk() | ToolCallChunk():
+            return renderer.close()  # not shown as text, but no thought continues after it
+        case _:
+            return ""

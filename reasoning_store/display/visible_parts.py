@@ -1,0 +1,48 @@
+"""The blocks of a message that a person sees, whatever a model is sent (BR-003)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    ThinkingBlock,
+)
+from reasoning_store.conversation.settings import (
+    ReasoningSettings,
+    Resolved,
+    resolve,
+)
+from reasoning_store.conversation.validation import Holder, message_of
+
+
+def visible_parts(
+    message: Message | Holder, settings: ReasoningSettings | Mapping[str, Any] | None = None
+) -> tuple[Block, ...]:
+    """Return the blocks to show, in order.
+
+    Thinking is shown where ``includeInResponse`` is on and the block is not hidden. An item of
+    a session's ``history()`` is taken for its message. It does not bring the session's settings
+    along: give ``session.settings.resolved()``, or the default holds.
+    """
+    # BR-003, BR-006: only includeInResponse decides; strip, include and enabled do not.
+    shows_thinking = resolve(_values(settings)).settings.include_in_response
+    return tuple(
+        block
+        for block in message_of(message).blocks
+        if not isinstance(block, ThinkingBlock) or (shows_thinking and not block.is_hidden)
+    )
+
+
+def _values(
+    settings: ReasoningSettings | Mapping[str, Any] | None,
+) -> ReasoningSettings | Mapping[str, Any] | None:
+    """Return settings without the layers that they came from."""
+    if not isinstance(settings, Mapping):
+        return settings
+    return {
+        key: value.value if isinstance(value, Resolved) else value
+        for key, value in settings.items()
+    }

@@ -1,0 +1,177 @@
+"""The thread that writes the drafts of a store's recordings.
+
+About once a second it writes what each reply has received, so that a process that dies loses a
+second of it at most and readers elsewhere can follow; the loop that shows a reply never waits for
+a disk. It renews the lease of a reply that waits for its model. A reply that is not read any more
+is not kept alive: its lease runs out, and it reads as interrupted.
+
+New parts of many replies are written in one transaction. A masker runs before it, reply by
+reply.
+
+A loop over a reply may be ended by the garbage collector, in any thread and with any lock held
+there. So a generator that is left only puts its reply into a queue, and the thread, or the next
+verb that needs the reply, stores it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from reasoning_store.conversation.errors import StoreBusy, StoreFull
+from reasoning_store.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from reasoning_store.reply_recorder import ReplyRecorder
+
+PART_SECONDS = 1.0
+PART_CHARACTERS = 65_536
+"""The most of a reply that is in memory only: a second of it, or this many characters."""
+_TOGETHER = 100
+"""The most replies that are written in one transaction, so that no other write waits for long."""
+_writers: weakref.WeakSet[DraftWriter] = weakref.WeakSet()
+
+
+class DraftWriter:
+    """Writes the drafts of one store, in a thread that lives while there are any."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._every = PART_SECONDS
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        """Held from ``new_parts`` until they are known to be written; no masker runs meanwhile."""
+        self._finishing = threading.RLock()
+        """Held while a reply that was left is stored."""
+        self._replies: set[weakref.ref[ReplyRecorder]] = set()
+        self._left: SimpleQueue[ReplyRecorder] = SimpleQueue()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+        _writers.add(self)
+
+    def add(self, reply: ReplyRecorder) -> None:
+        """Write the draft of a reply until it is discarded or forgotten."""
+        with self._lock:
+            self._replies.add(weakref.ref(reply))
+            if self._thread is None:
+                thread = threading.Thread(
+                    target=self._run, name="reasoning-store-drafts", daemon=True
+                )
+                # Without a thread the reply is stored at its end all the same.
+                with suppress(RuntimeError):
+                    thread.start()
+                    self._thread = thread
+
+    def discard(self, reply: ReplyRecorder) -> None:
+        with self._lock:
+            self._replies.discard(weakref.ref(reply))
+        if not self._replies:
+            self.wake()
+
+    def wake(self) -> None:
+        """Write soon: a reply has received much, or the last one has ended."""
+        self._wake.put(None)
+
+    def leave_later(self, reply: ReplyRecorder) -> None:
+        """Store a reply that was left, soon and in another call. Takes no lock."""
+        self._left.put(reply)
+        self._wake.put(None)
+
+    def finish_left(self) -> None:
+        """Store the replies that were left."""
+        if os.getpid() != self._process:
+            return
+        with self._finishing:
+            while True:
+                try:
+                    reply = self._left.get_nowait()
+                except Empty:
+                    return
+                reply.end_left()
+
+    def write_branch(self, session_key: int, branch: int) -> None:
+        """Write now what has arrived on a branch: another message follows there."""
+        self.finish_left()
+        self._write(reply for reply in self._alive() if reply.place == (session_key, branch))
+
+    def write_all(self) -> None:
+        """Write now what has arrived of every reply: nothing can be written after this.
+
+        A reply that is still read reads as interrupted elsewhere, and its loop raises at its end.
+        """
+        self.finish_left()
+        self._write(self._alive(), last=True)
+
+    def parts_after(self, draft: str, written: int) -> Sequence[str]:
+        """Return what arrived here of a draft that another append ends, and is not written."""
+        return [part for reply in self._alive() for part in reply.parts_after(draft, written)]
+
+    def _alive(self) -> Sequence[ReplyRecorder]:
+        # The child of a fork writes nothing of its parent's.
+        if not self._replies or os.getpid() != self._process:
+            return ()
+        with self._lock:
+            replies = [*self._replies]
+        return [reply for one in replies if (reply := one()) is not None]
+
+    def _run(self) -> None:
+        while True:
+            with suppress(Empty):
+                self._wake.get(timeout=self._every)
+                while True:
+                    self._wake.get_nowait()
+            self.finish_left()
+            with self._lock:
+                self._replies = {one for one in self._replies if one() is not None}
+                if self._thread is not threading.current_thread():
+                    return  # an interrupt fell into ``add``, and another thread was started
+                if not self._replies:
+                    self._thread = None
+                    return
+            # A reply that is being stored needs no part.
+            self._write(reply for reply in self._alive() if not reply.is_ending)
+
+    def _write(self, replies: Iterable[ReplyRecorder], *, last: bool = False) -> None:
+        """Write the new parts of replies. If the store takes nothing, the others wait, too."""
+        rest = iter(replies)
+        while some := [*islice(rest, _TOGETHER)]:
+            for reply in some:
+                with suppress(Exception):  # of its masker: the other replies are written
+                    reply.make_part(last=last)
+            if not self._write_together(some, last=last):
+                return
+
+    def _write_together(self, replies: Sequence[ReplyRecorder], *, last: bool) -> bool:
+        """Write new parts in one transaction; return False if the store takes nothing."""
+        try:
+            with self._writing:
+                found = [(reply, reply.new_parts(last=last)) for reply in replies]
+                new = [(reply, parts) for reply, parts in found if parts is not None]
+                if new:
+                    mine = self._ledger.drafts.write_parts([parts for _, parts in new], last=last)
+                    for (reply, parts), is_mine in zip(new, mine, strict=True):
+                        reply.note_written(parts, mine=is_mine)
+                return True
+        except (StoreBusy, StoreFull):
+            return False
+        except Exception:
+            # One of them cannot be written: write the others without it.
+            if len(replies) == 1:
+                return True
+        return all([self._write_together([reply], last=last) for reply in replies])
+
+
+def _at_the_end() -> None:
+    for writer in [*_writers]:
+        writer.write_all()
+
+
+atexit.register(_at_the_end)

@@ -1,0 +1,172 @@
+"""The tokens of a message, and of a view of messages.
+
+Each block is counted once, alone, when its message is appended. The count of a request is a
+sum over the blocks that the selection keeps, so it is the same for every protocol that keeps the
+same blocks. Keys, ids, roles, delimiters and signatures are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
+    MOST_TOKENS,
+    Block,
+    Counts,
+    Exactness,
+    MediaBlock,
+    MediaKind,
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.conversation.placeholders import PLACEHOLDER, gains
+from reasoning_store.tokens import (
+    Count,
+    Counter,
+    worst,
+)
+
+FRAMING = 4
+"""The tokens of a message apart from its blocks: its role, its beginning and its end."""
+PRIMING = 3
+"""The tokens of a request apart from its messages: the opening of the answer."""
+
+MEDIA: Mapping[MediaKind, int] = {"image": 1_100, "audio": 1_600, "video": 8_000, "file": 2_000}
+"""The stated estimate of each kind of media, which a text counter cannot count."""
+
+
+_NOTHING = Count(0, "exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCount:
+    """The tokens of a request.
+
+    ``effective`` counts the request that will be sent (BR-004), ``raw`` the same with every
+    thinking block kept, ``fixed`` the part that is not history: system, tools and the opening of
+    the answer.
+    """
+
+    effective: int
+    raw: int
+    fixed: int
+    exactness: Exactness
+    encoding: str
+
+    def __str__(self) -> str:
+        return str(self.effective)
+
+
+def count_message(message: Message, counter: Counter) -> Counts:
+    """Return the tokens of each part of a message."""
+    visible = clearable = 0
+    thinking: list[int] = []
+    labels: set[Exactness] = set()
+    framed = False
+    first_opaque: int | None = None
+    for block in message.blocks:
+        if isinstance(block, ThinkingBlock):
+            tokens, label = counter.count(block.thought) if block.thought else _NOTHING
+            if first_opaque is None and block.opaque:
+                first_opaque = len(thinking)
+            thinking.append(tokens)
+        elif isinstance(block, ToolResponseBlock):
+            tokens, label, freed = _count_response(block, counter)
+            visible += tokens
+            clearable += freed
+            framed = True
+        else:
+            tokens, label = _count_visible(block, counter)
+            visible += tokens
+            framed = True
+        if label != "exact":
+            labels.add(label)
+    if first_opaque is not None:
+        hidden, label = _count_unreadable(message, sum(thinking))
+        thinking[first_opaque] += hidden
+        labels.add(label)
+    if framed:
+        visible += FRAMING
+    elif thinking:
+        thinking[0] += FRAMING
+    return Counts(
+        visible=visible,
+        thinking=tuple(thinking),
+        exactness=worst(*labels) if labels else "exact",
+        clearable=max(0, clearable),
+    )
+
+
+def _count_unreadable(message: Message, readable: int) -> tuple[int, Exactness]:
+    """Return the tokens of a message's opaque reasoning, less those of its readable thoughts."""
+    reported = message.usage.reasoning if message.usage is not None else None
+    if reported is not None and 0 <= reported <= MOST_TOKENS:
+        return max(0, reported - readable), "reported"
+    size = sum(
+        len(block.encrypted or "") or (0 if block.thought else len(block.signature or ""))
+        for block in message.thinking
+        if block.opaque
+    )
+    return -(-size // 4), "estimated"
+
+
+def count_fixed(
+    system: Any, tools: Sequence[Mapping[str, Any]] | None, counter: Counter
+) -> tuple[int, Exactness]:
+    """Return the tokens of a request that are not history."""
+    tokens = PRIMING
+    labels: list[Exactness] = ["exact"]
+    for part in (system, tools):
+        if part:
+            count, label = counter.count(part if isinstance(part, str) else codec.dumps(part))
+            tokens += count
+            labels.append(label)
+    return tokens, worst(*labels)
+
+
+def sum_counts(
+    counts: Iterable[Counts], withheld: int, fixed: tuple[int, Exactness], encoding: str
+) -> TokenCount:
+    """Return the count of a view of which ``withheld`` tokens of thinking are left out."""
+    fixed_tokens, label = fixed
+    raw = fixed_tokens
+    labels = {label}
+    for one in counts:
+        raw += one.visible + sum(one.thinking)
+        labels.add(one.exactness)
+    return TokenCount(
+        effective=raw - withheld,
+        raw=raw,
+        fixed=fixed_tokens,
+        exactness=worst(*labels),
+        encoding=encoding,
+    )
+
+
+def _count_visible(block: Block, counter: Counter) -> tuple[int, Exactness]:
+    """Return the tokens of a block other than thinking and tool responses."""
+    if isinstance(block, TextBlock):
+        return counter.count(block.text)
+    if isinstance(block, ToolCallBlock):
+        name, one = counter.count(block.name)
+        arguments, other = counter.count(codec.argument_text(block))
+        return name + arguments, worst(one, other)
+    if isinstance(block, MediaBlock):
+        return MEDIA[block.kind], "estimated"
+    assert isinstance(block, RawBlock)
+    return counter.count(codec.dumps(block.data))[0], "estimated"
+
+
+def _count_response(block: ToolResponseBlock, counter: Counter) -> tuple[int, Exactness, int]:
+    """Return the tokens of a response, their label, and the tokens that clearing it frees."""
+    text = codec.result_text(block)
+    tokens, label = counter.count(text)
+    freed = tokens - counter.count(PLACEHOLDER)[0] if gains(text) else 0
+    return tokens, label, freed

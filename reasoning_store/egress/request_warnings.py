@@ -1,0 +1,342 @@
+"""The warnings of a request: a table of codes and texts, and the functions that find them.
+
+A warning never changes a request. The repairs of ``repairs`` and ``message_order`` find their
+own; the functions here look at a selection, at a body, and at how it was written.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.placeholders import is_cleared
+from reasoning_store.conversation.settings import KEY_OF, ReasoningSettings
+from reasoning_store.conversation.turns import TurnPosition
+from reasoning_store.conversation.validation import describe
+from reasoning_store.egress.admissibility import is_foreign, is_made_at
+from reasoning_store.egress.policy import is_demanded, is_rolling
+from reasoning_store.egress.target import Target
+from reasoning_store.egress.verdicts import (
+    INADMISSIBLE,
+    REASONS,
+    SENT,
+    WITHHELD,
+    RequestWarning,
+    Rule,
+    ViewedMessage,
+    WarningCode,
+)
+from reasoning_store.wire import contracts
+from reasoning_store.wire.alternating import OPENING
+from reasoning_store.wire.body_path import value_at
+from reasoning_store.wire.contract import Contract, Floor
+from reasoning_store.wire.message_writer import Written
+from reasoning_store.wire.tools import NO_ANSWER
+
+NO_RESULT = "no result was recorded"
+"""The error that is sent as the response of a call that has none."""
+
+TEXTS: Final[Mapping[WarningCode, str]] = {
+    # reasoning
+    "unknown_provider": "{provider}: the request is written in {api} for an unknown host, which "
+    "demands no reasoning back and gets no reasoning parameter{advice}",
+    "no_model": "the request names no model, and providers refuse it; pass model=",
+    "floor_off": "{host} wants back the reasoning of {messages}, and reasoning.floor is off: "
+    "{consequence}; set reasoning.floor to provider",
+    "floor_unmet": "{host} wants reasoning back that cannot be sent to it: {reason}; {consequence}",
+    "binding": "{host} binds reasoning to everything before it, and {change}; {advice}",
+    "parameter_unsent": "{keys} is left out: {model} has no parameter for this value",
+    "parameter_held": "{model} continues a turn as it began, with reasoning or without; left out "
+    "now, and sent from the next user message on: {keys}",
+    "reasoning_off": "{model} takes tools in {api} only without reasoning, and this request "
+    'switches reasoning off; use api="openai.responses" to reason with tools',
+    "reply_last": "{host} refuses a conversation that ends with the model's own message while "
+    "the model thinks; append the user's next message{advice}",
+    "turn_begun": "the provider takes no reasoning in a turn that began without; "
+    f"{OPENING!r} is sent as a user message before it, so that a turn begins there",
+    # repairs
+    "no_result": f"a tool call has no response; the error {NO_RESULT!r} is sent as its response",
+    "response_moved": "a tool response did not follow its call; it is sent right after it",
+    "response_orphan": "a tool response belongs to no call; it is left out",
+    "response_repeated": "a tool call has more than one response; only the first is sent",
+    "call_cut_off": "a tool call ended in the middle of its arguments; it is left out",
+    "call_unusable": "a tool call has no name, or is not in a model's message; it is left out",
+    "arguments_wrapped": "the provider takes only JSON as a call's arguments; others are wrapped "
+    "in JSON",
+    "no_answer": "the provider takes reasoning only with the text or call that followed it; where "
+    f"nothing did, {NO_ANSWER!r} is sent after it",
+    "system_as_user": "the provider takes system messages at the beginning only; a later one is "
+    "sent as a user message",
+    "block_left_out": "{api} has no place for these blocks, which are left out: {kinds}",
+    "block_foreign": "a raw block is sent only in the api that it came from; it is left out",
+    "block_unknown": "a block of a type that this package does not know is left out",
+    "draft": "a reply that is still being written is not sent",
+    "nothing_to_send": "no message is left to send, and providers refuse a request without one",
+}
+"""The text of each code; names in braces are filled in by ``warning``."""
+
+_MESSAGES: Final[Mapping[Floor, str]] = {
+    "none": "no message",
+    "open_calls": "messages with tool calls in the open turn",
+    "all_calls": "messages with tool calls",
+    "open_turn_with_call": "every message of the open turn once a tool was called",
+    "all": "every message",
+}
+
+
+def warning(code: WarningCode, **parts: str | None) -> RequestWarning:
+    """Return the warning of a code, with its text filled in."""
+    return RequestWarning(code=code, text=TEXTS[code].format(**parts))
+
+
+def first_of_each_code(warnings: Iterable[RequestWarning]) -> tuple[RequestWarning, ...]:
+    """Return the first warning of each code, in order."""
+    found: dict[WarningCode, RequestWarning] = {}
+    for one in warnings:
+        found.setdefault(one.code, one)
+    return tuple(found.values())
+
+
+# Of a selection
+
+
+class SelectedMessage(NamedTuple):
+    """A message of a view, with the rules that decided about its thinking blocks."""
+
+    item: ViewedMessage
+    position: TurnPosition
+    rules: Sequence[Rule]
+
+    @property
+    def message(self) -> Message:
+        return self.item.message
+
+    @property
+    def sends_reasoning(self) -> bool:
+        return not SENT.isdisjoint(self.rules)
+
+
+def selection_warnings(
+    selected: Sequence[SelectedMessage],
+    settings: ReasoningSettings,
+    to: Target,
+    inputs_digest: str | None,
+) -> tuple[RequestWarning, ...]:
+    """Return the warnings of a selection."""
+    unknown = unknown_provider(to)
+    found = [] if unknown is None else [unknown]
+    host, rules = to.provider or "the provider", to.contract.returning
+    found += _floor_warnings(selected, settings, to, host)
+    if rules.prefix_bound_hint is not None:
+        change = _changed_prefix(selected, is_rolling(settings), inputs_digest)
+        if change is not None:
+            advice = rules.prefix_bound_hint
+            found.append(warning("binding", host=host, change=change, advice=advice))
+    return tuple(found)
+
+
+def _floor_warnings(
+    selected: Sequence[SelectedMessage], settings: ReasoningSettings, to: Target, host: str
+) -> Iterator[RequestWarning]:
+    """Yield a warning where reasoning that the provider demands is not sent to it."""
+    rules = to.contract.returning
+    if rules.floor == "none" and rules.empty_field_in == "none":
+        return
+    in_open_turn = any(one.position.in_open_turn and one.sends_reasoning for one in selected)
+    consequence = _consequence(to.contract, in_open_turn=in_open_turn)
+    if settings.floor == "off":
+        if any(_is_demanded_and_missing(one, to) for one in selected):
+            floor = rules.floor if rules.empty_field_in == "none" else rules.empty_field_in
+            messages = _MESSAGES[floor]
+            yield warning("floor_off", host=host, messages=messages, consequence=consequence)
+        return
+    reason = next(filter(None, (_unmet_because(one, to) for one in selected)), None)
+    if reason is not None:
+        consequence = _stand_in(to.contract) or consequence
+        yield warning("floor_unmet", host=host, reason=reason, consequence=consequence)
+
+
+def has_stand_in(contract: Contract) -> bool:
+    """Whether a request without the demanded reasoning is still taken."""
+    return _stand_in(contract) is not None or contract.reasoning.off_when_unmet
+
+
+def _stand_in(contract: Contract) -> str | None:
+    """Return a sentence about what is sent in the place of demanded reasoning."""
+    if contract.returning.empty_field_in != "none":
+        return f"{contract.returning.returns_in} is sent empty in its place"
+    if contract.returning.dummy_signature is not None:
+        return "a documented placeholder is sent in its place"
+    return None
+
+
+def _consequence(contract: Contract, *, in_open_turn: bool) -> str:
+    """Return what follows where demanded reasoning is missing and has no stand-in."""
+    if contract.reasoning.off_when_unmet and not in_open_turn:
+        return "no reasoning is asked for in this turn"
+    if contract.reasoning.off_when_unmet and contract.reasoning.fixed_in_turn:
+        return "the messages after it begin a turn of their own"
+    if contract.returning.refusal is not None:
+        return f"it answers with {contract.returning.refusal}"
+    return "its answers may get worse"
+
+
+def _is_demanded_and_missing(one: SelectedMessage, to: Target) -> bool:
+    """Whether a message lacks what the provider demands of it, with the floor off."""
+    contract = to.contract
+    demanded = is_demanded(contract.returning.floor, one.position)
+    if contract.returning.call_signature_at is not None:
+        return demanded and _has_lost_seal(one, to)
+    is_reply = one.message.role == "assistant"
+    empty = is_reply and is_demanded(contract.returning.empty_field_in, one.position)
+    return not one.sends_reasoning and (empty or (demanded and bool(one.rules)))
+
+
+def _unmet_because(one: SelectedMessage, to: Target) -> str | None:
+    """Return why a message is sent without the reasoning that the provider demands of it."""
+    contract = to.contract
+    if not is_demanded(contract.returning.floor, one.position):
+        return None
+    if contract.returning.call_signature_at is not None:
+        return "a tool call has lost its seal" if _has_lost_seal(one, to) else None
+    inadmissible = next((rule for rule in one.rules if rule in INADMISSIBLE), None)
+    if inadmissible is not None:
+        return REASONS[inadmissible]
+    is_anothers = contract.reasoning.off_when_unmet and not is_made_at(one.message.origin, to)
+    if one.message.role == "assistant" and one.position.has_call and is_anothers:
+        return None if one.sends_reasoning else "another model called a tool, without reasoning"
+    return None
+
+
+def _has_lost_seal(one: SelectedMessage, to: Target) -> bool:
+    """Whether the first call of a reply lacks the seal that the provider puts on it."""
+    message = one.message
+    if message.role != "assistant" or not one.position.has_call:
+        return False
+    if is_foreign(message.origin, to):
+        return True
+    metadata = message.tool_calls[0].provider_metadata
+    return not value_at(metadata, to.contract.returning.call_signature_at)
+
+
+def _changed_prefix(
+    selected: Sequence[SelectedMessage], rolling: bool, inputs_digest: str | None
+) -> str | None:
+    """Return how the messages before reasoning that is sent differ from those it was made after.
+
+    Reasoning of finished turns that is withheld now was withheld before, too, under the same
+    settings, unless the strip is rolling.
+    """
+    altered: str | None = None
+    withheld = withheld_in_turn = False
+    for item, position, rules in selected:
+        message = item.message
+        if item.marks.starts_turn:
+            withheld_in_turn = False
+        if altered is None and item.summary:
+            altered = "an earlier message was compacted"
+        elif altered is None and message.status == "erased":
+            altered = "an earlier message was erased"
+        elif altered is None and is_cleared(message):
+            altered = "an earlier tool result was cleared"
+        for rule in rules:
+            if rule in WITHHELD:
+                withheld = withheld_in_turn = True
+            elif rule in SENT:
+                if altered is not None:
+                    return altered
+                if withheld_in_turn or (withheld and (rolling or not position.in_open_turn)):
+                    return "other reasoning before it is withheld"
+                if inputs_digest and item.inputs_digest and item.inputs_digest != inputs_digest:
+                    return "system or tools are not those that it was made with"
+    return None
+
+
+def unknown_provider(to: Target) -> RequestWarning | None:
+    """Return the warning that no host's rules hold, where that may surprise."""
+    name, api = to.provider, to.contract.api
+    if name is None:
+        maker = contracts.find_maker(to.model) if to.base_url is None else None
+        if maker is None:
+            return None
+        provider = f"no provider is named for {describe(to.model)}"
+        advice = f"; name the provider, e.g. provider={maker.id!r}"
+        return warning("unknown_provider", provider=provider, api=api, advice=advice)
+    if contracts.find_host(name) is not None:
+        return None
+    known = [word for host in contracts.hosts() for word in (host.id, *host.aliases)]
+    near = difflib.get_close_matches(name, known, n=1)
+    advice = f"; did you mean {near[0]}?" if near else ""
+    provider = f"no provider is known as {describe(name)}"
+    return warning("unknown_provider", provider=provider, api=api, advice=advice)
+
+
+# Of writing, and of a body
+
+
+def writing_warnings(written: Written, to: Target) -> Iterator[RequestWarning]:
+    """Yield what the protocol has no place for, and what was added for its sake."""
+    model = model_name(to)
+    without_parameter, until_next_turn = written.options_not_sent
+    if without_parameter:
+        yield warning("parameter_unsent", keys=_setting_keys(without_parameter), model=model)
+    if until_next_turn:
+        yield warning("parameter_held", keys=_setting_keys(until_next_turn), model=model)
+    if written.left_out:
+        kinds = ", ".join(written.left_out)
+        yield warning("block_left_out", api=to.contract.api, kinds=kinds)
+    if written.added_follower:
+        yield warning("no_answer")
+
+
+def body_warnings(
+    body: Mapping[str, Any], messages: Sequence[Any], to: Target, *, is_paused: bool
+) -> Iterator[RequestWarning]:
+    """Yield what a provider refuses in a body; ``messages`` is its list of messages.
+
+    A message that the provider paused is the last one, and is continued as it is.
+    """
+    contract = to.contract
+    if not to.model and to.protocol.needs_model:
+        yield warning("no_model")
+    # A provider that takes system messages at the beginning only needs another one after them.
+    if not messages or (
+        contract.messages.system_first and all(item.get("role") == "system" for item in messages)
+    ):
+        yield warning("nothing_to_send")
+    elif is_paused and _has_server_call(messages[-1]):
+        return
+    elif (
+        contract.messages.user_last_when_thinking
+        and messages[-1].get("role") == "assistant"
+        and _is_thinking(body, contract)
+    ):
+        advice = ", or set reasoning.enabled to false" if contract.reasoning.off is not None else ""
+        yield warning("reply_last", host=to.provider, advice=advice)
+
+
+def model_name(to: Target) -> str:
+    """Return the name of a target's model, for a sentence."""
+    if to.provider and to.model:
+        return f"{to.model} of {to.provider}"
+    return to.provider or "an unknown host"
+
+
+def _setting_keys(fields: Sequence[str]) -> str:
+    return ", ".join(KEY_OF[field] for field in fields)
+
+
+def _has_server_call(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, Mapping) and part.get("type") == "server_tool_use" for part in content
+    )
+
+
+def _is_thinking(body: Mapping[str, Any], contract: Contract) -> bool:
+    """Whether the model thinks, as far as the request decides it."""
+    rules = contract.reasoning
+    enabled = value_at(body, rules.enabled_at)
+    return rules.on_by_default if enabled is None else enabled != rules.off

@@ -1,0 +1,157 @@
+"""The selection: which thinking goes back to a model, block by block, and by which rule.
+
+    kept = admissible and (demanded or (left by strip and included))
+
+*Admissible*: the contract has a place for it, the target made it, and it is signed where a
+signature is demanded. *Demanded*: the provider's floor, whatever the settings say, unless
+``reasoning.floor`` is off; it never overrides admissible. Strip filters first, then include
+(BR-005). ``isHidden`` and ``includeInResponse`` concern display and decide nothing here
+(BR-003). Thinking that is withheld is absent: not sent as text, not as a fake block. Stored
+blocks do not change (BR-009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from reasoning_store.conversation.blocks import (
+    Counts,
+    Message,
+    ThinkingBlock,
+    with_blocks,
+)
+from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.turns import TurnPosition
+from reasoning_store.egress.admissibility import Admissibility
+from reasoning_store.egress.policy import is_demanded, strip_policy
+from reasoning_store.egress.request_warnings import SelectedMessage, selection_warnings
+from reasoning_store.egress.target import Target
+from reasoning_store.egress.verdicts import REASONS, Rule, Selection, Verdict, ViewedMessage
+from reasoning_store.wire.contract import Contract
+
+
+class Decision(NamedTuple):
+    """Whether reasoning is kept, and the rule that decided."""
+
+    kept: bool
+    rule: Rule
+
+
+def select(
+    view: Sequence[ViewedMessage],
+    positions: Sequence[TurnPosition],
+    settings: ReasoningSettings,
+    to: Target,
+    inputs_digest: str | None = None,
+) -> Selection:
+    """Decide about every thinking block of a view.
+
+    ``inputs_digest`` is the digest of the system and tools that will be sent.
+    """
+    admissibility = Admissibility(to)
+    messages: list[Message] = []
+    owed: list[bool] = []
+    verdicts: list[Verdict] = []
+    selected: list[SelectedMessage] = []
+    for item, position in zip(view, positions, strict=True):
+        message = item.message
+        found: list[Verdict] = []
+        if item.counts.thinking:  # EC-001: no thinking, no verdict.
+            found = _block_verdicts(item, position, settings, admissibility)
+            verdicts += found
+            message = _without_blocks(
+                message, {verdict.block for verdict in found if not verdict.kept}
+            )
+        selected.append(SelectedMessage(item, position, [verdict.rule for verdict in found]))
+        if message.blocks:  # a message with nothing left to say is dropped
+            messages.append(message)
+            owed.append(settings.floor == "provider" and _is_owed(message, position, to.contract))
+    return Selection(
+        messages=tuple(messages),
+        owed=tuple(owed),
+        verdicts=tuple(verdicts),
+        warnings=selection_warnings(selected, settings, to, inputs_digest),
+    )
+
+
+def decide(
+    inadmissible_because: Rule | None,
+    settings: ReasoningSettings,
+    position: TurnPosition,
+    to: Target,
+) -> Decision:
+    """Decide about reasoning of a message at one position."""
+    if inadmissible_because is not None:
+        return Decision(False, inadmissible_because)
+    contract = to.contract
+    is_left = strip_policy(settings).leaves(position)
+    if is_left and settings.include_in_context:
+        return Decision(True, "kept")
+    # A provider that demands a call's own signature does not demand the thought before it.
+    demands_thoughts = settings.floor == "provider" and contract.returning.call_signature_at is None
+    if demands_thoughts and is_demanded(contract.returning.floor, position):
+        return Decision(True, "required")
+    # BR-005: strip comes first, so it is the rule that is named where both say no.
+    return Decision(False, "include" if is_left else "strip")
+
+
+def make_view(messages: Iterable[Message], counts: Iterable[Counts]) -> list[ViewedMessage]:
+    """Return a plain list of messages as a view; verdicts number them by their index."""
+    return [
+        ViewedMessage(message, count, number)
+        for number, (message, count) in enumerate(zip(messages, counts, strict=True))
+    ]
+
+
+def _block_verdicts(
+    item: ViewedMessage,
+    position: TurnPosition,
+    settings: ReasoningSettings,
+    admissibility: Admissibility,
+) -> list[Verdict]:
+    """Decide about the thinking blocks of one message."""
+    message = item.message
+    unsendable = _unsendable_because(message)
+    tokens = iter(item.counts.thinking)
+    verdicts = []
+    for number, block in enumerate(message.blocks):
+        if isinstance(block, ThinkingBlock):
+            inadmissible: Rule | None = "no_place"
+            if unsendable is None:
+                inadmissible = admissibility.inadmissible_because(block, message.origin)
+            kept, rule = decide(inadmissible, settings, position, admissibility.to)
+            reason = unsendable or REASONS[rule]
+            verdicts.append(Verdict(item.number, number, kept, rule, next(tokens), reason))
+    return verdicts
+
+
+def _unsendable_because(message: Message) -> str | None:
+    """Return why no thinking of a message can be sent to any target."""
+    if message.status == "streaming":
+        return "the reply is still being written"
+    return None if message.role == "assistant" else "only a model's message has a field for it"
+
+
+def _without_blocks(message: Message, blocks: set[int]) -> Message:
+    if not blocks:
+        return message
+    return with_blocks(
+        message, [block for number, block in enumerate(message.blocks) if number not in blocks]
+    )
+
+
+def _is_owed(message: Message, position: TurnPosition, contract: Contract) -> bool:
+    """Whether reasoning or a stand-in for it has to be in a message, of any turn.
+
+    A stand-in stays when its turn ends: a message that was sent is sent the same way again.
+    """
+    return message.role == "assistant" and (
+        is_demanded(contract.returning.floor, position)
+        or is_demanded(contract.returning.empty_field_in, position)
+        or (
+            contract.returning.floor != "none"
+            and contract.returning.dummy_signature is not None
+            and position.has_call
+        )
+    )

@@ -1,0 +1,55 @@
+"""The target of a request: the provider, model, protocol and address that it is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reasoning_store.conversation.blocks import Origin
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import check_names
+from reasoning_store.wire import contracts, registry
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.protocol import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The receiver of a request, with the contract that holds there."""
+
+    contract: Contract
+    provider: str | None
+    model: str | None
+    base_url: str | None
+    only_read: str | None = None
+    """The form of its protocol that was named, where that is read and never written."""
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol that the request is written in."""
+        return registry.find_protocol(self.contract.api)
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of the replies that come from there."""
+        return Origin(
+            provider=self.provider,
+            api=self.contract.api,
+            model=self.model,
+            base_url=self.base_url,
+        )
+
+
+def find_target(
+    provider: str | None, model: str | None, api: str | None, base_url: str | None
+) -> Target:
+    """Return the target that these names mean; an unknown host gets its protocol's own row."""
+    check_names(provider=provider, model=model, api=api, base_url=base_url)
+    if base_url is not None and not contracts.is_address(base_url):
+        raise InvalidCall("base_url cannot be read as an address", hint="e.g. https://host/v1")
+    return Target(
+        contract=contracts.resolve(provider, model, api, base_url),
+        provider=contracts.provider_id(provider, base_url),
+        model=model,
+        base_url=base_url,
+        only_read=registry.only_read_form(api, base_url),
+    )

@@ -1,0 +1,235 @@
+"""What a user, a tool or a system prompt says, part by part: kept as it stands.
+
+Theory. No delimiter is looked for here: what a user or a tool said is theirs. A text is a
+text block, a medium with its bytes or its address is a media block, and everything else is
+kept raw as it came, so that its own protocol takes it back. What a part says beside its
+content rides along with its block, but for cache marks: they are about one request.
+
+Knows the parts of Chat Completions, Responses and Messages. It must not know roles.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from reasoning_store.conversation.blocks import (
+    Block,
+    MediaBlock,
+    MediaKind,
+    RawBlock,
+    TextBlock,
+)
+from reasoning_store.wire.event_fields import other_fields
+
+Part: TypeAlias = Mapping[str, Any]
+_MARKS: Final = ("cache_control",)
+_BASE64: Final = ";base64"
+_SOUNDS: Final[Mapping[str, str]] = {"mp3": "audio/mpeg"}
+TEXTS: Final = ("text", "input_text", "output_text")
+"""The types of parts that are text."""
+
+
+class Unreadable(Exception):
+    """A content that is neither text nor a list of parts."""
+
+
+def read_blocks(content: Any) -> list[Block]:
+    """Return the blocks of a content: none for nothing, one for a text, one for each part."""
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [TextBlock(text=content)]
+    if not isinstance(content, list):
+        raise Unreadable
+    return [made for item in content if (made := read_block(item)) is not None]
+
+
+def read_block(item: Any) -> Block | None:
+    """Return the block of one part; an empty text is none."""
+    if isinstance(item, str):
+        item = {"type": "text", "text": item}
+    if not isinstance(item, dict):
+        return RawBlock(data=item)
+    part = without_cache_marks(item)
+    read = _PARTS.get(str(part.get("type")))
+    made = read(part) if read is not None else None
+    if made is None:
+        return RawBlock(data=part)
+    return None if made == _EMPTY else made
+
+
+def without_cache_marks(part: Part) -> dict[str, Any]:
+    """Return a part without what is about one request."""
+    return {name: value for name, value in part.items() if name not in _MARKS}
+
+
+def visible_texts(content: Any) -> list[str]:
+    """Return the texts of a content, as they stand."""
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        return []
+    return [text for item in content if isinstance(text := _text_of(item), str)]
+
+
+def refusal_texts(content: Iterable[Any]) -> list[str]:
+    """Return the words of the parts in which a model refused."""
+    found = [item.get("refusal") for item in content if isinstance(item, dict)]
+    return [text for text in found if isinstance(text, str)]
+
+
+def _text_of(item: Any) -> Any:
+    if isinstance(item, dict):
+        return item.get("text") if item.get("type") in TEXTS else None
+    return item
+
+
+def read_result(content: Any) -> Any:
+    """Return what a tool answered: its text where it is nothing else, or what came."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        plain = [item for item in content if isinstance(item, str) or _is_plain(item)]
+        if len(plain) == len(content):
+            return "".join(visible_texts(content))
+        return [without_cache_marks(item) if isinstance(item, dict) else item for item in content]
+    return content
+
+
+def _is_plain(item: Any) -> bool:
+    return (
+        isinstance(item, dict)
+        and item.get("type") in TEXTS
+        and isinstance(item.get("text"), str)
+        and without_cache_marks(item).keys() == {"type", "text"}
+    )
+
+
+_EMPTY: Final = TextBlock(text="")
+
+
+def _text(part: Part) -> Block | None:
+    text = part.get("text")
+    if not isinstance(text, str):
+        return None
+    return TextBlock(text=text, provider_metadata=_beside(part, "text"))
+
+
+def _image_url(part: Part) -> Block | None:
+    return _addressed(part, "image_url", "image")
+
+
+def _video_url(part: Part) -> Block | None:
+    return _addressed(part, "video_url", "video")
+
+
+def _addressed(part: Part, name: str, kind: MediaKind) -> Block | None:
+    """Return a medium at an address, which stands bare or in an object of its own."""
+    value = part.get(name)
+    about = other_fields(value, ("url",)) if isinstance(value, dict) else {}
+    url = value.get("url") if isinstance(value, dict) else value
+    made = _at(url, kind) if isinstance(url, str) and url else None
+    beside = {**(_beside(part, name) or {}), **about}
+    return None if made is None else replace(made, provider_metadata=beside or None)
+
+
+def _sound(part: Part) -> Block | None:
+    sound = part.get("input_audio")
+    data = _decoded(sound.get("data")) if isinstance(sound, dict) else None
+    if not isinstance(sound, dict) or data is None:
+        return None
+    form = sound.get("format")
+    if not isinstance(form, str):
+        return None
+    return MediaBlock(
+        kind="audio",
+        mime_type=_SOUNDS.get(form, f"audio/{form}"),
+        data=data,
+        provider_metadata=_beside(part, "input_audio"),
+    )
+
+
+def _file(part: Part) -> Block | None:
+    about = part.get("file", part)
+    if not isinstance(about, dict):
+        return None
+    url, name = about.get("file_data") or about.get("file_url"), about.get("filename")
+    if about.get("file_id") or not (isinstance(url, str) and isinstance(name, str | None)):
+        return None
+    made = _at(url, "file")
+    return None if made is None else replace(made, name=name)
+
+
+def _image(part: Part) -> Block | None:
+    return _from_source(part, "image")
+
+
+def _document(part: Part) -> Block | None:
+    return _from_source(part, "file")
+
+
+def _from_source(part: Part, kind: MediaKind) -> Block | None:
+    """Return a medium of the Messages protocol; a file of the provider's stays raw."""
+    source, title = part.get("source"), part.get("title")
+    if not (isinstance(source, dict) and isinstance(title, str | None)):
+        return None
+    mime, beside = source.get("media_type"), _beside(part, "source", "title")
+    if source.get("type") == "url" and isinstance(source.get("url"), str):
+        mime = "application/pdf" if kind == "file" else "image/*"
+        return MediaBlock(
+            kind=kind, mime_type=mime, name=title, url=source["url"], provider_metadata=beside
+        )
+    text = source.get("data")
+    if not (isinstance(mime, str) and isinstance(text, str)):
+        return None
+    data = _bytes(text) if source.get("type") == "text" else _decoded(text)
+    if data is None or source.get("type") not in ("base64", "text"):
+        return None
+    return MediaBlock(kind=kind, mime_type=mime, name=title, data=data, provider_metadata=beside)
+
+
+def _at(url: str, kind: MediaKind) -> MediaBlock | None:
+    """Return a medium at an address, or in one; ``None`` where its data cannot be read."""
+    if not url.startswith("data:"):
+        mime = "application/octet-stream" if kind == "file" else f"{kind}/*"
+        return MediaBlock(kind=kind, mime_type=mime, url=url)
+    about, _, text = url.removeprefix("data:").partition(",")
+    data = _decoded(text) if about.endswith(_BASE64) else None
+    if not data:
+        return None
+    return MediaBlock(kind=kind, mime_type=about.removesuffix(_BASE64), data=data)
+
+
+def _decoded(value: Any) -> bytes | None:
+    try:
+        return b64decode(value, validate=True) if isinstance(value, str) else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _bytes(text: str) -> bytes | None:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None  # a lone surrogate has no bytes: the part stays as it came
+
+
+def _beside(part: Part, *names: str) -> dict[str, Any] | None:
+    return other_fields(part, ("type", *names)) or None
+
+
+_PARTS: Final[Mapping[str, Callable[[Part], Block | None]]] = {
+    **dict.fromkeys(TEXTS, _text),
+    "image_url": _image_url,
+    "input_image": _image_url,
+    "video_url": _video_url,
+    "input_audio": _sound,
+    "file": _file,
+    "input_file": _file,
+    "image": _image,
+    "document": _document,
+}

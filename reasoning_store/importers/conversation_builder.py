@@ -1,0 +1,146 @@
+"""One conversation under way: messages in, keys made, and what became of each thing counted.
+
+Theory. A message's key is a hash over the conversation's id and the source of every message
+up to it. So a key that a store knows says that all before it is there too, importing twice
+finds every key known, and a file that has grown has new keys only at its end. It is made
+from the source, not from what became of it: a later version that reads something better does
+not write the same conversation again.
+
+What a text came to is told by comparing it with the source, not by what a reader says of
+itself.
+
+Knows messages and JSON; must not know formats.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
+    Message,
+    RawBlock,
+    TextBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.conversation.digests import digest_texts
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.importers.values import Conversation, Item, Report, Skipped
+from reasoning_store.ingress.counters import read_counters
+from reasoning_store.ingress.text_channel import TAG_SOURCE
+
+_TIME: Final = "its time is neither ISO 8601 nor seconds or milliseconds since 1970"
+_LONGEST_ID: Final = 500
+"""Bytes; a longer id stands for itself by its hash."""
+
+_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def digest_values(*parts: Any) -> str:
+    """Return the hash of JSON values, each apart from the next, as 32 hexadecimal digits."""
+    return digest_texts(map(_canonical, parts), size=16).hex()
+
+
+def session_id(id: str) -> str:
+    """Return an id that a store takes: this one, or its hash where it is too long."""
+    return id if len(codec.dumps(id).encode()) <= _LONGEST_ID else digest_values(id)
+
+
+class ConversationBuilder:
+    """A conversation, as far as it was read. ``key`` and ``first`` are where it goes on."""
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        title: str | None = None,
+        created_at: datetime | None = None,
+        first: int = 1,
+        key: str = "",
+    ) -> None:
+        self.id = session_id(id)
+        self.key = key
+        self._title = title
+        self._created_at = created_at
+        self._first = first
+        self.at = created_at
+        """When the last message with a time was said."""
+        self._items: list[Item] = []
+        self._report = Report()
+
+    @property
+    def next(self) -> int:
+        """The place of the message that comes next, from 1."""
+        return self._first + len(self._items)
+
+    def add(
+        self,
+        message: Message,
+        source: Any,
+        place: str,
+        *,
+        texts: Sequence[str],
+        thoughts: int = 0,
+        beside: int = 0,
+        created_at: datetime | None = None,
+    ) -> None:
+        """Take in a message made of ``source``, which held these texts and native thoughts.
+
+        ``beside`` is how many of its parts are kept in its metadata.
+        """
+        try:
+            codec.dumps(codec.message_to_json(message))
+        except InvalidCall as error:
+            raise InvalidCall(f"{place}: {error}", hint=error.hint) from None
+        self.key = digest_values(self.id, self.next, self.key, source)
+        self._items.append(Item(message=message, key=self.key, created_at=created_at))
+        self.at = created_at or self.at
+        self._report += _report(message, texts, thoughts, beside)
+
+    def skip(self, place: str, reason: str) -> None:
+        """Note that something gave no message."""
+        self._report += Report(skipped=(Skipped(place=place, reason=reason),))
+
+    def note_time(self, place: str) -> None:
+        """Note that a time is stated and cannot be read."""
+        self._report += Report(unread_times=(Skipped(place=place, reason=_TIME),))
+
+    def conversation(self) -> Conversation:
+        return Conversation(
+            id=self.id,
+            title=self._title,
+            created_at=self._created_at,
+            items=self._items,
+            report=self._report,
+            first=self._first,
+        )
+
+
+def _report(message: Message, texts: Sequence[str], thoughts: int, beside: int) -> Report:
+    counters = read_counters(message.metadata)
+    was, is_now = "".join(texts), "".join(said(message))
+    tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
+    raw = sum(isinstance(block, RawBlock) for block in message.blocks)
+    return Report(
+        messages=1,
+        reasoning_in=thoughts + max(tagged, counters.extracted_blocks),
+        reasoning_stored=len(message.thinking),
+        copies=counters.suppressed_duplicates,
+        texts_unchanged=int(bool(was) and was == is_now),
+        texts_cleaned=int(was != is_now),
+        delimiters=counters.stripped_delimiters,
+        kept_raw=raw + beside + counters.unknown_chunks,
+    )
+
+
+def said(message: Message) -> list[str]:
+    """Return what was said: the visible texts, and what tools answered in text."""
+    return [
+        text
+        for block in message.blocks
+        if isinstance(block, TextBlock | ToolResponseBlock)
+        and isinstance(text := block.text if isinstance(block, TextBlock) else block.result, str)
+    ]

@@ -1,0 +1,239 @@
+"""What the importers of JSON have in common: from a source to conversations.
+
+A conversation without an id of its own is known by the name of its file, by its number among
+those without an id, and by its first message: so the same file gives the same ids again,
+also when it has grown, and two files of one name do not run into each other.
+
+Knows how the parts of this room fit. It must not know a format's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, NoReturn
+
+from reasoning_store.conversation.blocks import (
+    Message,
+    ToolCallBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.importers import content_parts
+from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
+from reasoning_store.importers.documents import Source, read_entries, refuse, source_name
+from reasoning_store.importers.source_messages import (
+    SourceConversation,
+    SourceMessage,
+    group_messages,
+    stated_time,
+    states_time,
+)
+from reasoning_store.importers.values import Conversation
+from reasoning_store.ingress.counters import read_counters
+from reasoning_store.ingress.normalizer import Tags, normalize_response
+from reasoning_store.wire import call_ids
+from reasoning_store.wire.event_fields import other_fields
+
+UNSAID: Final = "it says nothing"
+IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
+UNKNOWN_ROLE: Final = "its role is none of the format's"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredBy:
+    """Who answered, as far as the caller knows, and where inline delimiters are looked for."""
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    tags: Tags = "always"
+
+    def asked(self, *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
+        """Return how ingress is asked to read what a history kept of a reply.
+
+        ``provider`` and ``model`` are what the history says of it.
+        """
+        return {
+            "provider": self.provider or provider,
+            "model": self.model or model,
+            "base_url": self.base_url,
+            "tags": self.tags,
+            "starts_inside": False,  # kept text is an answer, whatever opened it once
+            "merge": True,  # a history keeps each thought that is no copy of another
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class HistoryReader:
+    """One conversation under way: who answers in it, and which calls have no answer yet."""
+
+    into: ConversationBuilder
+    who: AnsweredBy
+    about: Mapping[str, Any] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+    _due: dict[str, str] = field(default_factory=dict)
+
+    def read_reply(self, body: Any, api: str, about: Mapping[str, Any]) -> Message:
+        """Return what a model said, through ingress. ``about`` may name the model.
+
+        ``body`` has the form of the protocol, whatever stands in it.
+        """
+        model = about.get("model") or self.about.get("model")
+        asked = self.who.asked(model=model if isinstance(model, str) else None)
+        return normalize_response(body, api=api, **asked)
+
+    def add(
+        self,
+        message: Message,
+        placed: SourceMessage,
+        *,
+        texts: list[str],
+        thoughts: int = 0,
+        source: Any = None,
+        beside: int = 0,
+        unread: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take in a message, with what of its source nobody read."""
+        if not (message.blocks or read_counters(message.metadata).unknown_chunks):
+            parted = isinstance(placed.value.get("parts"), list)
+            self.into.skip(placed.place, IN_PARTS if parted else UNSAID)
+            return
+        notes = {**(message.metadata or {}), **({"source": dict(unread)} if unread else {})}
+        message = replace(message, metadata=notes or None, blocks=tuple(self._linked(message)))
+        at = stated_time(placed.value)
+        if at is None and states_time(placed.value):
+            self.into.note_time(placed.place)
+        self.into.add(
+            message,
+            placed.value if source is None else source,
+            placed.place,
+            texts=texts,
+            thoughts=thoughts,
+            beside=beside,
+            created_at=at,
+        )
+
+    def add_plain(
+        self, role: Any, placed: SourceMessage, *, unread: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take in what a user or a system prompt said, as it stands."""
+        content = placed.value.get("content")
+        made = Message(role=role, blocks=tuple(self.read_parts(content, placed)))
+        self.add(made, placed, texts=content_parts.visible_texts(content), unread=unread)
+
+    def add_system_prompts(self, one: SourceConversation, *names: str) -> None:
+        """Take in the system prompts that stand beside the messages, under these names."""
+        for name in names:
+            if said := one.about.get(name):
+                value = {"role": "system", "content": said}
+                place = f"line {one.line}: {name}"
+                self.add_plain("system", SourceMessage(place=place, line=one.line, value=value))
+
+    def add_tool_message(
+        self,
+        block: ToolResponseBlock,
+        content: Any,
+        placed: SourceMessage,
+        unread: Mapping[str, Any],
+    ) -> None:
+        """Take in a message that is one tool's answer."""
+        said = content_parts.visible_texts(content) if isinstance(block.result, str) else []
+        self.add(Message(role="tool", blocks=(block,)), placed, texts=said, unread=unread)
+
+    def read_parts(self, content: Any, placed: SourceMessage) -> list[Any]:
+        """Return the blocks of a content, or refuse what is none."""
+        try:
+            return content_parts.read_blocks(content)
+        except content_parts.Unreadable:
+            refuse_content(placed)
+
+    def tool_response(
+        self,
+        placed: SourceMessage,
+        call_id: Any,
+        content: Any,
+        *,
+        name: Any = None,
+        is_error: bool = False,
+        beside: Mapping[str, Any] | None = None,
+    ) -> ToolResponseBlock:
+        """Return what a tool answered. Without an id, it answers the first call that waits."""
+        if not (isinstance(call_id, str) and call_id):
+            waiting = [other for other, named in self._due.items() if name is None or named == name]
+            call_id = waiting[0] if waiting else call_ids.make_call_id(self.into.id, self.into.next)
+        self._due.pop(call_id, None)
+        known = self._names.get(call_id, "")
+        return ToolResponseBlock(
+            call_id=call_id,
+            tool_name=name if isinstance(name, str) and name else known,
+            result=content_parts.read_result(content),
+            is_error=is_error,
+            provider_metadata=beside or None,
+        )
+
+    def _linked(self, message: Message) -> Iterator[Any]:
+        """The blocks, with ids for calls that have none of their own, and the calls noted."""
+        for place, block in enumerate(message.blocks):
+            if isinstance(block, ToolCallBlock):
+                if not block.id or call_ids.is_made_here(block.id):
+                    # The id of a lone response repeats in a history.
+                    block = replace(
+                        block, id=call_ids.make_call_id(self.into.id, self.into.next, place)
+                    )
+                self._names[block.id] = self._due[block.id] = block.name
+            yield block
+
+
+def _at(placed: SourceMessage) -> str:
+    place = placed.place.removeprefix(f"line {placed.line}").removeprefix(": ")
+    return f"{place}: " if place else ""
+
+
+def read_conversations(
+    source: Source,
+    format: str,
+    read: Callable[[SourceConversation, HistoryReader], None],
+    who: AnsweredBy,
+    name: str | None,
+) -> Iterator[Conversation]:
+    """Return the conversations of a source, each read with ``read``."""
+    name = source_name(source) if name is None else name
+    unnamed = 0
+    left: dict[str, tuple[int, str, datetime | None]] = {}
+    for one in group_messages(read_entries(source)):
+        first, key, at = 1, "", _begun(one)
+        if one.id is None:
+            unnamed += 1
+            begun = one.messages[0].value if one.messages else {}
+            id = f"{format}-{digest_values(name, unnamed, begun)}"
+        else:
+            id = one.id
+            if not one.about:
+                first, key, at = left.get(id, (first, key, at))
+        into = ConversationBuilder(id, title=one.title, created_at=at, first=first, key=key)
+        if stated_time(one.about) is None and states_time(one.about):
+            into.note_time(f"line {one.line}")
+        read(one, HistoryReader(into=into, who=who, about=one.about))
+        if one.id is not None and not one.about:
+            left[id] = into.next, into.key, into.at
+        yield into.conversation()
+
+
+def unread_fields(
+    value: Mapping[str, Any], read: Iterable[str], message: Message
+) -> Mapping[str, Any]:
+    """Return what nobody read: other fields, or all where more was unreadable than is kept."""
+    kept = (message.metadata or {}).get("unknownEvents", ())
+    if read_counters(message.metadata).unknown_chunks > len(kept):
+        return value
+    return other_fields(value, read)
+
+
+def _begun(one: SourceConversation) -> datetime | None:
+    return stated_time(one.about) or (stated_time(one.messages[0].value) if one.messages else None)
+
+
+def refuse_content(placed: SourceMessage) -> NoReturn:
+    """Refuse a message that says neither a text nor parts."""
+    refuse(placed.line, f"{_at(placed)}content is neither text nor a list of parts")

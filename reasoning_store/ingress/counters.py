@@ -1,0 +1,39 @@
+"""How often a reply was mended on its way in: the counters on a message's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "stripped_delimiters": "strippedDelimiters",
+    "extracted_blocks": "extractedBlocks",
+    "suppressed_duplicates": "suppressedDuplicates",
+    "unknown_chunks": "unknownChunks",
+}
+"""Each counter with its name in a message's metadata."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Counters:
+    """The counters of one choice."""
+
+    stripped_delimiters: int = 0
+    """Delimiters taken out of the text."""
+    extracted_blocks: int = 0
+    """Thoughts found in the text."""
+    suppressed_duplicates: int = 0
+    """Copies of a thought that were left out."""
+    unknown_chunks: int = 0
+    """Events that were not understood."""
+
+    def to_metadata(self) -> dict[str, int]:
+        """Return the counters that are not zero."""
+        return {key: count for name, key in COUNTERS.items() if (count := getattr(self, name))}
+
+
+def read_counters(metadata: Mapping[str, Any] | None) -> Counters:
+    """Return the counters of a message."""
+    notes = metadata or {}
+    return Counters(**{name: notes.get(key, 0) for name, key in COUNTERS.items()})

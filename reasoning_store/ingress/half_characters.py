@@ -1,0 +1,87 @@
+"""Valid text in the deltas of one stream: a half character waits for its other half.
+
+A server that cuts its text by UTF-16 units sends the two halves of an emoji in two deltas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    FinishChunk,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+)
+from reasoning_store.conversation.json_values import valid_text
+
+_Delta: TypeAlias = TextChunk | ReasoningChunk | ToolCallChunk
+
+
+class HalfCharacters:
+    """Mends the text of chunks; keeps the first half of a character at the end of a delta."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[_Delta, str]] = {}
+        """By choice: a delta that ended with a half, and that half."""
+
+    def mend(self, chunk: Chunk) -> list[Chunk]:
+        """Return a chunk with valid text; before it, what was held of another block."""
+        if not isinstance(chunk, TextChunk | ReasoningChunk | ToolCallChunk):
+            held = self._held.pop(chunk.choice, None) if isinstance(chunk, FinishChunk) else None
+            return [chunk] if held is None else [_alone(*held), chunk]
+        text = _text_of(chunk)
+        if text.isascii() and not self._held:
+            return [chunk]
+        out: list[Chunk] = []
+        held = self._held.pop(chunk.choice, None)
+        grows = not isinstance(chunk, ReasoningChunk) or chunk.phase != "end"
+        if held is not None:
+            if grows and _block_of(held[0]) == _block_of(chunk):
+                text = held[1] + text
+            else:
+                out.append(_alone(*held))
+        if grows and "\ud800" <= text[-1:] <= "\udbff":
+            self._held[chunk.choice] = (chunk, text[-1])
+            text = text[:-1]
+        out.append(_with_text(chunk, valid_text(text)))
+        return out
+
+    def release(self) -> list[Chunk]:
+        """Return the held halves at the end of the stream, each as U+FFFD."""
+        out: list[Chunk] = [_alone(*held) for held in self._held.values()]
+        self._held.clear()
+        return out
+
+
+def _alone(chunk: _Delta, half: str) -> _Delta:
+    """Return a further delta of a block, for a half whose other half did not come."""
+    if isinstance(chunk, ToolCallChunk):
+        return replace(chunk, arguments=valid_text(half), parameters=None, is_complete=False)
+    if isinstance(chunk, ReasoningChunk):
+        return replace(chunk, text=valid_text(half), phase="delta")
+    return replace(chunk, text=valid_text(half))
+
+
+def _text_of(chunk: _Delta) -> str:
+    return chunk.arguments if isinstance(chunk, ToolCallChunk) else chunk.text
+
+
+def _with_text(chunk: _Delta, text: str) -> _Delta:
+    if text == _text_of(chunk):
+        return chunk
+    if isinstance(chunk, ToolCallChunk):
+        return replace(chunk, arguments=text)
+    return replace(chunk, text=text)
+
+
+def _block_of(chunk: _Delta) -> tuple[object, ...]:
+    """Return what two deltas of one block have in common."""
+    if isinstance(chunk, ToolCallChunk):
+        return ("tool_call", chunk.index)
+    source = chunk.metadata.get("sourceField") if isinstance(chunk, ReasoningChunk) else None
+    return (chunk.type, chunk.content_index, source)

@@ -1,0 +1,409 @@
+"""The SQL of verifying: what is stored, compared with what it would be if written now.
+
+A message is read back, its columns are made from it anew and compared with those in its
+row: digest, counts, shape, sums of usage. Its state has to follow from the one before, so
+that one damaged row is one problem and not one for each message behind it. Around the
+messages: lineages, gaps, heads, origins, compactions, drafts, and rows that belong to
+nothing. What a session's own row says is looked at in ``auditing``.
+
+Each function looks at one snapshot and gives problems with their place, never with the
+text that stands there. It knows the rules of the tables; what is wrong it leaves alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, exists, func, select
+
+from reasoning_store.conversation.errors import (
+    CorruptRow,
+    InvalidCall,
+    NotFound,
+)
+from reasoning_store.ledger import (
+    audit_session,
+    branches,
+    budgets,
+    compaction_rows,
+    decode,
+    draft_rows,
+    encode,
+    history,
+    keys,
+    origins,
+    sessions,
+    totals,
+)
+from reasoning_store.ledger.database import foreign
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement, driver
+from reasoning_store.ledger.message_columns import CHECKED
+from reasoning_store.ledger.records import (
+    BranchRow,
+    NewMessage,
+    Problem,
+    ProblemCode,
+    RunningTotals,
+    Segment,
+    SessionRow,
+    Verified,
+)
+from reasoning_store.ledger.tables import (
+    STATE,
+    bodies,
+    messages,
+    metadata,
+)
+from reasoning_store.ledger.tables import drafts as drafts_table
+from reasoning_store.ledger.tables import sessions as sessions_table
+
+_m, _s, _b = messages.c, sessions_table.c, bodies.c
+_AT_MOST = 100
+_CLEARABLE = CHECKED.index("clearable")
+_ROWS = Statement(
+    select(
+        _m.position,
+        _m.digest,
+        _b.sent,
+        *(_m[name] for name in CHECKED),
+        *(_m[name] for name in STATE),
+    )
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.position.between(bindparam("first"), bindparam("last")))
+    .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
+    .order_by(_m.position)
+)
+_EXTENTS = Statement(
+    select(_m.branch, func.count(), func.min(_m.position), func.max(_m.position))
+    .where(_m.session_key == bindparam("key"))
+    .group_by(_m.branch)
+)
+_DRAFT = Statement(
+    select(drafts_table.c.id).where(
+        drafts_table.c.session_key == bindparam("key"), drafts_table.c.branch == bindparam("of")
+    )
+)
+_BATCHES = Statement(
+    select(_m.branch, _m.position, _m.batch)
+    .where(_m.session_key == bindparam("key"), _m.idempotency_key.is_not(None))
+    .order_by(_m.branch, _m.position)
+)
+
+
+def _strays() -> dict[tuple[str, str], Statement]:
+    """For each foreign key: the rows of a table that belong to no row of another."""
+    found: dict[tuple[str, str], Statement] = {}
+    for table in metadata.sorted_tables:
+        for key in table.foreign_key_constraints:
+            pairs = [(element.parent, element.column) for element in key.elements]
+            other = key.referred_table.alias("other")
+            statement = select(
+                table.c.session_key,
+                *(table.c[name] for name in ("branch", "position") if name in table.c),
+            ).where(
+                *(mine.is_not(None) for mine, _ in pairs),
+                ~exists().where(*(mine == other.c[its.name] for mine, its in pairs)),
+            )
+            found[table.name, key.referred_table.name] = Statement(statement.limit(_AT_MOST))
+    return found
+
+
+_STRAYS = _strays()
+
+
+def integrity(connection: Connection) -> list[Problem]:
+    """Ask the engine itself; PostgreSQL answers only with an extension, so it is not asked."""
+    if connection.dialect.name != "sqlite":
+        return []
+    lines = driver(connection).execute(f"PRAGMA integrity_check({_AT_MOST})").fetchall()
+    return [Problem("integrity", line) for (line,) in lines if line != "ok"]
+
+
+def foreign_objects(connection: Connection) -> list[Problem]:
+    """Return what is in the file and not of this schema."""
+    return [Problem("foreign", f"{one} is not ours") for one in foreign.objects(connection)]
+
+
+def strays(connection: Connection) -> list[Problem]:
+    """Return rows that belong to nothing."""
+    return [
+        Problem("stray", f"a row of {table} without its {to}", *row)
+        for (table, to), statement in _STRAYS.items()
+        for row in statement.rows(connection, {})
+    ]
+
+
+def session(
+    connection: Connection, key: int, encodings: Collection[str] | None
+) -> tuple[SessionRow | None, list[BranchRow], list[Problem]]:
+    """Check all of a session but its messages; return what there is to go through.
+
+    ``encodings`` are those in which anything can be counted; None is any.
+    """
+    problems: list[Problem] = []
+
+    def problem(
+        code: ProblemCode, detail: str, branch: int | None = None, at: int | None = None
+    ) -> None:
+        problems.append(Problem(code, detail, key, branch, at))
+
+    def attempted(branch: int | None, check: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return check(connection, key, *given)
+        except CorruptRow as error:
+            problem("unreadable", str(error), branch)
+        except decode.UNREADABLE as error:
+            problem("unreadable", type(error).__name__, branch)
+        return None
+
+    found = attempted(None, sessions.by_key)
+    lineages = attempted(None, branches.all_of)
+    if found is None or lineages is None:
+        return None, [], problems
+    by_number = {one.number: one for one in lineages}
+
+    for code, detail in audit_session.session(connection, key, found, by_number, encodings):
+        problem(code, detail)
+    attempted(None, budgets.get)
+    for number, origin in attempted(None, origins.texts) or ():
+        if keys.origin_number(origin) != number:
+            problem("origin", "an origin is not what its number is made of")
+
+    extents = {branch: extent for branch, *extent in _EXTENTS.rows(connection, {"key": key})}
+    for lineage in lineages:
+        number = lineage.number
+        if not _follows(lineage, by_number):
+            problem("lineage", "what it shares is not what its parent has", number)
+        count, first, last = extents.get(number, (0, lineage.first, lineage.next_position - 1))
+        own = lineage.next_position - lineage.first
+        if (count, first, last) != (own, lineage.first, lineage.next_position - 1):
+            problem("gap", f"{own} messages belong here, {count} are there", number)
+        elif attempted(number, _head, lineage) is False:
+            problem("state", "the head is not what its last message carries", number)
+        attempted(number, _check_compactions, lineage, problem)
+        attempted(number, _check_draft, number, problem)
+    for branch, position, batch in _BATCHES.rows(connection, {"key": key}):
+        held = by_number.get(branch)
+        if held is None or not batch or position + batch > held.next_position:
+            problem("batch", "what its idempotency key covers is not there", branch, position)
+    return found, lineages, problems
+
+
+def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
+    """Whether a branch shares with its parent what it says, and its parent has it."""
+    shared = tuple(one for one in lineage.segments if one.branch != lineage.number)
+    if lineage.parent is None:
+        return lineage.first == 1 and not shared
+    parent = by_number.get(lineage.parent)
+    return (
+        parent is not None
+        and parent.number < lineage.number
+        and lineage.first <= parent.next_position
+        and shared == branches.upto(parent.segments, lineage.first - 1)
+    )
+
+
+def _head(connection: Connection, key: int, lineage: BranchRow) -> bool:
+    return _state_at(connection, key, lineage, lineage.state.position) == lineage.state
+
+
+def _state_at(
+    connection: Connection, key: int, lineage: BranchRow, at: int
+) -> RunningTotals | None:
+    try:
+        return branches.states(connection, key, lineage, [at])[at][0]
+    except NotFound:
+        return None  # the lineage does not lead there, which is a problem of its own
+
+
+def _check_draft(
+    connection: Connection, key: int, branch: int, problem: Callable[[ProblemCode, str, int], None]
+) -> None:
+    live = draft_rows.get(connection, key, branch, now=0)
+    if live is None and _DRAFT.rows(connection, {"key": key, "of": branch}):
+        problem("stray", "a row of drafts that its branch does not name", branch)
+
+
+def _check_compactions(
+    connection: Connection,
+    key: int,
+    lineage: BranchRow,
+    problem: Callable[[ProblemCode, str, int], None],
+) -> None:
+    every = compaction_rows.all_of(connection, key, lineage.number)
+    following = branches.look(connection, key, lineage.number)[2]
+    if following <= max([one.number for one in every], default=0):
+        problem("compaction", f"number {following}, the next one, is there", lineage.number)
+    for number, what in compaction_rows.misplaced(
+        map(compaction_rows.placed, every), lineage.next_position
+    ):
+        problem("compaction", f"number {number} {what}", lineage.number)
+
+
+def messages_of(
+    connection: Connection, key: int, branch: int, first: int, last: int
+) -> list[Problem]:
+    """Check the messages of a branch's own from ``first`` to ``last``."""
+    lineage, _ = branches.get(connection, key, branch)
+    last = min(last, lineage.next_position - 1)
+    try:
+        before = _state_at(connection, key, lineage, first - 1)
+    except CorruptRow:
+        before = None  # the row before is a problem of its own
+    stored = {
+        row[0]: row[1:]
+        for row in _ROWS.rows(connection, {"key": key, "of": branch, "first": first, "last": last})
+    }
+    problems: list[Problem] = []
+    for position, made in _read(connection, key, branch, first, last, stored):
+        place = (key, branch, position)
+        if isinstance(made, str):
+            problems.append(Problem("unreadable", made, *place))
+            before = None
+            continue
+        digest, _, *rest = stored[position]
+        written, carries = rest[: len(CHECKED)], rest[len(CHECKED) :]
+        if made.columns["digest"] != digest:
+            problems.append(Problem("digest", "the message is not the one written", *place))
+        wrong = [
+            name
+            for name, value in zip(CHECKED, written, strict=True)
+            if made.columns[name] != value
+        ]
+        if not encode.may_free(made.entry.message, made.entry.counts):
+            wrong.append("clearable")
+        if wrong and made.columns["digest"] == digest:
+            problems.append(Problem("columns", f"not as written: {', '.join(wrong)}", *place))
+        try:
+            state = decode.state(position, carries)
+        except (CorruptRow, *decode.UNREADABLE):
+            problems.append(Problem("unreadable", "the state cannot be read back", *place))
+            before = None
+            continue
+        if before is not None and totals.then(before, made.own) != state:
+            problems.append(Problem("state", "does not follow from the message before", *place))
+        before = state
+    return problems
+
+
+def _read(
+    connection: Connection, key: int, branch: int, first: int, last: int, stored: dict[int, Any]
+) -> Iterator[tuple[int, encode.EncodedMessage | str]]:
+    """Yield each message as it would be written now, or what stands in the way of that."""
+
+    def prepared(row: Any) -> encode.EncodedMessage | str:
+        if row.position not in stored:
+            return "an index does not lead to it"
+        _, sent, *written = stored[row.position]
+        counts = replace(row.counts, clearable=written[_CLEARABLE])
+        try:
+            entry = NewMessage(row.message, counts, None if sent is None else decode.parsed(sent))
+            return encode.prepare(entry, id=row.id, created_at=row.created_at)
+        except (CorruptRow, InvalidCall) as error:
+            return str(error)
+        except decode.UNREADABLE as error:
+            return type(error).__name__
+
+    def read(first: int, last: int) -> list[Any]:
+        part = Segment(branch, first, last)
+        return list(history.of_segments(connection, key, [part], thinking=True))
+
+    try:
+        for row in read(first, last):
+            yield row.position, prepared(row)
+    except CorruptRow:
+        for position in range(first, last + 1):
+            try:
+                yield position, prepared(read(position, position)[0])
+            except CorruptRow as error:
+                yield position, str(error)
+
+
+class Audit:
+    """What is stored, compared with what was written."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def verify(self, *, encodings: Collection[str] | None = None) -> Verified:
+        """Go through every session, and the database itself.
+
+        ``encodings`` are those in which the caller can count; without them any name is one.
+        """
+        problems = [
+            *self._tried("integrity", integrity),
+            *self._tried("foreign", foreign_objects),
+            *self._tried("unreadable", audit_session.profiles),
+            *self._tried("stray", strays),
+        ]
+        count = total = 0
+        after = -1
+        while True:
+            try:
+                keys = self._database.read(partial(sessions.some_keys, after=after), single=True)
+            except CorruptRow as error:
+                problems.append(Problem("unreadable", str(error)))
+                break
+            for key in keys:
+                try:
+                    messages, found = self._verify_session(key, encodings)
+                except NotFound:
+                    continue  # erased meanwhile
+                count += 1
+                total += messages
+                problems += found
+            if not keys:
+                break
+            after = keys[-1]
+        return Verified(count, total, tuple(problems))
+
+    def _verify_session(
+        self, key: int, encodings: Collection[str] | None
+    ) -> tuple[int, list[Problem]]:
+        """Return how many messages a session has, and its problems with its name on them."""
+        try:
+            found, lineages, problems = self._database.read(
+                lambda connection: session(connection, key, encodings)
+            )
+        except CorruptRow as error:
+            return 0, [Problem("unreadable", str(error), key)]
+        messages = 0
+        for lineage in lineages:
+            messages += lineage.next_position - lineage.first
+            for first in range(lineage.first, lineage.next_position, _PAGE):
+                last = min(first + _PAGE, lineage.next_position) - 1
+                problems += self._verify_messages(key, lineage.number, first, last)
+        if found is None:
+            return messages, problems
+        return messages, [
+            replace(problem, owner=found.owner, session=found.id) for problem in problems
+        ]
+
+    def _verify_messages(self, key: int, branch: int, first: int, last: int) -> list[Problem]:
+        try:
+            return self._database.read(
+                lambda connection: messages_of(connection, key, branch, first, last)
+            )
+        except CorruptRow as error:
+            # A damaged page of the file: one by one, to know which messages are in it.
+            if first == last:
+                return [Problem("unreadable", str(error), key, branch, first)]
+        problems: list[Problem] = []
+        for position in range(first, last + 1):
+            problems += self._verify_messages(key, branch, position, position)
+        return problems
+
+    def _tried(
+        self, code: ProblemCode, work: Callable[[Connection], list[Problem]]
+    ) -> list[Problem]:
+        try:
+            return self._database.read(work)
+        except CorruptRow as error:
+            return [Problem(code, str(error))]
+
+
+_PAGE = 200

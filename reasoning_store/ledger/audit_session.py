@@ -1,0 +1,148 @@
+"""The SQL of verifying what a session's own row says, beside its branches and messages.
+
+Its reasoning budget is a sum over the rows of all branches, each counted once however many
+share it. What was erased stays used (``budget``), and its row no longer says how much that
+was. So where something was erased the sums are held between what the rows that are left
+give and what those that are gone can have given; where nothing was, they are exact.
+
+Settings profiles belong to no session, and are looked at here as well: their problems say
+whose they are.
+
+One statement of sums, whatever the length of the session. Gives its problems as kind and
+detail: whose they are is the caller's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, and_, bindparam, case, func, select
+
+from reasoning_store.conversation.blocks import MOST_TOKENS
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.ledger import (
+    decode,
+    keys,
+    sessions,
+)
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import (
+    Problem,
+    ProblemCode,
+    SessionRow,
+)
+from reasoning_store.ledger.tables import messages, settings_profiles
+from reasoning_store.ledger.tables import sessions as sessions_table
+
+Found: TypeAlias = tuple[ProblemCode, str]
+"""The code of a problem, and its detail."""
+_m, _s, _p = messages.c, sessions_table.c, settings_profiles.c
+_ARCHIVED = (0, sessions.ARCHIVED)
+_ROW = Statement(
+    select(_s.owner_key, _s.next_branch, _s.archived).where(_s.session_key == bindparam("key"))
+)
+_SPENT = Statement(
+    select(_s.sum_reasoning, _s.sum_counted, _s.sum_unreported).where(
+        _s.session_key == bindparam("key")
+    )
+)
+_PROFILES = Statement(select(_p.session_key, _p.owner, _p.name, _p.settings))
+_PAGE = 500
+_OF_REPLY = _m.role == "assistant"
+_LEFT = and_(_OF_REPLY, _m.status != "erased")
+_UNREPORTED = and_(_LEFT, _m.reasoning.is_(None))
+_USED = Statement(
+    select(
+        func.coalesce(func.sum(case((_LEFT, _m.reasoning))), 0),
+        func.coalesce(func.sum(case((_UNREPORTED, _m.thinking))), 0),
+        func.count(case((_UNREPORTED, 1))),
+        func.count(case((and_(_OF_REPLY, _m.status == "erased"), 1))),
+        func.count(case((and_(_UNREPORTED, _m.erased_at.is_not(None)), 1))),
+    ).where(_m.session_key == bindparam("key"))
+)
+
+
+def session(
+    connection: Connection,
+    key: int,
+    found: SessionRow,
+    branches: Collection[int],
+    encodings: Collection[str] | None,
+) -> Iterator[Found]:
+    """Yield what is wrong with a session's row; ``encodings`` None is any."""
+    ((owner_key, next_branch, archived),) = _ROW.rows(connection, {"key": key})
+    if keys.session_key(found.owner, found.id) != key or keys.owner_key(found.owner) != owner_key:
+        yield "session", "its key is not that of its owner and id"
+    if set(branches) != set(range(1, next_branch)) or found.current_branch not in branches:
+        yield "session", "its branches are not those that it has made"
+    if archived not in _ARCHIVED:
+        yield "session", f"archived is {archived}, and is one of {_listed(_ARCHIVED)}"
+    if encodings is not None and found.encoding not in encodings:
+        yield "session", f"its encoding is not known, and is one of {_listed(encodings)}"
+    for name, detail in misspent(connection, key):
+        yield "budget", f"{name} {detail}"
+
+
+def misspent(connection: Connection, key: int) -> Iterator[tuple[str, str]]:
+    """Yield which sums of a session's budget are not what its messages give."""
+    (spent,) = _SPENT.rows(connection, {"key": key})
+    ((*used, gone, unthought),) = _USED.rows(connection, {"key": key})
+    yield from _misspent(spent, [int(one) for one in used], gone, unthought)
+
+
+def profiles(connection: Connection) -> list[Problem]:
+    """Return the settings profiles that cannot be read back, or are not where they are sought."""
+    with _PROFILES.streamed(connection, {}, _PAGE) as found:
+        return [
+            Problem(
+                "unreadable", "a settings profile is not as it was written", owner=_owner(row[1])
+            )
+            for row in found
+            if not _is_profile(*row)
+        ]
+
+
+def _owner(text: str) -> str | None:
+    """Return whose a profile says that it is, where that can be read."""
+    try:
+        return decode.name_of(text)
+    except CorruptRow:
+        return None
+
+
+def _is_profile(key: int, owner: str, name: str, settings: str) -> bool:
+    try:
+        decode.name_of(name)
+        whose, held = decode.name_of(owner), decode.parsed(settings)
+        return keys.owner_key(whose) == key and type(held) is dict
+    except CorruptRow:
+        return False
+
+
+def _listed(values: Collection[Any]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _misspent(
+    spent: Sequence[int], used: Sequence[int], gone: int, unthought: int
+) -> Iterator[tuple[str, str]]:
+    """Yield which sums are not what the messages give.
+
+    ``gone`` replies were erased; of ``unthought`` ones that reported nothing, the reasoning.
+    """
+    reported, counted, unreported = used
+    # Each reply that is gone had either reported or not.
+    silent = min(max(spent[2] - unreported, 0), gone)
+    bounds = (
+        ("sum_reasoning", reported, reported + (gone - silent) * MOST_TOKENS),
+        ("sum_counted", counted, None if silent + unthought else counted),
+        ("sum_unreported", unreported, unreported + gone),
+    )
+    for (name, least, most), value in zip(bounds, spent, strict=True):
+        if value < least or (most is not None and value > most):
+            if most == least:
+                yield name, f"is {value}, its messages give {least}"
+            else:
+                to = "or more" if most is None else f"to {most}"
+                yield name, f"is {value}, its messages give {least} {to}"

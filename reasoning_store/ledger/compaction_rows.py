@@ -1,0 +1,256 @@
+"""The compactions of a branch as they are stored, and those in force at a position.
+
+A *summary* replaces whole turns, none of them the open one. A *clearing* replaces the tool results
+up to a position before the open turn by a placeholder. Of the summaries that nothing supersedes no
+two share a message; of the clearings the one that reaches farthest is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from sqlalchemy import ColumnElement, Connection, bindparam, literal_column, or_, select
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import Counts
+from reasoning_store.conversation.errors import CorruptRow, NotFound
+from reasoning_store.conversation.validation import check_number, describe
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import (
+    EXACTNESS_OF,
+    UNREADABLE,
+    parsed,
+)
+from reasoning_store.ledger.records import MOST_NUMBER
+from reasoning_store.ledger.tables import compactions
+from reasoning_store.ledger.view_records import (
+    Cleared,
+    ClearingRow,
+    CompactionKind,
+    CompactionRow,
+    InForce,
+    SummaryRange,
+    SummaryRow,
+)
+
+_c = compactions.c
+THESE = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+_THIS = (*THESE, _c.number == bindparam("this"))
+COLUMNS = (
+    _c.number,
+    _c.branch,
+    _c.first,
+    _c.last,
+    _c.summary,
+    _c.tokens,
+    _c.exactness,
+    _c.effective,
+    _c.supersedes,
+    _c.superseded_by,
+    _c.copied_from,
+    _c.created_at,
+    _c.undone_at,
+    _c.along,
+    _c.kind,
+)
+
+_GET = Statement(select(*COLUMNS).where(*_THIS))
+OF_BRANCH = Statement(select(*COLUMNS).where(*THESE).order_by(_c.number))
+_AT_ONCE = 8
+
+
+def _farthest(
+    *held: ColumnElement[bool], at_once: int | None = None
+) -> tuple[Statement, Statement]:
+    """Return what reads the summaries that end before a place, farthest first, and a clearing."""
+    found = (
+        select(_c.number, _c.first, _c.last, _c.tokens, _c.exactness)
+        .where(*THESE, *held, _c.last < bindparam("before"))
+        .order_by(_c.last.desc(), _c.number.desc())
+    )
+    summaries = Statement(found.where(_c.kind == literal_column("'summary'")).limit(at_once))
+    return summaries, Statement(found.where(_c.kind == literal_column("'clearing'")).limit(1))
+
+
+_HELD = _farthest(_c.undone_at.is_(None), at_once=_AT_ONCE)
+_HELD_THEN = _farthest(
+    _c.created_at < bindparam("then"),
+    or_(_c.undone_at.is_(None), _c.undone_at >= bindparam("then")),
+)
+
+
+KINDS: Mapping[Any, CompactionKind] = {kind: kind for kind in get_args(CompactionKind)}
+
+
+def _row(row: Sequence[Any]) -> CompactionRow:
+    number, branch, first, last, summary, tokens, exactness, effective, inside, *rest = row
+    by, source, made, undone, along, kind = rest
+    try:
+        about: dict[str, Any] = {
+            "number": number,
+            "branch": branch,
+            "first": first,
+            "last": last,
+            "effective": effective,
+            "supersedes": tuple([int(one) for one in parsed(inside)]),
+            "superseded_by": by,
+            "copied_from": source,
+            "created_at": made,
+            "undone_at": undone,
+            "along": {} if along is None else dict(parsed(along)),
+        }
+        if KINDS[kind] == "clearing":
+            return ClearingRow(**about)
+        return SummaryRow(
+            **about,
+            message=codec.message_from_json(parsed(summary)),
+            counts=Counts(visible=tokens, exactness=EXACTNESS_OF[exactness]),
+        )
+    except UNREADABLE:
+        raise CorruptRow(f"compaction {number} cannot be read back") from None
+
+
+def standing(
+    connection: Connection,
+    key: int,
+    branch: int,
+    turn_start: int | None,
+    *,
+    then: int | None = None,
+) -> InForce:
+    """Return what is in force at a position in the turn that starts at ``turn_start``.
+
+    With ``then``, what was in force there at that time.
+
+    Those that end before it and are inside of no other that does: so at an earlier position
+    a narrower one holds where the wider did not apply yet. Two have nothing in common, or
+    one is inside of the other and older: the farthest one that ends before a place holds,
+    and the next ends before that begins. So what is superseded is not read, but for a few.
+    """
+    this: dict[str, Any] = {"key": key, "of": branch}
+    farthest, clearings = _HELD
+    if then is not None:
+        farthest, clearings = _HELD_THEN
+        this["then"] = then
+    before = 0 if turn_start is None else turn_start
+    clearing = clearings.row(connection, {**this, "before": before})
+    ranges: list[SummaryRange] = []
+    try:
+        found = farthest.rows(connection, {**this, "before": before})
+        while found:
+            for number, first, last, tokens, exactness in found:
+                if last < before:
+                    made = SummaryRange(number, first, last, tokens, EXACTNESS_OF[exactness])
+                    ranges.insert(0, made)
+                    before = first
+            if before <= 1 or len(found) < _AT_ONCE:
+                break
+            found = farthest.rows(connection, {**this, "before": before})
+    except UNREADABLE:
+        raise CorruptRow("a compaction cannot be read back") from None
+    return InForce(
+        tuple(ranges), None if clearing is None else Cleared(clearing[0], last=clearing[2])
+    )
+
+
+def in_force(
+    connection: Connection, key: int, branch: int, turn_start: int | None
+) -> list[CompactionRow]:
+    """Return the same with their summaries, a clearing last."""
+    found = standing(connection, key, branch, turn_start)
+    return [get(connection, key, branch, number) for number in found.numbers]
+
+
+def summaries(connection: Connection, key: int, branch: int, found: InForce) -> list[SummaryRow]:
+    """Return the summaries of what is in force."""
+    rows = [get(connection, key, branch, one.number) for one in found.ranges]
+    return [row for row in rows if row.kind == "summary"]
+
+
+def get(connection: Connection, key: int, branch: int, number: int) -> CompactionRow:
+    """Return one, in force or not."""
+    row = None
+    if 0 < check_number("a compaction id", number) <= MOST_NUMBER:
+        row = _GET.row(connection, {"key": key, "of": branch, "this": number})
+    if row is None:
+        raise NotFound(
+            f"there is no compaction {describe(number)} on this branch",
+            hint="compactions() lists those in force",
+        )
+    return _row(row)
+
+
+def all_of(connection: Connection, key: int, branch: int) -> list[CompactionRow]:
+    """Return every compaction of a branch, undone and superseded ones too."""
+    return [_row(row) for row in OF_BRANCH.rows(connection, {"key": key, "of": branch})]
+
+
+class CompactionRange(NamedTuple):
+    """What of a compaction says where it stands."""
+
+    number: int
+    first: int
+    last: int
+    clears: bool
+    supersedes: tuple[int, ...]
+    superseded_by: int | None
+    undone: bool
+
+
+def placed(row: CompactionRow) -> CompactionRange:
+    """Return what of a stored compaction says where it stands."""
+    return CompactionRange(
+        row.number,
+        row.first,
+        row.last,
+        row.kind == "clearing",
+        row.supersedes,
+        row.superseded_by,
+        row.undone_at is not None,
+    )
+
+
+def superseders(every: Iterable[CompactionRange]) -> dict[int, int]:
+    """Return, of each one that is superseded, the number of the one that does."""
+    by: dict[int, int] = {}
+    # A wider one was made later: whoever is around one that was undone is known by then.
+    for one in sorted(every, key=lambda one: one.number, reverse=True):
+        around = by.get(one.number) if one.undone else one.number
+        if around is not None:
+            by |= {inside: by.get(inside, around) for inside in one.supersedes}
+    return by
+
+
+def misplaced(every: Iterable[CompactionRange], end: int) -> Iterator[tuple[int, str]]:
+    """Yield which compactions of a branch cannot stand so, and why; ``end`` is behind it.
+
+    First those that could not stand anywhere, since others may seem wrong beside them.
+    """
+    ranges = sorted(every, key=lambda one: (one.first, one.number))
+    for one in ranges:
+        if not 1 <= one.first <= one.last < end:
+            yield one.number, "has no such range"
+        if one.clears and one.first != 1:
+            yield one.number, "does not begin at 1"
+    there = {one.number: one for one in ranges}
+    by = superseders(ranges)
+    last = 0
+    for one in ranges:
+        if not all(_holds(one, there.get(inside)) for inside in one.supersedes):
+            yield one.number, "supersedes what is not inside of it"
+        if one.superseded_by != by.get(one.number):
+            yield one.number, "is not superseded by the one that it names"
+        if not (one.clears or one.undone or one.superseded_by is not None):
+            if one.first <= last:
+                yield one.number, "reaches into another"
+            last = one.last
+
+
+def _holds(wider: CompactionRange, inside: CompactionRange | None) -> bool:
+    return (
+        inside is not None
+        and inside.number < wider.number
+        and inside.clears == wider.clears
+        and wider.first <= inside.first <= inside.last <= wider.last
+    )

@@ -1,0 +1,1 @@
+"""One database: open, read, write, back up, migrate."""

@@ -1,0 +1,133 @@
+"""Files at a path, and one error of ours where the system refuses one.
+
+Python's own answers differ with its version: for a name that is too long, or that goes through
+a file, ``exists`` is False here and raises there; a NUL is a ``ValueError``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from reasoning_store.conversation.errors import (
+    InvalidCall,
+    ReasoningStoreError,
+    StoreFull,
+)
+from reasoning_store.ledger.database import open_files
+
+_HELPS: Final = {
+    errno.ENOTDIR: "a folder in its path is a file: name another place",
+    errno.ENAMETOOLONG: "give it a shorter name",
+    errno.ELOOP: "a link in its path leads back to itself: remove it, or name another place",
+    errno.EACCES: "let this user enter its folder and use what is there, or name another place",
+    errno.EMFILE: "close some files, or let the process open more: ulimit -n",
+    errno.ENFILE: "close some files, or let the system open more",
+    errno.EROFS: "name a place on a file system that can be written",
+}
+"""What helps against the system's refusals of a path."""
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ANOTHER: Final = "name a file"
+
+
+def is_name(text: str | PathLike[str]) -> bool:
+    """Whether the system has a character for each of a name's, and an end that is not within."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def check_name(path: str | PathLike[str]) -> None:
+    """Refuse what no file can be named."""
+    if not is_name(path):
+        raise InvalidCall(
+            "a path holds a character that no path can hold",
+            hint="name it without NUL and without halves of characters",
+        )
+
+
+def system_error(subject: str, error: OSError) -> ReasoningStoreError:
+    """Return the error for a path that the system refuses; ``subject`` names it, and for what."""
+    why = f"{subject}: {error.strerror}"
+    if error.errno in _NO_ROOM:
+        return StoreFull(why)
+    return InvalidCall(why, hint=_HELPS.get(error.errno or 0, "name another place"))
+
+
+def found(
+    path: str | PathLike[str], subject: str, *, follow_symlinks: bool = True
+) -> os.stat_result | None:
+    """Return what is at a path; None where nothing is."""
+    check_name(path)
+    with system_errors(subject), suppress(FileNotFoundError):
+        return os.stat(path, follow_symlinks=follow_symlinks)
+    return None
+
+
+def check_file(at: os.stat_result, name: str) -> None:
+    """Refuse what is no file: a folder, a device, a pipe."""
+    if not stat.S_ISREG(at.st_mode):
+        raise InvalidCall(f"{name} is not a file", hint=_ANOTHER)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a place in a folder that is not there."""
+    if found(path.parent, f"{path.name}: its folder cannot be looked up") is None:
+        raise InvalidCall(
+            f"{path.name}: its folder does not exist",
+            hint=f"run: mkdir -p {shlex.quote(str(path.parent))}",
+        )
+
+
+def check_ends(at: os.stat_result, subject: str) -> None:
+    """Refuse a device: reading one may never come to an end."""
+    if stat.S_ISBLK(at.st_mode) or stat.S_ISCHR(at.st_mode):
+        raise InvalidCall(f"{subject}: it is a device", hint=_ANOTHER)
+
+
+@contextmanager
+def system_errors(subject: str) -> Iterator[None]:
+    """Raise the system's refusals of a path as errors of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise system_error(subject, error) from None
+
+
+_UNREADABLE: Final = "the file cannot be read"
+
+
+def check_to_read(path: str | PathLike[str], subject: str) -> os.stat_result:
+    """Refuse what is not there, a folder and a device; return what it is, a file or a pipe."""
+    at = found(path, subject)
+    if at is None:
+        raise InvalidCall(f"{subject}: there is none", hint=_ANOTHER)
+    if stat.S_ISDIR(at.st_mode):
+        raise InvalidCall(f"{subject}: it is a folder", hint=_ANOTHER)
+    check_ends(at, subject)
+    open_files.check_not_held(at, subject)
+    return at
+
+
+def check_to_read_again(path: str | PathLike[str]) -> None:
+    """Refuse also a pipe, which is read once."""
+    if not stat.S_ISREG(check_to_read(path, _UNREADABLE).st_mode):
+        raise InvalidCall(f"{_UNREADABLE}: it is a pipe", hint=_ANOTHER)
+
+
+@contextmanager
+def opened(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file, or a pipe, to be read from here to its end."""
+    if (at := found(path, _UNREADABLE)) is not None:
+        open_files.check_not_held(at, _UNREADABLE)
+    with system_errors(_UNREADABLE), open(path, "rb") as file:
+        check_ends(os.fstat(file.fileno()), _UNREADABLE)
+        yield file

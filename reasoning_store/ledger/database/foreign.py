@@ -1,0 +1,32 @@
+"""What another program has put into a file of ours: it may keep what is erased, or change a write.
+
+Knows the names of our tables; a table that the code makes beside ``tables`` is named here.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from reasoning_store.conversation.validation import describe
+from reasoning_store.ledger.database.statement import driver
+from reasoning_store.ledger.tables import metadata
+
+OURS = frozenset({*metadata.tables, "alembic_version", "conversation"})
+_NAMED = (
+    "SELECT type, name, tbl_name FROM sqlite_schema"
+    " WHERE type IN ('table', 'trigger') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    " ORDER BY type, name"
+)
+
+
+def objects(connection: Connection) -> list[str]:
+    """Return the foreign tables and triggers of an SQLite file, by their names."""
+    if connection.dialect.name != "sqlite":
+        return []
+    return [
+        f"the table {describe(name)}"
+        if kind == "table"
+        else f"the trigger {describe(name)} on {table}"
+        for kind, name, table in driver(connection).execute(_NAMED).fetchall()
+        if kind == "trigger" or name not in OURS
+    ]

@@ -1,0 +1,295 @@
+"""A URL to a database that is ours: created, checked or refused.
+
+SQLite files are embedded: they are created and upgraded here, and a copy of the older one is
+kept. A PostgreSQL server is only checked here, and upgraded by command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from sqlalchemy import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError
+
+from reasoning_store.conversation.errors import (
+    InvalidCall,
+    NotFound,
+    SchemaError,
+)
+from reasoning_store.ledger.database import (
+    driver_errors,
+    files,
+    migrate,
+    open_files,
+    sqlite_connections,
+    sqlite_file,
+)
+from reasoning_store.ledger.database.postgres import (
+    DRIVER,
+    SCHEMA_IN_URL,
+    PostgresDatabase,
+)
+from reasoning_store.ledger.database.sqlite import SqliteDatabase
+from reasoning_store.ledger.database.sqlite_reading import SqliteReading
+
+T = TypeVar("T")
+_POSTGRES = ("postgresql", "postgres", DRIVER)
+_SQLITE = ("sqlite", "sqlite+pysqlite")
+_HOSTS = re.compile(r"(postgres[a-z+]*://(?:[^/?]*@)?)([^/?@]*,[^/?@]*)(/[^?]*)?(?:\?(.*))?")
+BUSY_TIMEOUT = 30.0
+"""How many seconds another writer is waited for."""
+
+
+class Database(Protocol):
+    """An open database: two kinds of transaction and no others; neither waits for other code.
+
+    It checks that it is open and in its own process, and a driver's errors become ours here.
+    ``single``: ``work`` is short: one statement on PostgreSQL, which needs no
+    transaction around it; on SQLite several of them may share one.
+    ``again_when_lost``: it may run a second time if it is unknown whether it ran.
+    """
+
+    def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
+
+    def write(
+        self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
+    ) -> T: ...
+
+    def change_schema(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work``, which may rebuild tables, in one transaction."""
+        ...
+
+    def owe_scrub(self, connection: Connection) -> None:
+        """Note in a transaction that erases that ``scrub`` is to follow."""
+        ...
+
+    def owes_scrub(self) -> bool:
+        """Whether an erasure took rows whose bytes are not known to be gone."""
+        ...
+
+    def scrub(self, *, wait: bool = ...) -> tuple[str, ...]:
+        """Let what was erased leave the files; return those that may still hold it."""
+        ...
+
+    def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
+        """Write a copy; return how many rows each table has in it."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection; a second time, and in a forked child, do nothing."""
+        ...
+
+
+def place(url: str | URL) -> str:
+    """Return a URL without user, password and options, which may be secrets."""
+    made = parse(url)
+    bare = URL.create(
+        made.get_backend_name(), host=made.host, port=made.port, database=made.database
+    )
+    return str(bare)
+
+
+def parse(url: str | URL) -> URL:
+    """Return the URL of a supported engine, with the driver that we use."""
+    try:
+        made = make_url(_of_several_hosts(url) if isinstance(url, str) else url)
+    except (ArgumentError, ValueError):
+        # Without the text: there may be a password in it.
+        raise InvalidCall("this is not a database URL", hint="sqlite:///chat.db") from None
+    if made.drivername in _SQLITE:
+        # SQLAlchemy drops a query that is no setting without an error.
+        if made.host or made.query or (isinstance(url, str) and "?" in url):
+            raise InvalidCall(
+                "an SQLite URL is sqlite:/// and a path, and nothing else",
+                hint="sqlite:///chat.db, or sqlite:////var/lib/chat.db",
+            )
+        return made
+    if made.drivername in _POSTGRES:
+        return made.set(drivername=DRIVER)
+    raise InvalidCall(
+        f"{made.drivername} is not supported",
+        hint="use sqlite:///chat.db or postgresql+psycopg://...",
+    )
+
+
+def with_schema(url: str | URL, schema: str | None) -> str | URL:
+    """Return the URL of a store in a schema of a server."""
+    if schema is None:
+        return url
+    made = parse(url)
+    if made.drivername != DRIVER or not isinstance(schema, str) or not schema:
+        raise InvalidCall(
+            "schema: the name of a schema on a PostgreSQL server", hint="leave it out"
+        )
+    return made.update_query_dict({SCHEMA_IN_URL: schema})
+
+
+def _of_several_hosts(url: str) -> str:
+    """Return a URL with several hosts, written as libpq has it, as SQLAlchemy reads it."""
+    found = _HOSTS.fullmatch(url)
+    if found is None:
+        return url
+    head, hosts, rest, query = found.groups()
+    several = "&".join([f"host={host}" for host in hosts.split(",")])
+    return f"{head}{rest or '/'}?{several}{'&' + query if query else ''}"
+
+
+def file_of(url: URL) -> Path | None:
+    """Return the file of a database, wherever links lead; None: in memory, or on a server."""
+    name = url.database
+    if url.drivername == DRIVER or not name or name == ":memory:":
+        return None
+    files.check_name(name)
+    # Else SQLite would make what a link leads to, and not we; and a link may be changed.
+    return Path(os.path.realpath(name))
+
+
+@driver_errors.Translated()
+def connect(url: str | URL, *, connections: int = 8) -> Database:
+    """Open a database and make sure that its schema is this version's."""
+    made = parse(url)
+    if made.drivername == DRIVER:
+        return _server(made, connections)
+    return _embedded(file_of(made), connections)
+
+
+@driver_errors.Translated()
+def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
+    """Open a database that is there, of this version's schema, and write nothing."""
+    made = parse(url)
+    if made.drivername == DRIVER:
+        return _server(made, connections, read_only=True)
+    path = file_of(made)
+    if path is None or not sqlite_file.look(path, sqlite_connections.library()):
+        name = "a store in memory" if path is None else path.name
+        raise NotFound(
+            f"{name} is not there to be read", hint="open it without read_only=True to make it"
+        )
+    sqlite_file.check_one_name(path)
+    database = SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
+    if database.read(migrate.age) is not migrate.Age.CURRENT:
+        raise SchemaError(
+            "the schema of this file is older than this version of reasoning-store",
+            hint="run: reasoning-store upgrade; or open it without read_only=True",
+        )
+    return database
+
+
+def _reached(url: URL, connections: int, *, read_only: bool = False) -> PostgresDatabase:
+    """Reach a server that is fit for a store; the schema on it may be of any age."""
+    database = PostgresDatabase(
+        url, busy_timeout=BUSY_TIMEOUT, pool_size=connections, read_only=read_only
+    )
+    try:
+        database.reach()
+        if database.schema is None:
+            database.schema = database.read(migrate.schema_on)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _server(url: URL, connections: int, *, read_only: bool = False) -> Database:
+    database = _reached(url, connections, read_only=read_only)
+    try:
+        if database.read(migrate.age) is not migrate.Age.CURRENT:
+            is_new = database.read(migrate.current) is None
+            raise SchemaError(
+                "this database has no schema of reasoning-store yet"
+                if is_new
+                else "the schema of this database is older than this version of reasoning-store",
+                hint="run: reasoning-store upgrade",
+            )
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+@driver_errors.Translated()
+def as_it_is(url: str | URL) -> Database:
+    """Open a database to read, with the schema that it has: nothing is made or upgraded."""
+    made = parse(url)
+    path = file_of(made)
+    if path is not None and sqlite_file.look(path, sqlite_connections.library()):
+        return SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
+    return _of_any_age(made, path)
+
+
+@driver_errors.Translated()
+def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
+    """Run Alembic's own command in one transaction on a database of any age, or a new one."""
+
+    def claimed(connection: Connection) -> None:
+        migrate.claim(connection)
+        work(connection)
+        migrate.settle(connection)
+
+    made = parse(url)
+    path = file_of(made)
+    if path is not None and not sqlite_file.look(path, sqlite_connections.library()):
+        sqlite_file.create(
+            path, lambda fresh: sqlite_file.make_ours(fresh, sqlite_connections.library())
+        )
+    database = _of_any_age(made, path)
+    try:
+        database.change_schema(claimed)
+    finally:
+        database.close()
+
+
+def _of_any_age(url: URL, path: Path | None) -> Database:
+    """Open a database for one connection that reads and one that writes."""
+    if url.drivername == DRIVER:
+        return _reached(url, 1)
+    return _opened(path, readers=1)
+
+
+@driver_errors.Translated()
+def upgrade(url: str | URL) -> None:
+    """Bring a database to this version's schema: what the command does."""
+    made = parse(url)
+    if made.drivername == DRIVER:
+        for_scripts(made, migrate.upgrade)
+    else:
+        connect(made).close()
+
+
+def _opened(path: Path | None, *, readers: int) -> SqliteDatabase:
+    name = None if path is None else str(path)
+    return SqliteDatabase(name, busy_timeout=BUSY_TIMEOUT, readers=readers)
+
+
+def _embedded(path: Path | None, connections: int) -> Database:
+    def build(at: Path) -> None:
+        fresh = _opened(at, readers=connections)
+        try:
+            fresh.change_schema(migrate.upgrade)
+        finally:
+            fresh.close()
+
+    if path is not None:
+        # Before SQLite is asked: a thread of the parent may have been inside it at the fork, and
+        # then its locks are held in the child for good.
+        open_files.check_not_inherited(str(path))
+        if sqlite_file.look(path, sqlite_connections.library()):
+            sqlite_file.check_one_name(path)
+        else:
+            sqlite_file.create(path, build)
+    database = _opened(path, readers=connections)
+    try:
+        if database.read(migrate.age) is migrate.Age.OLDER:
+            if path is not None:
+                migrate.keep_copy(path, database)
+            database.change_schema(migrate.upgrade)
+        if database.owes_scrub():
+            database.scrub(wait=False)  # an erasure that was interrupted: who opens it finishes it
+    except BaseException:
+        database.close()
+        raise
+    return database

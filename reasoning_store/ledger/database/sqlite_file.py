@@ -1,0 +1,118 @@
+"""The file of an SQLite database: whether it is there and ours, and how a new one is made.
+
+A file that is empty or not ours is refused before any connection could change it. SQLite itself
+reads the header: to close a handle of one's own would drop the locks of this process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from reasoning_store.conversation.errors import (
+    InvalidCall,
+    SchemaError,
+    StoreFull,
+)
+from reasoning_store.ledger.database import (
+    atomic_file,
+    backup,
+    driver_errors,
+    files,
+)
+
+APPLICATION_ID = 0x52535431
+"""RST1: the mark in the file's header that it is ours."""
+
+
+def look(path: Path, module: Any) -> bool:
+    """Return whether a database of ours is at ``path``; refuse what is neither ours nor new.
+
+    Changes nothing, and makes no file beside it.
+    """
+    # Looked for first: where the file is being made just now, it has no log before.
+    log = backup.log_of(path)
+    at = files.found(path, f"{path.name} cannot be opened")
+    if at is None:
+        if log is not None:
+            raise backup.logged(path, log)
+        files.check_folder(path)
+        return False
+    files.check_file(at, path.name or str(path))
+    if at.st_size == 0:
+        raise SchemaError(
+            f"{path.name} is empty: that is no database of ours",
+            hint="if nothing was ever stored in it, delete it; else restore a copy",
+        )
+    try:
+        with closing(module.connect(uri(path, "mode=ro&immutable=1"), uri=True)) as raw:
+            # Somebody may be making the file longer just now: let the length not matter.
+            raw.execute("PRAGMA writable_schema=ON")
+            found = raw.execute("PRAGMA application_id").fetchone()[0]
+    except module.DatabaseError as error:
+        if driver_errors.code(error) != "SQLITE_NOTADB":
+            raise
+        found = None
+    if found != APPLICATION_ID:
+        raise SchemaError(
+            f"{path.name} is not a database of reasoning-store",
+            hint="name another file; this one was not touched",
+        )
+    return True
+
+
+def check_one_name(path: Path) -> None:
+    """Refuse a file that has a second name, a hard link: its log is beside one of them only.
+
+    Two programs that open it by different names lose what the other one writes.
+    """
+    at = files.found(path, f"{path.name} cannot be opened")
+    if at is not None and at.st_nlink > 1 and not atomic_file.has_one_name(path):
+        raise InvalidCall(
+            f"{path.name} has another name, too (a hard link), and a log beside each would differ",
+            hint=f"remove the other name, or make a file of its own: cp {path.name} copy.db",
+        )
+
+
+def check_same(path: Path, was: os.stat_result) -> None:
+    """Refuse another file than the one that is open, where that was moved away or removed.
+
+    The log there is the other's, which a program that opened it would take for this one's.
+    """
+    at = files.found(path, f"{path.name} cannot be opened")
+    if at is None:
+        raise InvalidCall(
+            f"{path.name} cannot be opened again: it was moved away or removed",
+            hint="put it back, or close the store: what is written from now on may be lost",
+        )
+    if os.path.samestat(was, at):
+        return
+    raise InvalidCall(
+        f"{path.name} is another file than the one that was opened",
+        hint=f"close the store, and move {path.name}-wal away, which is of the one before",
+    )
+
+
+def uri(path: Path, how: str) -> str:
+    """Return the name by which SQLite opens a file ``how`` its settings say."""
+    return f"file:{quote(os.fsencode(path))}?{how}"
+
+
+def create(path: Path, build: Callable[[Path], None]) -> None:
+    """Let ``build`` fill a new file beside ``path``, then give it that name, once and whole."""
+    with files.system_errors(f"{path.name} cannot be created"), atomic_file.beside(path) as fresh:
+        build(fresh)
+        if Path(f"{fresh}-wal").exists():
+            # It still holds what was built: closing could not copy it, and raises nothing.
+            raise StoreFull("the disk refused the write")
+        atomic_file.put(fresh, path)
+
+
+def make_ours(fresh: Path, module: Any) -> None:
+    """Write the header that marks the file as ours, and nothing else."""
+    with closing(module.connect(str(fresh))) as raw:
+        raw.execute(f"PRAGMA application_id={APPLICATION_ID}")

@@ -1,0 +1,285 @@
+"""Values to columns, pure: what the tables hold of a message.
+
+Done before any lock is taken, since it is what can be slow or can fail: JSON, digests, and
+the state that a message is on its own.
+
+Knows blocks, codec and the columns' forms (``tables`` says what they hold); runs no SQL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeGuard
+
+from reasoning_store.conversation import codec, placeholders
+from reasoning_store.conversation.blocks import (
+    Block,
+    Counts,
+    Message,
+    Origin,
+    TextBlock,
+    ThinkingBlock,
+)
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import check_text
+from reasoning_store.ledger import keys
+from reasoning_store.ledger.digests import digest, in_order
+from reasoning_store.ledger.keys import origin_number
+from reasoning_store.ledger.message_columns import MessageParts, encode_columns
+from reasoning_store.ledger.records import (
+    NewMessage,
+    ReasoningUsed,
+    RunningTotals,
+)
+from reasoning_store.ledger.tables import STATE
+from reasoning_store.ledger.thinking_header import READABLE, ThinkingHeader
+from reasoning_store.ledger.totals import message_totals
+
+BODY = ("text", "data", "sent")
+THINKING = ("ordinal", "tokens", "source_field", "thought", "data")
+"""What stands in ``EncodedMessage``, in the order in which it stands there and in the tables."""
+_NAME_LIMIT = 1000
+"""Bytes of a name as JSON writes it between its quotes: what an index takes has an end."""
+
+
+def holdable(text: str) -> bool:
+    """Whether a text column of every engine can hold this text: PostgreSQL refuses NUL."""
+    return "\0" not in text
+
+
+def name(value: str, what: str) -> str:
+    """Return the JSON text of a name: any string, but short enough for an index."""
+    text = codec.dumps(check_text(what, value))
+    if len(text.encode()) > _NAME_LIMIT + len('""'):
+        raise InvalidCall(
+            f"{what} is longer than {_NAME_LIMIT} bytes", hint="a digest of it is as good a name"
+        )
+    return text
+
+
+def repeat(idempotency_key: str) -> str:
+    """Return the column of an idempotency key."""
+    name(idempotency_key, "an idempotency key")
+    return keys.repeat(idempotency_key)
+
+
+class EncodedMessage(NamedTuple):
+    """An entry as columns, and the state it is on its own. Made before any lock is taken."""
+
+    entry: NewMessage
+    columns: dict[str, Any]
+    """Of ``messages``, but for the key, the position and the carried state."""
+    body: dict[str, Any]
+    thinking: list[dict[str, Any]]
+    own: RunningTotals
+    thought: ReasoningUsed
+    origin: tuple[int, str] | None
+    """Its number and JSON, to be interned."""
+
+
+def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
+    """Return the columns of a message; ``id`` is of plain text."""
+    message, counts = entry.message, entry.counts
+    if not holdable(id):
+        raise InvalidCall("a message id holds a character that no text column can")
+    visible, thoughts = _parted(message.blocks)
+    if len(counts.thinking) != len(thoughts):
+        raise InvalidCall("counts: one number for each thinking block")
+    headers = [
+        ThinkingHeader.of(place, tokens, block)
+        for (place, block), tokens in zip(thoughts, counts.thinking, strict=True)
+    ]
+    origin = None if message.origin is None else _origin_of(message.origin)
+    number = None if origin is None else origin[0]
+    body = _body(message, visible, entry.sent)
+    rows = [_thinking_row(one, block) for one, (_, block) in zip(headers, thoughts, strict=True)]
+    parts = MessageParts(
+        id=id,
+        created_at=created_at,
+        message=message,
+        counts=counts,
+        headers=headers,
+        origin=number,
+        digest=digest(_told(message, origin, body, rows)),
+    )
+    columns = encode_columns(parts)
+    own = message_totals(
+        headers,
+        visible=counts.visible,
+        clearable=counts.clearable,
+        exactness=counts.exactness,
+        has_call=message.has_call,
+        starts_turn=message.starts_turn,
+        origin=number,
+        sent=entry.sent is not None,
+    )
+    used = thought(message.role, columns["reasoning"], counts.thinking)
+    return EncodedMessage(entry, columns, body, rows, own, used, origin)
+
+
+def _parted(blocks: Sequence[Block]) -> tuple[list[Block], list[tuple[int, ThinkingBlock]]]:
+    """Return the visible blocks, and those that were thought at their places."""
+    visible: list[Block] = []
+    thoughts: list[tuple[int, ThinkingBlock]] = []
+    for place, block in enumerate(blocks):
+        if isinstance(block, ThinkingBlock):
+            thoughts.append((place, block))
+        else:
+            visible.append(block)
+    return visible, thoughts
+
+
+def _told(
+    message: Message,
+    origin: tuple[int, str] | None,
+    body: Mapping[str, Any],
+    thinking: Sequence[Mapping[str, Any]],
+) -> list[str | None]:
+    """Return all that the columns tell of a message, in one order."""
+    data = body["data"]
+    if data is not None and _has_given(message, data):
+        data = in_order(data)
+    told = [message.role, message.status, origin and origin[1], body["text"], data]
+    for row in thinking:
+        more = row["data"] and in_order(row["data"])
+        told += [str(row["ordinal"]), row["source_field"], row["thought"], more]
+    return told
+
+
+def _has_given(message: Message, data: str) -> bool:
+    """Whether an application's own JSON may stand in what is stored of a message."""
+    usage = message.usage
+    return (
+        message.metadata is not None
+        or (usage is not None and usage.raw is not None)
+        or data.startswith(WITH_BLOCKS)
+    )
+
+
+WITH_BLOCKS = '{"blocks":'
+"""How the JSON begins in which more than a text is visible."""
+SEAL_ALONE = ('{"signature":"', '"}')
+"""What stands around a signature in the JSON of a thought that has nothing else beside it."""
+
+
+def may_free(message: Message, counts: Counts) -> bool:
+    """Whether clearing the message's results can free as many tokens as the counts say."""
+    if not counts.clearable:
+        return True
+    return 0 < counts.clearable <= counts.visible and placeholders.has_results(message)
+
+
+def thought(role: str, reported: int | None, counted: Sequence[int]) -> ReasoningUsed:
+    """Return what one message adds to the reasoning that its session has used."""
+    if role != "assistant":
+        return ReasoningUsed()
+    if reported is None:
+        # Absent usage is not zero: what was counted stands in for it.
+        return ReasoningUsed(counted=sum(counted), unreported=1)
+    return ReasoningUsed(reported=reported)
+
+
+def keyed(prepared: Sequence[EncodedMessage], idempotency_key: str | None) -> list[EncodedMessage]:
+    """Return a batch under a key: its first row bears it, and how many rows it covers."""
+    rows = list(prepared)
+    if idempotency_key is not None:
+        key = {"idempotency_key": idempotency_key, "batch": len(rows)}
+        rows[0] = rows[0]._replace(columns={**rows[0].columns, **key})
+    return rows
+
+
+def _origin_of(made: Origin) -> tuple[int, str]:
+    """Return the number and the JSON of an origin; a response id is each message's own."""
+    return _origin(made.provider, made.api, made.model, made.base_url)
+
+
+@lru_cache(maxsize=256)
+def _origin(
+    provider: str | None, api: str | None, model: str | None, base_url: str | None
+) -> tuple[int, str]:
+    origin = Origin(provider=provider, api=api, model=model, base_url=base_url)
+    text = codec.dumps(codec.origin_to_json(origin))
+    return origin_number(text), text
+
+
+def _bare(block: Block) -> TypeGuard[TextBlock]:
+    return isinstance(block, TextBlock) and block.provider_metadata is None
+
+
+def _body(
+    message: Message, visible: Sequence[Block], sent: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the columns of ``bodies``.
+
+    The first bare text stands in ``text`` and as null among the blocks; where it is all
+    that is visible, the blocks are left out.
+    """
+    text: str | None = None
+    blocks: list[Any] = []
+    for block in visible:
+        if text is None and _bare(block) and holdable(block.text):
+            text = block.text
+            blocks.append(None)
+        else:
+            blocks.append(codec.block_to_json(block))
+    data: dict[str, Any] = {}
+    if blocks and blocks != [None]:
+        data["blocks"] = blocks
+    if message.usage is not None:
+        # By place, which is read in half the time of names.
+        told = message.usage
+        places = [told.input, told.output, told.reasoning, told.cached, told.raw]
+        data["usage"] = places if told.cache_write is None else [*places, told.cache_write]
+    if message.finish_reason is not None:
+        data["finishReason"] = message.finish_reason
+    if message.metadata is not None:
+        data["metadata"] = message.metadata
+    if message.origin is not None and message.origin.response_id is not None:
+        data["responseId"] = message.origin.response_id
+    return {
+        "text": text,
+        "data": codec.dumps(data) if data else None,
+        "sent": None if sent is None else codec.dumps(dict(sent)),
+    }
+
+
+def _thinking_row(known: ThinkingHeader, block: ThinkingBlock) -> dict[str, Any]:
+    place, tokens, flags, source_field = known
+    thought: str | None = block.thought
+    data: dict[str, Any] = {}
+    # That it is readable, its own column says.
+    if flags & ~READABLE or block.provider_metadata is not None:
+        data = codec.block_to_json(block)
+        for name in ("type", "thought", "sourceField"):
+            data.pop(name, None)
+    if not holdable(block.thought):
+        data["thought"], thought = thought, None
+    if source_field is not None and not holdable(source_field):
+        data["sourceField"], source_field = source_field, None
+    return {
+        "ordinal": place,
+        "tokens": tokens,
+        "source_field": source_field,
+        "thought": thought,
+        "data": codec.dumps(data) if data else None,
+    }
+
+
+def opaque_json(opaque: Mapping[str, tuple[int, int]]) -> str | None:
+    """Return the column of a state's opaque sums: absent while empty."""
+    if not opaque:
+        return None
+    return json.dumps({key: opaque[key] for key in sorted(opaque)}, separators=(",", ":"))
+
+
+def state_values(state: RunningTotals) -> tuple[Any, ...]:
+    """Return a state as the columns that messages and branches share, in their order."""
+    _, visible, portable, calls, opaque, turn, has_call, *rest = state
+    return (visible, portable, calls, opaque_json(opaque), turn, int(has_call), *rest)
+
+
+def state_columns(state: RunningTotals) -> dict[str, Any]:
+    """Return the same under the names of the columns."""
+    return dict(zip(STATE, state_values(state), strict=True))

@@ -1,0 +1,224 @@
+"""Erasure of a session, an owner, a message, or only of the reasoning in it.
+
+What is stored when a verb is called is read page by page, with a caller's count of what is left,
+before the one transaction that writes. An SQLite file is then rewritten: only VACUUM clears the
+copies of rows that SQLite left in unused bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import Connection
+
+from reasoning_store.conversation import seals
+from reasoning_store.conversation.blocks import Counts, Message
+from reasoning_store.conversation.errors import InvalidCall, NotFound
+from reasoning_store.ledger import (
+    branches,
+    erasure_rows,
+    history,
+)
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.drafts import Drafts
+from reasoning_store.ledger.erasure_rows import Change
+from reasoning_store.ledger.keys import Clock
+from reasoning_store.ledger.messages import Messages
+from reasoning_store.ledger.records import (
+    BranchRow,
+    Erased,
+    Resolve,
+    Segment,
+    StoredRow,
+)
+
+Only: TypeAlias = Literal["reasoning"] | None
+Count: TypeAlias = Callable[[Message, str], Counts]
+"""What a message counts in an encoding: the caller's answer, asked for outside of any
+transaction."""
+_PAGE = 200
+
+
+class Erasure:
+    """Erasing of sessions, owners, messages and reasoning."""
+
+    def __init__(
+        self, database: Database, clock: Clock, messages: Messages, drafts: Drafts
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._messages = messages
+        self._drafts = drafts
+
+    def erase_session(
+        self,
+        session_key: int,
+        *,
+        only: Only = None,
+        count: Count | None = None,
+        resolve: Resolve | None = None,
+    ) -> Erased:
+        """Erase a session, or only the reasoning in it, on all of its branches.
+
+        ``count`` counts anew what is left of a message; without it the counts of what is
+        left stay what they were. ``resolve`` makes a message of a reply that is being
+        recorded: to lose its reasoning it has to end (``append``).
+        """
+        _check(only)
+        try:
+            erased = self._erase(session_key, only, count, resolve)
+        except NotFound:
+            if not self._database.owes_scrub():
+                raise
+            erased = Erased()  # its rows went before, and the bytes were left
+        return self._scrubbed(erased)
+
+    def erase_owner(
+        self,
+        owner: str,
+        *,
+        only: Only = None,
+        count: Count | None = None,
+        resolve: Resolve | None = None,
+    ) -> Erased:
+        """Erase all sessions of an owner and its settings profiles, or only all reasoning.
+
+        Each session is one transaction: what is interrupted can be called again.
+        """
+        _check(only)
+        keys = self._database.read(
+            lambda connection: erasure_rows.sessions_of(connection, owner), single=True
+        )
+        total = Erased()
+        for key in keys:
+            try:
+                total = _sum(total, self._erase(key, only, count, resolve))
+            except NotFound:
+                continue  # erased by somebody else meanwhile
+        if only is None:
+            (profiles,) = self._write_owing(
+                lambda connection: (erasure_rows.remove_profiles(connection, owner),)
+            )
+            total = replace(total, profiles=profiles)
+        return self._scrubbed(total)
+
+    def erase_message(
+        self,
+        session_key: int,
+        branch: int,
+        position: int,
+        *,
+        only: Only = None,
+        count: Count | None = None,
+        resolve: Resolve | None = None,
+    ) -> Erased:
+        """Erase a message in every branch that shares it, or only its reasoning.
+
+        Position and role stay, its status is ``erased``. Tool pairs go together: the calls
+        that it answers, and the answers to its calls. A reply that is still a draft ends as
+        interrupted for this, recorded or not: ``resolve`` is that of ``append``.
+        """
+        _check(only)
+        self._drafts.end_at(session_key, branch, position, resolve, at_once=True)
+        if only is None:
+            changes = self._database.read(
+                lambda connection: erasure_rows.to_empty(connection, session_key, branch, position)
+            )
+        else:
+            row, encoding = self._database.read(
+                lambda connection: (
+                    history.get(connection, session_key, branch, position, thinking=False),
+                    branches.get(connection, session_key, branch)[1],
+                )
+            )
+            changes = _unthought([row], encoding, count)
+        return self._scrubbed(self._apply(session_key, changes))
+
+    def _erase(self, key: int, only: Only, count: Count | None, resolve: Resolve | None) -> Erased:
+        if only is None:
+            sessions, messages, thoughts = self._write_owing(
+                lambda connection: erasure_rows.remove(connection, key)
+            )
+            return Erased(sessions=sessions, messages=messages, thinking_blocks=thoughts)
+        changes: list[Change] = []
+        lineages = self._database.read(
+            lambda connection: branches.all_of(connection, key), single=True
+        )
+        for lineage in lineages:
+            draft = self._drafts.get(key, lineage.number)
+            if draft is not None:
+                self._messages.end_draft(draft, resolve, (), now=self._clock.now())
+        for rows, encoding in self._pages(key):
+            changes += _unthought(rows, encoding, count)
+        return self._apply(key, changes)
+
+    def _pages(self, key: int) -> Iterator[tuple[list[StoredRow], str]]:
+        """Yield the rows of every branch without their thinking, each once."""
+        for lineage in self._database.read(
+            lambda connection: branches.all_of(connection, key), single=True
+        ):
+            for first in range(lineage.first, lineage.next_position, _PAGE):
+                part = Segment(lineage.number, first, min(first + _PAGE, lineage.next_position) - 1)
+
+                def page(
+                    connection: Connection, lineage: BranchRow = lineage, part: Segment = part
+                ) -> tuple[list[StoredRow], str]:
+                    _, encoding = branches.again(connection, key, lineage)
+                    return history.of_segments(connection, key, [part], thinking=False), encoding
+
+                yield self._database.read(page)
+
+    def _apply(self, key: int, changes: list[Change]) -> Erased:
+        now = self._clock.now()
+        _, messages, thoughts = self._write_owing(
+            lambda connection: erasure_rows.apply(connection, key, changes, now=now)
+        )
+        return Erased(messages=messages, thinking_blocks=thoughts)
+
+    def _write_owing(self, work: Callable[[Connection], tuple[int, ...]]) -> tuple[int, ...]:
+        """Erase, and note in the same transaction that the bytes are to leave the files."""
+
+        def owing(connection: Connection) -> tuple[int, ...]:
+            done = work(connection)
+            if any(done):
+                self._database.owe_scrub(connection)
+            return done
+
+        return self._database.write(owing)
+
+    def _scrubbed(self, erased: Erased) -> Erased:
+        return replace(erased, copies=self._database.scrub())
+
+
+def _check(only: Any) -> None:
+    """Refuse what might have been meant to spare something."""
+    if only not in (None, "reasoning"):
+        raise InvalidCall('only: "reasoning", or nothing to erase all of it')
+
+
+def _unthought(rows: list[StoredRow], encoding: str, count: Count | None) -> list[Change]:
+    """Return how messages lose their reasoning, and its seals elsewhere, where they have any.
+
+    They were read without their thinking.
+    """
+    changes = []
+    for row in rows:
+        left = seals.without_reasoning(row.message)
+        if row.headers is not None or left is not row.message:
+            counts = (
+                Counts(visible=row.counts.visible, exactness=row.counts.exactness)
+                if count is None
+                else count(left, encoding)
+            )
+            changes.append(erasure_rows.unthought(row, left, counts))
+    return changes
+
+
+def _sum(one: Erased, other: Erased) -> Erased:
+    return Erased(
+        sessions=one.sessions + other.sessions,
+        messages=one.messages + other.messages,
+        thinking_blocks=one.thinking_blocks + other.thinking_blocks,
+    )

@@ -1,0 +1,363 @@
+"""The SQL of erasing: rows emptied or removed, and all that was made from them.
+
+A message that is erased leaves its row, with role, position, id and time, and nothing else;
+one whose reasoning is erased leaves what it said. Both change what stands behind them: the
+carried state is made anew in every branch that shares them, and summaries whose range holds
+them go; a clearing holds nothing of them, and stays. What a row becomes is worked out before
+(``Change``); here one transaction locks the session, finds which rows are still as they were
+read, and writes.
+
+The number of an idempotency key stays (``keys.repeat``): it says nothing, and a late repeat
+must not bring back what was erased. What a session has used of its budget stays used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import Counts, Message, TextBlock
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.conversation.tool_pairs import ToolBlock, tool_blocks
+from reasoning_store.ledger import (
+    branches,
+    decode,
+    pairs,
+    recomputation,
+    sessions,
+)
+from reasoning_store.ledger import (
+    encode as columns,
+)
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.keys import owner_key
+from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
+from reasoning_store.ledger.pairs import RowAddress, ToolRow
+from reasoning_store.ledger.recomputation import Own
+from reasoning_store.ledger.records import (
+    BranchRow,
+    NewMessage,
+    StoredRow,
+)
+from reasoning_store.ledger.tables import (
+    bodies,
+    compactions,
+    messages,
+    origins,
+    settings_profiles,
+    thinking_blocks,
+)
+from reasoning_store.ledger.tables import branches as branches_table
+from reasoning_store.ledger.tables import sessions as sessions_table
+
+_m, _b, _t, _c, _o = messages.c, bodies.c, thinking_blocks.c, compactions.c, origins.c
+_s, _h = sessions_table.c, branches_table.c
+
+
+def _at(table: Any) -> tuple[Any, ...]:
+    return (
+        table.session_key == bindparam("key"),
+        table.branch == bindparam("of"),
+        table.position == bindparam("at"),
+    )
+
+
+def _range(table: Any) -> tuple[Any, ...]:
+    return (
+        table.session_key == bindparam("key"),
+        table.branch == bindparam("of"),
+        table.position.between(bindparam("first"), bindparam("last")),
+    )
+
+
+_LOCK = Statement(
+    select(_h.branch)
+    .where(_h.session_key == bindparam("key"))
+    .order_by(_h.branch)
+    .with_for_update()
+)
+_TELL = Statement(
+    update(sessions_table)
+    .where(_s.session_key == bindparam("key"))
+    .values(
+        # Behind all that was said, whatever the clock says; and it never repeats.
+        erased_at=case(
+            (
+                and_(_s.erased_at >= bindparam("now"), _s.erased_at >= _s.updated_at),
+                _s.erased_at + 1,
+            ),
+            (_s.updated_at > bindparam("now"), _s.updated_at),
+            else_=bindparam("now"),
+        )
+    )
+)
+_LINKS = Statement(
+    select(_b.position, _m.role, _b.data)
+    .join_from(
+        bodies,
+        messages,
+        and_(_m.session_key == _b.session_key, _m.branch == _b.branch, _m.position == _b.position),
+    )
+    .where(_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
+    .where(or_(_b.data.like('%"type":"tool_call"%'), _b.data.like('%"type":"tool_response"%')))
+    .order_by(_b.position)
+)
+_ROLE = Statement(select(_m.role).where(*_at(_m)))
+_NOW = Statement(
+    select(_m.position, _m.digest, _m.status, _m.shape, _m.origin)
+    .where(*_range(_m))
+    .order_by(_m.position)
+)
+_CHANGE = Statement(
+    update(messages)
+    .where(*_at(_m))
+    .values({name: bindparam(name) for name in (*CHANGED_BY_ERASURE, "erased_at")})
+)
+_UNCLEAR = Statement(update(messages).where(*_at(_m)).values(clearable=0))
+_EMPTY = Statement(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
+_SAY = Statement(
+    update(bodies).where(*_at(_b)).values(text=bindparam("text"), data=bindparam("data"))
+)
+_FORGET = Statement(delete(thinking_blocks).where(*_at(_t)))
+_RANGES = Statement(
+    select(_c.branch, _c.number, _c.first, _c.last).where(
+        _c.session_key == bindparam("key"), _c.kind == literal_column("'summary'")
+    )
+)
+_SUMMARY = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+_UNSUMMARIZE = Statement(delete(compactions).where(*_SUMMARY, _c.number == bindparam("number")))
+_RESTORE = Statement(
+    update(compactions)
+    .where(*_SUMMARY, _c.superseded_by == bindparam("number"))
+    .values(superseded_by=None)
+)
+_UNUSED = Statement(
+    delete(origins).where(
+        _o.session_key == bindparam("key"),
+        _o.number == bindparam("number"),
+        ~exists().where(_m.session_key == bindparam("key"), _m.origin == bindparam("number")),
+    )
+)
+_ERASED = Statement(
+    select(func.count()).select_from(messages).where(*_range(_m), _m.erased_at.is_not(None))
+)
+_MESSAGES = Statement(
+    select(func.count())
+    .select_from(messages)
+    .where(_m.session_key == bindparam("key"), _m.status != "erased")
+)
+_THOUGHTS = Statement(
+    select(func.count()).select_from(thinking_blocks).where(_t.session_key == bindparam("key"))
+)
+_DELETE = Statement(delete(sessions_table).where(_s.session_key == bindparam("key")))
+_OF_OWNER = Statement(
+    select(_s.session_key).where(
+        _s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner")
+    )
+)
+_PROFILES = Statement(
+    delete(settings_profiles)
+    .where(
+        settings_profiles.c.session_key == bindparam("owner_key"),
+        settings_profiles.c.owner == bindparam("owner"),
+    )
+    .returning(settings_profiles.c.name)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a row becomes."""
+
+    place: RowAddress
+    columns: Mapping[str, Any]
+    own: Own
+    was: bytes | None
+    """The digest that it was read with: one that differs by now stays. None: none does."""
+    body: Mapping[str, Any] | None = None
+    """What is left of its body; None: nothing."""
+
+
+def to_empty(connection: Connection, key: int, branch: int, position: int) -> list[Change]:
+    """Return how a message is erased, with what belongs to it (``pairs``)."""
+    branches.check(branch)
+    lineages = branches.all_of(connection, key)
+    lineage = next((one for one in lineages if one.number == branch), None)
+    if lineage is None:
+        raise branches.no_branch(branch)
+    known: dict[int, list[ToolRow]] = {}
+
+    def tool_rows(of: int) -> Sequence[ToolRow]:
+        if of not in known:
+            found = _LINKS.rows(connection, {"key": key, "of": of})
+            known[of] = [(at, _tool_blocks(role, data)) for at, role, data in found]
+        return known[of]
+
+    start = (branches.place(lineage, position).branch, position)
+    changes = []
+    for place in sorted(pairs.together(start, lineages, tool_rows)):
+        row = _ROLE.row(connection, _params(key, place))
+        role = None if row is None else decode.ROLES.get(row[0])
+        if role is None:
+            raise CorruptRow(f"message {place[1]} cannot be read back")
+        emptied = NewMessage(Message(role=role, status="erased"))
+        prepared = columns.prepare(emptied, id="", created_at=0)
+        changes.append(Change(place, prepared.columns, Own(starts_turn=False, sent=False), None))
+    return changes
+
+
+def _tool_blocks(role: str, data: str) -> Sequence[ToolBlock]:
+    found = decode.parsed(data).get("blocks", ())
+    blocks = [TextBlock(text="") if one is None else codec.block_from_json(one) for one in found]
+    return tool_blocks(Message(role=decode.ROLES.get(role, "user"), blocks=tuple(blocks)))
+
+
+def unthought(row: StoredRow, left: Message, counts: Counts) -> Change:
+    """Return how a message becomes what is left of it without reasoning."""
+    prepared = columns.prepare(NewMessage(left, counts), id=row.id, created_at=row.created_at)
+    own = Own(starts_turn=left.starts_turn, sent=None)
+    place = (row.branch, row.position)
+    return Change(place, prepared.columns, own, row.digest, prepared.body)
+
+
+def _params(key: int, place: RowAddress) -> dict[str, Any]:
+    return {"key": key, "of": place[0], "at": place[1]}
+
+
+def lock(connection: Connection, key: int) -> None:
+    """Keep appends, forks and other erasures of this session waiting.
+
+    Branches before the session, the order in which an append takes them; what was forked
+    until the session was held is then locked too.
+    """
+    _LOCK.rows(connection, {"key": key})
+    sessions.lock(connection, key)
+    _LOCK.rows(connection, {"key": key})
+
+
+def apply(
+    connection: Connection, key: int, changes: Iterable[Change], *, now: int
+) -> tuple[int, int, int]:
+    """Write the changes; return how many rows changed, and what messages and thoughts went."""
+    lock(connection, key)
+    lineages = branches.all_of(connection, key)
+    by_branch: dict[int, dict[int, Change]] = {}
+    for change in changes:
+        by_branch.setdefault(change.place[0], {})[change.place[1]] = change
+    made: list[Change] = []
+    unsaid: list[Change] = []
+    """Of these, what a summary can have been made from: not those that only lost a seal."""
+    gone: set[int] = set()
+    thoughts = 0
+    for branch, wanted in by_branch.items():
+        span = {"key": key, "of": branch, "first": min(wanted), "last": max(wanted)}
+        for position, digest, status, shape, origin in _NOW.rows(connection, span):
+            found = wanted.get(position)
+            if found is None or status == "erased" or found.was not in (None, digest):
+                continue
+            made.append(found)
+            if found.body is None or shape is not None:
+                unsaid.append(found)
+            thoughts += len(decode.parsed(shape)) if shape is not None else 0
+            if origin is not None and found.columns["origin"] is None:
+                gone.add(origin)
+    _write(connection, key, made, now)
+    if made:
+        _TELL.run(connection, {"key": key, "now": now})
+    recomputation.recompute_totals(
+        connection, key, lineages, {change.place: change.own for change in made}
+    )
+    _summaries(connection, key, lineages, unsaid)
+    _UNUSED.many(connection, [{"key": key, "number": number} for number in sorted(gone)])
+    return len(made), sum(_empties(change) for change in made), thoughts
+
+
+def _empties(change: Change) -> bool:
+    return bool(change.columns["status"] == "erased")
+
+
+def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -> None:
+    _CHANGE.many(
+        connection,
+        [
+            {
+                **_params(key, change.place),
+                **{name: change.columns[name] for name in CHANGED_BY_ERASURE},
+                "erased_at": now,
+            }
+            for change in made
+        ],
+    )
+    emptied = [_params(key, change.place) for change in made if _empties(change)]
+    _UNCLEAR.many(connection, emptied)
+    _EMPTY.many(connection, emptied)
+    _SAY.many(
+        connection,
+        [
+            {**_params(key, change.place), "text": body["text"], "data": body["data"]}
+            for change in made
+            if (body := change.body) is not None
+        ],
+    )
+    _FORGET.many(connection, [_params(key, change.place) for change in made])
+
+
+def _summaries(
+    connection: Connection, key: int, lineages: Sequence[BranchRow], made: Sequence[Change]
+) -> None:
+    """Remove the summaries that were made from what is gone; those inside hold again."""
+    by_number = {lineage.number: lineage for lineage in lineages}
+    doomed = [
+        {"key": key, "of": branch, "number": number}
+        for branch, number, first, last in _RANGES.rows(connection, {"key": key})
+        if any(
+            first <= change.place[1] <= last and pairs.holds(by_number[branch], change.place)
+            for change in made
+        )
+    ]
+    _UNSUMMARIZE.many(connection, doomed)
+    _RESTORE.many(connection, doomed)
+
+
+def was_erased(connection: Connection, key: int, stored: Sequence[StoredRow]) -> bool:
+    """Whether any of these rows, which stand behind one another, was erased."""
+    span = {"first": stored[0].position, "last": stored[-1].position}
+    row = _ERASED.row(connection, {"key": key, "of": stored[0].branch, **span})
+    return row is not None and row[0] > 0
+
+
+def remove(connection: Connection, key: int) -> tuple[int, int, int]:
+    """Remove a session whole; return that one went, and what messages and thoughts it had."""
+    lock(connection, key)
+    ((gone,),) = _MESSAGES.rows(connection, {"key": key})
+    ((thoughts,),) = _THOUGHTS.rows(connection, {"key": key})
+    _DELETE.run(connection, {"key": key})
+    return 1, gone, thoughts
+
+
+def sessions_of(connection: Connection, owner: str) -> list[int]:
+    """Return the keys of all sessions of an owner."""
+    params = {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
+    return [key for (key,) in _OF_OWNER.rows(connection, params)]
+
+
+def remove_profiles(connection: Connection, owner: str) -> int:
+    """Remove the settings profiles of an owner; return how many there were."""
+    params = {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
+    return len(_PROFILES.rows(connection, params))

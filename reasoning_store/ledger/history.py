@@ -1,0 +1,392 @@
+"""Reads of messages: one range a segment and a table, and windows that part no tool pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count, zip_longest
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, bindparam, select
+
+from reasoning_store.conversation.blocks import Origin
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.conversation.validation import check_number
+from reasoning_store.ledger import (
+    branches,
+    draft_rows,
+    encode,
+    origins,
+    windows,
+)
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import Page, stored_rows
+from reasoning_store.ledger.keys import Clock
+from reasoning_store.ledger.message_columns import READ
+from reasoning_store.ledger.records import (
+    BranchRow,
+    HistorySnapshot,
+    Segment,
+    StoredRow,
+)
+from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
+
+_m, _b, _t = messages.c, bodies.c, thinking_blocks.c
+
+
+def in_range(table: Any) -> tuple[Any, ...]:
+    """Return what says that a row lies in a part of a branch; ``params`` names the part."""
+    return (
+        table.session_key == bindparam("key"),
+        table.branch == bindparam("branch"),
+        table.position.between(bindparam("first"), bindparam("last")),
+    )
+
+
+_HEADS = Statement(
+    select(
+        _m.position,
+        *(_m[name] for name in READ),
+    )
+    .where(*in_range(_m))
+    .order_by(_m.position)
+)
+_BODIES = Statement(
+    select(_b.position, _b.text, _b.data).where(*in_range(_b)).order_by(_b.position)
+)
+_THINKING = Statement(
+    select(_t.position, _t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data)
+    .where(*in_range(_t))
+    .order_by(_t.position, _t.ordinal)
+)
+_BY_KEY = Statement(
+    select(_m.branch, _m.position, _m.batch).where(
+        _m.session_key == bindparam("key"), _m.idempotency_key == bindparam("idempotency_key")
+    )
+)
+_PAGE = 256
+"""Rows are taken from the driver so many at a time, and are gone before the next come: what
+is read is in memory once."""
+_ORIGIN = itemgetter(1 + READ.index("origin"))
+"""The number of the origin that a head names."""
+Rows: TypeAlias = Sequence[Sequence[Any]]
+
+
+def params(key: int, segment: Segment) -> dict[str, Any]:
+    """Return what ``in_range`` is asked with."""
+    return {"key": key, "branch": segment.branch, "first": segment.first, "last": segment.last}
+
+
+def of_segments(
+    connection: Connection, key: int, segments: Sequence[Segment], *, thinking: bool
+) -> list[StoredRow]:
+    """Return the messages of ranges that lie behind one another, one read a range and table."""
+    out: list[StoredRow] = []
+    known = origins.all_of(connection, key) if segments else {}
+    for segment in segments:
+        span = params(key, segment)
+        with (
+            _HEADS.pages(connection, span, _PAGE) as heads,
+            _BODIES.pages(connection, span, _PAGE) as texts,
+        ):
+            pages = _whole(segment, zip_longest(heads, texts, fillvalue=()), known)
+            if not thinking:
+                out += stored_rows(segment.branch, pages, None)
+                continue
+            with _THINKING.streamed(connection, span, _PAGE) as thoughts:
+                out += stored_rows(segment.branch, pages, thoughts)
+    return out
+
+
+def _whole(
+    segment: Segment, pages: Iterable[tuple[Rows, Rows]], origins: Mapping[int, Origin]
+) -> Iterator[Page]:
+    """Yield the pages of a range, checked to be all there."""
+    due = segment.first
+    known = {None, *origins}
+    for heads, texts in pages:
+        _check_whole(heads, texts, due)
+        if not known.issuperset(map(_ORIGIN, heads)):
+            lost = next(head[0] for head in heads if _ORIGIN(head) not in known)
+            raise CorruptRow(f"the origin of message {lost} is not there")
+        yield Page(heads, texts, origins)
+        due += len(heads)
+    if due <= segment.last:
+        raise CorruptRow(f"message {due} is not there")
+
+
+def _check_whole(heads: Rows, texts: Rows, due: int) -> None:
+    """Refuse a page in which something is missing, or which does not begin where it should."""
+    # Rows come in the order of their positions, and no position is there twice: a page
+    # whose ends are right has no gap.
+    last = due + len(heads) - 1
+    if len(heads) == len(texts) and all(
+        [page[0][0] == due and page[-1][0] == last for page in (heads, texts)]
+    ):
+        return
+    both = {row[0] for row in heads} & {row[0] for row in texts}
+    raise CorruptRow(f"message {next(p for p in count(due) if p not in both)} is not whole")
+
+
+def get(
+    connection: Connection, key: int, branch: int, position: int, *, thinking: bool
+) -> StoredRow:
+    """Return one message."""
+    found, _ = branches.get(connection, key, branch)
+    segment = branches.place(found, position)
+    one = Segment(segment.branch, position, position)
+    return of_segments(connection, key, [one], thinking=thinking)[0]
+
+
+def from_position(
+    connection: Connection, key: int, branch: int, position: int, *, count: int
+) -> list[StoredRow]:
+    """Return at most ``count`` messages from a position on."""
+    found, _ = branches.get(connection, key, branch)
+    last = min(position + count - 1, found.state.position)
+    return of_segments(connection, key, branches.between(found, position, last), thinking=True)
+
+
+def by_idempotency_key(connection: Connection, key: int, name: str) -> list[StoredRow] | None:
+    """Return what was appended under an idempotency key, if anything was."""
+    row = _BY_KEY.row(connection, {"key": key, "idempotency_key": name})
+    if row is None:
+        return None
+    branch, first, batch = row
+    return of_segments(connection, key, [Segment(branch, first, first + batch - 1)], thinking=True)
+
+
+_Read: TypeAlias = Callable[[int, int], list[StoredRow]]
+"""The messages from a position to another."""
+_CONTEXT = 8
+"""How many messages beyond an end are looked at first; then twice as many, and so on."""
+
+
+def window(
+    connection: Connection,
+    key: int,
+    branch: int,
+    *,
+    limit: int | None,
+    tokens: int | None,
+    before: int | None,
+    after: int | None,
+    thinking: bool,
+) -> list[StoredRow]:
+    """Return the messages between ``after`` and ``before`` that the window holds, in order."""
+    given = {"limit": limit, "tokens": tokens, "before": before, "after": after}
+    for what, value in given.items():
+        if value is not None:
+            least = 0 if what in ("limit", "tokens") else None
+            check_number(what, value, least=least, hint=f"as in history({what}=50)")
+    found, _ = branches.get(connection, key, branch)
+    first = 1 if after is None else max(after + 1, 1)
+    last = found.state.position if before is None else min(before - 1, found.state.position)
+    width = total = max(last - first + 1, 0)
+    if limit is not None:
+        width = min(width, limit)
+    forward = after is not None and before is None
+    if tokens is not None and width:
+        costs = _costs(connection, key, found, first - 1 if forward else last, forward)
+        width = windows.widest(width, costs, tokens)
+    read = partial(_range, connection, key, found, thinking)
+    look = partial(_range, connection, key, found, False)
+    grows = tokens is None
+    if forward:
+        cut = first + width - 1
+        rows = read(first, cut)
+        end = _end(cut, rows, last, look, grows=grows) if 0 < width < total else cut
+        return rows + read(cut + 1, end) if end > cut else rows[: end - first + 1]
+    cut = last - width
+    rows = read(cut + 1, last)
+    floor = partial(_floor, connection, key, found, cut, first)
+    start = _start(cut, rows, floor, look, grows=grows) if 0 < width < total else cut
+    return read(start + 1, cut) + rows if start < cut else rows[start - cut :]
+
+
+def _range(
+    connection: Connection, key: int, found: BranchRow, thinking: bool, first: int, last: int
+) -> list[StoredRow]:
+    segments = branches.between(found, first, last)
+    return of_segments(connection, key, segments, thinking=thinking)
+
+
+def _costs(
+    connection: Connection, key: int, found: BranchRow, named: int, forward: bool
+) -> windows.Costs:
+    """Return what windows of some widths hold, from the place behind or before ``named``."""
+    way = 1 if forward else -1
+
+    def costs(widths: Sequence[int]) -> list[int]:
+        places = [named + way * width for width in widths]
+        states = branches.states(connection, key, found, [*places, *base])
+        known.update({place: windows.raw(state) for place, (state, _) in states.items()})
+        base.clear()
+        return [abs(known[place] - known[named]) for place in places]
+
+    known = {found.state.position: windows.raw(found.state)}
+    base = [] if named in known else [named]
+    return costs
+
+
+def _floor(connection: Connection, key: int, found: BranchRow, cut: int, first: int) -> int:
+    """Return how far back a call is looked for: the start of the turn before the cut's."""
+    for _ in range(2):
+        turn = branches.states(connection, key, found, [cut])[cut][0].turn_start or 1
+        cut = turn - 1
+    return max(turn, first)
+
+
+def _start(
+    cut: int, rows: Sequence[StoredRow], floor: Callable[[], int], look: _Read, *, grows: bool
+) -> int:
+    """Return the cut before a window that parts nothing: an earlier one if it grows."""
+    links = [windows.link(row) for row in rows]
+    step, lowest = _CONTEXT, 0
+    while True:
+        pairs = windows.ties(links)
+        wanted = windows.earlier(cut, pairs) if grows else cut
+        if not windows.asks_before(links, wanted):
+            break
+        lowest = lowest or floor()
+        reach = links[0].position
+        if reach <= lowest:
+            break
+        links = [windows.link(row) for row in look(max(lowest, reach - step), reach - 1)] + links
+        step *= 2
+    return wanted if grows else windows.later(cut, pairs)
+
+
+def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: bool) -> int:
+    """Return the cut behind a window that parts nothing: a later one if it grows."""
+    links = [windows.link(row) for row in rows]
+    step, turns = _CONTEXT, 0
+    while True:
+        pairs = windows.ties(links)
+        wanted = windows.later(cut, pairs) if grows else cut
+        reach = links[-1].position
+        if turns > 1 or reach >= last or not windows.asks_behind(links, wanted):
+            break
+        for row in look(reach + 1, min(reach + step, last)):
+            turns += row.message.starts_turn
+            if turns > 1:
+                break
+            links.append(windows.link(row))
+        step *= 2
+    return wanted if grows else windows.earlier(cut, pairs)
+
+
+def splits(connection: Connection, key: int, branch: int, position: int) -> bool:
+    """Whether something up to a position, in its turn, is tied to something behind it."""
+    found, _ = branches.get(connection, key, branch)
+    branches.place(found, position)
+    state = branches.states(connection, key, found, [position])[position][0]
+    look = partial(_range, connection, key, found, False)
+    rows = look(state.turn_start or 1, position)
+    return _end(position, rows, found.state.position, look, grows=True) != position
+
+
+class History:
+    """The messages of a branch, as they were stored."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def by_idempotency_key(self, session_key: int, idempotency_key: str) -> list[StoredRow] | None:
+        """Return what was appended under a key, if anything was."""
+        text = encode.repeat(idempotency_key)
+        return self._database.read(
+            lambda connection: by_idempotency_key(connection, session_key, text)
+        )
+
+    def read(
+        self,
+        session_key: int,
+        branch: int,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        thinking: bool = True,
+    ) -> list[StoredRow]:
+        """Return messages in order, those strictly between ``after`` and ``before``.
+
+        ``limit`` and ``tokens`` (of all thinking too) keep those next to ``after`` where
+        only that is given, else the latest. No call is parted from its response, and no
+        reasoning from its call: for that a window by ``limit`` may hold some messages more,
+        one by ``tokens`` holds fewer. Without ``thinking`` the table that holds it is not
+        read.
+        """
+        return self._database.read(
+            lambda connection: window(
+                connection,
+                session_key,
+                branch,
+                limit=limit,
+                tokens=tokens,
+                before=before,
+                after=after,
+                thinking=thinking,
+            )
+        )
+
+    def get(
+        self, session_key: int, branch: int, position: int, *, thinking: bool = True
+    ) -> StoredRow:
+        return self._database.read(
+            lambda connection: get(connection, session_key, branch, position, thinking=thinking)
+        )
+
+    def moment(
+        self,
+        session_key: int,
+        branch: int,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> HistorySnapshot:
+        """Return what ``history`` does, with the draft and the branches of the same moment."""
+        now = self._clock.now()
+        return self._database.read(
+            lambda connection: HistorySnapshot(
+                window(
+                    connection,
+                    session_key,
+                    branch,
+                    limit=limit,
+                    tokens=tokens,
+                    before=before,
+                    after=after,
+                    thinking=True,
+                ),
+                draft_rows.get(connection, session_key, branch, now=now),
+                branches.all_of(connection, session_key),
+            )
+        )
+
+    def moment_at(self, session_key: int, branch: int, position: int) -> HistorySnapshot:
+        """Return one message likewise; none where the draft stands at its position."""
+        now = self._clock.now()
+
+        def read(connection: Connection) -> HistorySnapshot:
+            draft = draft_rows.get(connection, session_key, branch, now=now)
+            arriving = draft is not None and draft.position == position
+            return HistorySnapshot(
+                [] if arriving else [get(connection, session_key, branch, position, thinking=True)],
+                draft if arriving else None,
+                branches.all_of(connection, session_key),
+            )
+
+        return self._database.read(read)
+
+    def splits(self, session_key: int, branch: int, position: int) -> bool:
+        """Whether a call up to a position is answered behind it, in its turn or the next."""
+        return self._database.read(
+            lambda connection: splits(connection, session_key, branch, position)
+        )

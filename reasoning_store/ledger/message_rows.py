@@ -1,0 +1,219 @@
+"""The SQL of append: one short transaction, in two texts.
+
+Everything slow (tokens, JSON, digests) is done before: what comes here is columns. The
+branch row comes first, always: it holds the next position and the carried state, and its
+lock makes the order of positions the order of commits, with no gap.
+
+SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
+PostgreSQL does the same in one statement, one round trip: the function
+``append_messages`` (in the migrations). It is a function because its plans are then kept by
+the server: prepared statements break behind poolers, and planning it anew takes twice as
+long as running it. The sum of two states (``carried.then``) is there written in SQL; a test
+holds them equal.
+
+Both return the first position, or None where the branch is not there, where something
+already stands behind ``after``, or where the branch's live draft is not the one that this
+append ends (``drafts``). Neither reads anything: the idempotency key is a unique index, and
+whoever calls this answers its violation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, bindparam, delete, insert, null, select, update
+
+from reasoning_store.ledger import origins
+from reasoning_store.ledger.database.statement import (
+    Statement,
+    driver,
+    quoted,
+    schema_of,
+)
+from reasoning_store.ledger.decode import state
+from reasoning_store.ledger.encode import (
+    BODY,
+    THINKING,
+    EncodedMessage,
+    state_columns,
+    state_values,
+)
+from reasoning_store.ledger.message_columns import NAMES
+from reasoning_store.ledger.records import ReasoningUsed
+from reasoning_store.ledger.sessions import SAID
+from reasoning_store.ledger.tables import (
+    STATE,
+    bodies,
+    branches,
+    drafts,
+    messages,
+    thinking_blocks,
+)
+from reasoning_store.ledger.totals import running, then
+
+_b = branches.c
+_THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
+_HEAD = Statement(
+    select(_b.next_position, _b.draft, *(_b[column] for column in STATE)).where(*_THIS),
+    order=("key", "of"),
+)
+_GO_ON = Statement(
+    update(branches)
+    .where(*_THIS)
+    .values({name: bindparam(name) for name in ("next_position", *STATE)} | {"draft": null()}),
+    order=("next_position", *STATE, "key", "of"),
+)
+_PLACE = ("session_key", "branch", "position")
+_OWN = NAMES.index("digest") + 1
+"""How many of a message's own columns the running totals follow in the table."""
+_INSERT_MESSAGE = Statement(insert(messages), order=(*_PLACE, *NAMES[:_OWN], *STATE, *NAMES[_OWN:]))
+_INSERT_BODY = Statement(insert(bodies), order=(*_PLACE, *BODY))
+_INSERT_THINKING = Statement(insert(thinking_blocks), order=(*_PLACE, *THINKING))
+_END_DRAFT = Statement(
+    delete(drafts).where(
+        drafts.c.session_key == bindparam("key"), drafts.c.branch == bindparam("of")
+    ),
+    order=("key", "of"),
+)
+
+
+def append(
+    connection: Connection,
+    key: int,
+    branch: int,
+    prepared: Sequence[EncodedMessage],
+    *,
+    after: int | None,
+    ending: str | None,
+    now: int,
+) -> int | None:
+    """Write the messages behind one another and return the position of the first.
+
+    ``ending`` is the draft that ends with this, and whose parts go.
+    """
+    # BR-002, BR-009, EC-004: everything is stored, whatever any setting says; no policy
+    # reaches this room, and no row is written twice.
+    write = _in_one if connection.dialect.name == "postgresql" else _in_steps
+    return write(connection, key, branch, prepared, after, ending, now)
+
+
+def _thought(prepared: Sequence[EncodedMessage]) -> ReasoningUsed:
+    """What the batch adds to the reasoning that the session has used."""
+    reported = counted = unreported = 0
+    for item in prepared:
+        thought = item.thought
+        reported += thought.reported
+        counted += thought.counted
+        unreported += thought.unreported
+    return ReasoningUsed(reported, counted, unreported)
+
+
+class _Steps(NamedTuple):
+    """The texts of the statements that every append runs."""
+
+    head: str
+    message: str
+    body: str
+    thinking: str
+    go_on: str
+    said: str
+    origin: str
+
+
+_STEPS = (_HEAD, _INSERT_MESSAGE, _INSERT_BODY, _INSERT_THINKING, _GO_ON, SAID)
+_known: dict[str, _Steps] = {}
+
+
+def _steps(connection: Connection) -> _Steps:
+    """Return them for this connection's dialect; asked for one by one they cost as much again."""
+    name = connection.dialect.name
+    if name not in _known:
+        _known[name] = _Steps(
+            *[statement.text(connection) for statement in (*_STEPS, origins.INSERT(connection))]
+        )
+    return _known[name]
+
+
+def _in_steps(
+    connection: Connection,
+    key: int,
+    branch: int,
+    prepared: Sequence[EncodedMessage],
+    after: int | None,
+    ending: str | None,
+    now: int,
+) -> int | None:
+    this = (key, branch)
+    sql = _steps(connection)
+    cursor = driver(connection).cursor()
+    head = cursor.execute(sql.head, this).fetchone()
+    if head is None:
+        return None
+    first: int = head[0]
+    if head[1] != ending or after not in (None, first - 1):
+        return None
+    for number, text in {item.origin for item in prepared if item.origin}:
+        cursor.execute(sql.origin, (key, number, text))
+    carried = state(first - 1, head[2:])
+    for item in prepared:
+        carried = then(carried, item.own)
+        place = (*this, carried.position)
+        own, sums = tuple(item.columns.values()), state_values(carried)
+        cursor.execute(sql.message, (*place, *own[:_OWN], *sums, *own[_OWN:]))
+        cursor.execute(sql.body, (*place, *item.body.values()))
+        for row in item.thinking:
+            cursor.execute(sql.thinking, (*place, *row.values()))
+    cursor.execute(sql.go_on, (carried.position + 1, *sums, *this))
+    used = _thought(prepared)
+    begins = int(branch == 1 and first == 1)
+    said = (used.reported, used.counted, used.unreported, begins, now, now, key)
+    cursor.execute(sql.said, said)
+    if ending is not None:
+        cursor.execute(_END_DRAFT.text(connection), this)
+    return first
+
+
+_CALL = """SELECT {}.append_messages(
+    %s::bigint, %s::int, %s::bigint, %s::text, %s::bigint, %s::bigint,
+    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json, %s::json)"""
+
+
+def _in_one(
+    connection: Connection,
+    key: int,
+    branch: int,
+    prepared: Sequence[EncodedMessage],
+    after: int | None,
+    ending: str | None,
+    now: int,
+) -> int | None:
+    # Positions and sums are those of the batch alone; the function adds what stands before.
+    heads, texts, thoughts, kinds = [], [], [], []
+    for item, carried in zip(prepared, running([item.own for item in prepared]), strict=True):
+        place = {"position": carried.position}
+        digest = "\\x" + item.columns["digest"].hex()
+        head = {**item.columns, **state_columns(carried), "digest": digest, "opaque": None}
+        head["made_by"] = item.origin and item.origin[1]
+        heads.append({**place, **_some(head)})
+        texts.append({**place, **_some(item.body)})
+        thoughts += [{**place, **_some(row)} for row in item.thinking]
+        kinds.append(dict(carried.opaque))
+    rows = (_json(heads), _json(texts), _json(thoughts) if thoughts else None)
+    merging = _json(kinds) if kinds[-1] else None
+    used = _thought(prepared)
+    used_up = (used.reported, used.counted, used.unreported)
+    given = (key, branch, after, ending, len(prepared), now, *used_up, *rows, merging)
+    call = _CALL.format(quoted(schema_of(connection) or "public"))
+    (first,) = driver(connection).execute(call, given).fetchone()
+    return None if first is None else int(first)
+
+
+def _some(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return what is there: a column of which nothing is said is NULL."""
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+# This JSON can hold any text of a text column: neither holds NUL.
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

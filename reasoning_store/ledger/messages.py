@@ -1,0 +1,312 @@
+"""Messages: encoded before any transaction, appended in one, and repeated keys answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from reasoning_store.conversation.blocks import MOST_TOKENS
+from reasoning_store.conversation.errors import (
+    Conflict,
+    CorruptRow,
+    InvalidCall,
+)
+from reasoning_store.conversation.validation import check_number
+from reasoning_store.ledger import (
+    branches,
+    decode,
+    draft_rows,
+    encode,
+    erasure_rows,
+    history,
+    message_rows,
+    sessions,
+)
+from reasoning_store.ledger.database import driver_errors
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.encode import EncodedMessage
+from reasoning_store.ledger.keys import Clock
+from reasoning_store.ledger.records import (
+    MOST,
+    DraftRow,
+    NewMessage,
+    Resolve,
+    StoredRow,
+)
+
+_ATTEMPTS = 50
+"""Drafts come and go: many times over, what was in the way may be gone when looked at."""
+
+
+class Messages:
+    """Messages, written once."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def append(
+        self,
+        session_key: int,
+        branch: int,
+        entries: Sequence[NewMessage],
+        *,
+        after: int | None = None,
+        idempotency_key: str | None = None,
+        created_at: int | None = None,
+        resolve: Resolve | None = None,
+    ) -> list[StoredRow]:
+        """Append messages behind one another, all or none of them.
+
+        ``idempotency_key`` covers all of ``entries``: given again with equal messages it
+        returns what was written first, with others it is a Conflict. ``after`` is the
+        position that the first of them must follow.
+
+        A reply that is being recorded on the branch ends with this: ``resolve`` is asked,
+        outside of any transaction, for the message that has arrived of it, and may answer
+        None where that is nothing. Without ``resolve`` it is a Conflict.
+        """
+        if not entries:
+            raise InvalidCall("append: no message was given", hint='rs.user("text") makes one')
+        _refuse_erased(entries)
+        if after is not None:
+            after = min(max(check_number("after", after), -1), MOST)
+        key_text = None if idempotency_key is None else encode.repeat(idempotency_key)
+        at = self._clock.time(created_at)
+        prepared = encode.keyed([self.prepared(entry, at) for entry in entries], key_text)
+        branches.check(branch)
+
+        attempts = 1
+        first = self.write(session_key, branch, prepared, after=after, now=at)
+        while first is None:
+            found = self._database.read(
+                lambda connection: self._in_the_way(
+                    connection, session_key, branch, prepared, key_text, after
+                )
+            )
+            if isinstance(found, list):
+                return found
+            if found is not None:
+                first = self.end_draft(found, resolve, prepared, after=after, now=at)
+            elif attempts < _ATTEMPTS:
+                # What was in the way is there no more: it was written or erased meanwhile.
+                attempts += 1
+                first = self.write(session_key, branch, prepared, after=after, now=at)
+            else:
+                raise CorruptRow("a message stands where the branch says that none does")
+        return new_rows(branch, first, prepared)
+
+    def edit(self, session_key: int, branch: int, at: int, entry: NewMessage) -> StoredRow:
+        """Write a message in the place of the one at ``at``, on a fork that becomes current.
+
+        One step: where the message or the place is refused, there is no fork.
+        """
+        _refuse_erased([entry])
+        now = self._clock.now()
+        prepared = [self.prepared(entry, now)]
+
+        def work(connection: Connection) -> StoredRow:
+            fork = branches.fork(connection, session_key, branch, at, created_at=now)
+            message_rows.append(
+                connection, session_key, fork, prepared, after=None, ending=None, now=now
+            )
+            sessions.change(connection, session_key, "current_branch", fork)
+            return new_rows(fork, at, prepared)[0]
+
+        return self._database.write(work)
+
+    def _in_the_way(
+        self,
+        connection: Connection,
+        session_key: int,
+        branch: int,
+        prepared: Sequence[EncodedMessage],
+        key_text: str | None,
+        after: int | None,
+    ) -> list[StoredRow] | DraftRow | None:
+        """Say why an append wrote nothing: what it wrote before, the draft in its way.
+
+        Raises what it cannot get past; None says that by now nothing is in its way.
+        """
+        if key_text is not None:
+            stored = history.by_idempotency_key(connection, session_key, key_text)
+            if stored is not None:
+                if same(stored, prepared):
+                    return stored
+                if erasure_rows.was_erased(connection, session_key, stored):
+                    raise Conflict(
+                        "what this idempotency key stands for was erased",
+                        stored=stored,
+                        hint="to say it again, use another key",
+                    )
+                raise Conflict(
+                    "this idempotency key stands for another message",
+                    stored=stored,
+                    hint="it is this error's .stored; another message has another key",
+                )
+        draft = draft_rows.get(connection, session_key, branch, now=self._clock.now())
+        if draft is None:
+            last = branches.get(connection, session_key, branch)[0].state.position
+        elif key_text is not None and draft.idempotency_key == key_text:
+            raise Conflict(
+                "a reply is being recorded under this idempotency key",
+                hint="another message has another key; where its recording could not store its"
+                " end, .save() of that recording does",
+            )
+        else:
+            # Its message stands before ours, unless nothing of it has arrived.
+            last = draft.position - (not draft.parts)
+        if after is not None and after != last:
+            raise _stale(connection, session_key, branch, last, after)
+        return draft
+
+    def end_draft(
+        self,
+        draft: DraftRow,
+        resolve: Resolve | None,
+        behind: Sequence[EncodedMessage],
+        *,
+        now: int,
+        after: int | None = None,
+    ) -> int | None:
+        """Make a draft the message that has arrived of it, and append others in the same step.
+
+        Returns the position of the first of the others; None says that the draft had ended.
+        """
+        if resolve is None:
+            raise Conflict(
+                "a reply is being recorded on this branch",
+                hint="append through a session, which ends it as interrupted",
+            )
+        taken = self._database.write(
+            lambda connection: draft_rows.take_away(connection, draft), again_when_lost=True
+        )
+        if taken is None:
+            return None
+        entry = resolve(taken)
+        now = max(now, taken.created_at)
+        ended: list[EncodedMessage] = []
+        if entry is not None:
+            item = self.prepared(entry, taken.created_at, id=taken.id)
+            ended = encode.keyed([item], taken.idempotency_key)
+        first = taken.position + len(ended)
+        if after is not None and after != first - 1:
+            # By now the draft is nobody's: what arrived of it is kept all the same.
+            self.write(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
+            key, branch, last = draft.session_key, draft.branch, first - 1
+            raise self._database.read(
+                lambda connection: _stale(connection, key, branch, last, after)
+            )
+        if not (ended or behind):
+            dropped = self._database.write(lambda connection: draft_rows.drop(connection, taken))
+            return first if dropped else None
+        start = self.write(
+            draft.session_key, draft.branch, [*ended, *behind], ending=taken.id, now=now
+        )
+        return None if start is None else start + len(ended)
+
+    def prepared(
+        self, entry: NewMessage, created_at: int, *, id: str | None = None
+    ) -> EncodedMessage:
+        message, counts = entry.message, entry.counts
+        if message.role != "assistant" and message.thinking:
+            # What is carried, and what may go back, is a model's own thinking.
+            raise InvalidCall(
+                f"only a model thinks: a message of the role {message.role} has a thinking block",
+                hint="append it as rs.assistant(...), or make the block text",
+            )
+        if message.status == "streaming":
+            raise InvalidCall(
+                "a message that is still streaming is not appended",
+                hint="record(stream) keeps what has arrived of it, and appends it at its end",
+            )
+        for tokens in (counts.visible, *counts.thinking):
+            if not 0 <= tokens <= MOST_TOKENS:
+                raise InvalidCall("counts: a number of tokens is out of range")
+        if not encode.may_free(message, counts):
+            raise InvalidCall("counts: clearing the results does not free that many tokens")
+        return encode.prepare(entry, id=id or self._clock.new_id(), created_at=created_at)
+
+    def write(
+        self,
+        session_key: int,
+        branch: int,
+        prepared: Sequence[EncodedMessage],
+        *,
+        now: int,
+        after: int | None = None,
+        ending: str | None = None,
+        beside: Sequence[EncodedMessage] = (),
+    ) -> int | None:
+        """Return the first position; None says that something else stands in the way.
+
+        Each of ``beside`` is appended to a fork of its own, which begins there.
+        """
+        # What a second run would write is there already: refused by its key, or by the
+        # draft that has ended with the first.
+        harmless = ending is not None or prepared[0].columns["idempotency_key"] is not None
+
+        def work(connection: Connection) -> int | None:
+            first = message_rows.append(
+                connection, session_key, branch, prepared, after=after, ending=ending, now=now
+            )
+            if first is not None:
+                for other in beside:
+                    _append_beside(connection, session_key, branch, first, other, now=now)
+            return first
+
+        try:
+            return self._database.write(work, single=not beside, again_when_lost=harmless)
+        except driver_errors.UniqueViolation:
+            return None
+
+    def write_alternatives(
+        self,
+        session_key: int,
+        branch: int,
+        at: int,
+        prepared: Sequence[EncodedMessage],
+        *,
+        now: int,
+    ) -> None:
+        """Append each to a fork of its own, which begins at ``at``; all or none of them."""
+
+        def work(connection: Connection) -> None:
+            for one in prepared:
+                _append_beside(connection, session_key, branch, at, one, now=now)
+
+        self._database.write(work)
+
+
+def _append_beside(
+    connection: Connection, key: int, branch: int, at: int, other: EncodedMessage, *, now: int
+) -> None:
+    fork = branches.fork(connection, key, branch, at, created_at=now)
+    message_rows.append(connection, key, fork, [other], after=None, ending=None, now=now)
+
+
+def _refuse_erased(entries: Sequence[NewMessage]) -> None:
+    if any([entry.message.status == "erased" for entry in entries]):
+        raise InvalidCall("an erased message is not appended", hint="erase(position)")
+
+
+def new_rows(branch: int, first: int, prepared: Sequence[EncodedMessage]) -> list[StoredRow]:
+    return [
+        decode.new_row(item.entry, item.columns, branch, position)
+        for position, item in enumerate(prepared, first)
+    ]
+
+
+def same(stored: Sequence[StoredRow], prepared: Sequence[EncodedMessage]) -> bool:
+    """Whether these are the messages that were to be written."""
+    return [row.digest for row in stored] == [item.columns["digest"] for item in prepared]
+
+
+def _stale(connection: Connection, key: int, branch: int, last: int, after: int) -> Conflict:
+    """Return the conflict of an append that something else has come before: the first of it."""
+    return Conflict(
+        f"the last message is at {last}, not at {after}",
+        stored=history.from_position(connection, key, branch, after + 1, count=1) or None,
+        hint="read the messages after it, then decide anew",
+    )

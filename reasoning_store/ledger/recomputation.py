@@ -1,0 +1,127 @@
+"""Running totals made anew after rows were changed, in every branch that shares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.ledger import (
+    branches,
+    decode,
+    encode,
+    totals,
+)
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.message_columns import TOTALLED
+from reasoning_store.ledger.pairs import RowAddress
+from reasoning_store.ledger.records import BranchRow, RunningTotals
+from reasoning_store.ledger.tables import STATE, messages
+from reasoning_store.ledger.tables import branches as branches_table
+
+_PAGE = 2000
+_NEVER = 1 << 63
+_m, _h = messages.c, branches_table.c
+_OWN = Statement(
+    select(
+        _m.position,
+        *(_m[name] for name in TOTALLED),
+        *(_m[name] for name in STATE),
+    )
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.position.between(bindparam("first"), bindparam("last")))
+    .order_by(_m.position)
+    .limit(_PAGE)
+)
+_SET_STATE = Statement(
+    update(messages)
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.position == bindparam("at"))
+    .values({name: bindparam(name) for name in STATE})
+)
+_SET_HEAD = Statement(
+    update(branches_table)
+    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
+    .values({name: bindparam(name) for name in STATE})
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What the narrow row of a changed message does not say."""
+
+    starts_turn: bool
+    sent: bool | None
+    """None: as it was."""
+
+
+def recompute_totals(
+    connection: Connection,
+    key: int,
+    lineages: Sequence[BranchRow],
+    changed: Mapping[RowAddress, Own],
+) -> None:
+    """Make the state anew from the first changed row on, in every branch that has it."""
+    firsts: dict[int, int] = {}
+    for branch, position in changed:
+        firsts[branch] = min(firsts.get(branch, position), position)
+    # In the order of their numbers, so that what a branch starts from is done already.
+    for lineage in lineages:
+        start = firsts.get(lineage.number)
+        if any(
+            segment.branch != lineage.number and firsts.get(segment.branch, _NEVER) <= segment.last
+            for segment in lineage.segments
+        ):
+            start = lineage.first
+        if start is not None:
+            _one(connection, key, lineage, start, changed)
+
+
+def _one(
+    connection: Connection,
+    key: int,
+    lineage: BranchRow,
+    start: int,
+    changed: Mapping[RowAddress, Own],
+) -> None:
+    this = {"key": key, "of": lineage.number}
+    state = branches.states(connection, key, lineage, [start - 1])[start - 1][0]
+    while True:
+        span = {**this, "first": state.position + 1, "last": lineage.state.position}
+        page = _OWN.rows(connection, span)
+        updates: list[dict[str, Any]] = []
+        for row in page:
+            try:
+                old, own = _states(row, changed.get((lineage.number, row[0])))
+            except decode.UNREADABLE:
+                raise CorruptRow(f"message {row[0]} cannot be read back") from None
+            state = totals.then(state, own)
+            if state != old:
+                updates.append({**this, "at": row[0], **encode.state_columns(state)})
+        _SET_STATE.many(connection, updates)
+        if len(page) < _PAGE:
+            break
+    _SET_HEAD.run(connection, {**this, **encode.state_columns(state)})
+
+
+def _states(row: Sequence[Any], changed: Own | None) -> tuple[RunningTotals, RunningTotals]:
+    """Return the state that a row carries, and the one that its message is on its own."""
+    position, origin, visible, clearable, exactness, has_call, shape, *stored = row
+    old = decode.state(position, stored)
+    sent = old.last_sent == position
+    if changed is not None and changed.sent is not None:
+        sent = changed.sent
+    own = totals.message_totals(
+        decode.headers_of(shape),
+        visible=visible,
+        clearable=clearable,
+        exactness=decode.EXACTNESS_OF[exactness],
+        has_call=bool(has_call),
+        starts_turn=old.turn_start == position if changed is None else changed.starts_turn,
+        origin=origin,
+        sent=sent,
+    )
+    return old, own

@@ -1,0 +1,351 @@
+"""Values that the ledger takes and returns: frozen, without SQL and JSON.
+
+Times are microseconds since 1970, UTC. Branches are numbered from 1 in their session, positions
+from 1 in their branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from reasoning_store.conversation.blocks import (
+    Counts,
+    Exactness,
+    Message,
+    Origin,
+)
+from reasoning_store.ledger.thinking_header import ThinkingHeader
+
+MOST_NUMBER = (1 << 31) - 1
+"""The last that a branch or a compaction can have: a column of 4 bytes."""
+MOST = (1 << 62) - 1
+"""The most that a position, a sum or a time can be, so that two of them still add up in 8 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to append, with what it counts.
+
+    ``sent`` says of a reply what its request was (provider, api, model, base URL, resolved
+    settings, digest): JSON, stored with it.
+    """
+
+    message: Message
+    counts: Counts = field(default_factory=Counts)
+    sent: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A message with its identity.
+
+    Read without thinking, ``message.blocks`` lacks the thinking blocks, and ``counts`` is
+    whole.
+    """
+
+    id: str
+    position: int
+    branch: int
+    message: Message
+    counts: Counts
+    created_at: int
+    digest: bytes
+    is_new: bool = False
+    headers: Sequence[ThinkingHeader] | None = field(default=None, repr=False)
+    """Of each thinking block, where thinking was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    key: int
+    owner: str
+    id: str
+    title: str | None
+    metadata: dict[str, Any]
+    settings: dict[str, Any]
+    encoding: str
+    current_branch: int
+    created_at: int
+    updated_at: int
+    """When something was last said here; renaming and the like do not move it."""
+    archived: bool
+    erased_at: int | None = None
+    """When something in it last was: rows that were read before are stale. It never repeats."""
+    profile: str | None = None
+    """The name of the settings profile that it uses."""
+    profile_settings: dict[str, Any] | None = None
+    """What that holds, read in the same statement; None where there is none of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """Settings under a name, for all sessions of an owner that use it."""
+
+    name: str
+    settings: dict[str, Any]
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    items: list[SessionRow]
+    next: str | None
+    """What to give as ``after`` for the next page; None where this is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The positions ``first..last`` of a lineage lie on ``branch``."""
+
+    branch: int
+    first: int
+    last: int
+
+
+class RunningTotals(NamedTuple):
+    """What a conversation has come to, up to and with ``position``.
+
+    Cumulative tokens: ``visible``, ``portable`` thinking and the part of it in messages
+    with a tool call, and the same two for each kind of opaque thinking under
+    ``"<origin number>:<sourceField>"`` (number 0: no origin). ``turn_start`` is the message
+    that starts the open turn; before the first real user message it is None, and
+    ``turn_has_call`` speaks of everything so far. ``last_thinking`` and ``last_sent`` are
+    the last messages that have a thinking block, and that have a ``sent``. ``reported`` and
+    ``estimated`` are how many messages hold a count that the provider gave, and one that
+    nobody knows exactly: numbers, so that a part can be taken away again. ``clearable`` is
+    how much of ``visible`` goes where all tool results up to here are cleared.
+
+    A tuple, since several are made for every message that is written; its fields stand in
+    the order of their columns.
+    """
+
+    position: int = 0
+    visible: int = 0
+    portable: int = 0
+    portable_calls: int = 0
+    opaque: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    turn_start: int | None = None
+    turn_has_call: bool = False
+    last_thinking: int | None = None
+    last_sent: int | None = None
+    reported: int = 0
+    estimated: int = 0
+    clearable: int = 0
+
+    @property
+    def exactness(self) -> Exactness:
+        """The worst label of any message."""
+        return "estimated" if self.estimated else "reported" if self.reported else "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningUsed:
+    """How much reasoning was used: as reported, and as counted where nothing was."""
+
+    reported: int = 0
+    counted: int = 0
+    """The counted thinking of the replies that reported nothing."""
+    unreported: int = 0
+    """How many replies those are."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """What a session has thought, on all of its branches, and which marks were told of it."""
+
+    thought: ReasoningUsed
+    crossed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRow:
+    """A reply that is being recorded: what has arrived of the message at ``position``.
+
+    Its id is that of the message which it becomes. ``parts`` are JSON texts that only
+    their writer understands, in order; the handle that a recorder holds has none.
+    """
+
+    session_key: int
+    branch: int
+    id: str
+    position: int
+    origin: Origin | None
+    metadata: dict[str, Any] | None
+    sent: dict[str, Any] | None
+    idempotency_key: str | None
+    """As it is stored, to be compared only."""
+    created_at: int
+    parts: tuple[str, ...] = field(default=(), repr=False)
+    expired: bool = False
+    """Its recorder lives no more, or has lost it: what has arrived is what there will be."""
+
+
+Resolve: TypeAlias = Callable[[DraftRow], NewMessage | None]
+"""Return the message that has arrived of a draft; None where nothing has. The caller's, called
+outside of any transaction: the same draft has the same answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySnapshot:
+    """Messages of a branch, its draft and all branches of its session, as they were together."""
+
+    rows: list[StoredRow]
+    draft: DraftRow | None
+    branches: list[BranchRow]
+
+
+@dataclass(frozen=True, slots=True)
+class NewParts:
+    """What has arrived of a draft since: its parts from number ``first`` on, or none.
+
+    Where there is none, it says that the recorder lives.
+    """
+
+    draft: DraftRow
+    first: int = 1
+    parts: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnThinking:
+    """What one message's thinking counts, by kind."""
+
+    position: int
+    portable: int
+    opaque: dict[str, int]
+    has_call: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRow:
+    number: int
+    parent: int | None
+    first: int
+    """The first position of its own; those before it are shared."""
+    segments: tuple[Segment, ...]
+    """Where its messages lie, in order, its own part last (absent while empty)."""
+    state: RunningTotals
+    created_at: int
+
+    @property
+    def next_position(self) -> int:
+        return self.state.position + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What erasing took away, and where it did not reach."""
+
+    sessions: int = 0
+    messages: int = 0
+    thinking_blocks: int = 0
+    profiles: int = 0
+    """Settings profiles: they go with their owner."""
+    copies: tuple[str, ...] = ()
+    """Files that may still hold it: copies made before upgrades, and where the file or its
+    WAL could not be rewritten because somebody was using it, these."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentRow:
+    """What the request of a reply was, as its recorder stored it."""
+
+    position: int
+    branch: int
+    sent: dict[str, Any]
+    created_at: int
+
+
+ProblemCode: TypeAlias = Literal[
+    "integrity",  # the engine finds its file damaged
+    "foreign",  # another program's table or trigger is in the file
+    "stray",  # a row that belongs to nothing
+    "unreadable",  # a row that cannot be read back
+    "session",  # its own row does not fit what it holds
+    "budget",  # a sum of its usage is not what its messages give
+    "origin",  # an origin is not what its number is made of
+    "lineage",  # a branch shares what its parent does not have
+    "gap",  # as many messages as there should be are not there
+    "state",  # what a message carries does not follow from the one before
+    "compaction",  # it does not fit its branch
+    "batch",  # what an idempotency key covers is not there
+    "digest",  # a message is not the one that was written
+    "columns",  # what stands beside a message is not what it says
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something stored that is not as it was written, and where; never what stands there."""
+
+    code: ProblemCode
+    detail: str
+    session_key: int | None = None
+    branch: int | None = None
+    position: int | None = None
+    owner: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was gone through, and what was found."""
+
+    sessions: int
+    messages: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRow:
+    """The tokens of one group of messages; the fields of what was asked by are set."""
+
+    owner: str | None = None
+    session: str | None = None
+    model: str | None = None
+    """None for messages that have no model, users' among them."""
+    day: str | None = None
+    """As 2026-11-18, UTC."""
+    # As in Usage, as the providers reported it:
+    input: int
+    output: int
+    reasoning: int
+    cached: int
+    cache_write: int
+    # As in Budget:
+    counted: int
+    """The counted thinking of the replies of which no reasoning was reported."""
+    unreported: int
+    """How many replies those are."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """A backup that was made, and compared with what it was made of."""
+
+    path: str
+    sessions: int
+    messages: int
+    size: int
+    """In bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import has done."""
+
+    sessions: int = 0
+    """Those that were taken in to their end."""
+    messages: int = 0
+    """Those that were written."""
+    already: int = 0
+    """Those that were there before."""
+    skipped: tuple[str, ...] = ()
+    """The ids of sessions that differ here, where those were to be skipped."""

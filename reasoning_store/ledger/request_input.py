@@ -1,0 +1,406 @@
+"""The view of a branch and its totals: what a request, a count or an alternative is made of.
+
+The totals are taken at the ends of the ranges in force, in a number of reads that does not grow
+with the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection, bindparam, select
+
+from reasoning_store.conversation import placeholders
+from reasoning_store.conversation.blocks import Origin
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.conversation.turns import LAST_THINKERS
+from reasoning_store.conversation.validation import check_number
+from reasoning_store.ledger import (
+    branches,
+    compaction_rows,
+    draft_rows,
+    history,
+    origins,
+    sessions,
+    totals,
+)
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import parsed
+from reasoning_store.ledger.keys import session_key
+from reasoning_store.ledger.records import (
+    BranchRow,
+    OwnThinking,
+    RunningTotals,
+    Segment,
+    SentRow,
+    StoredRow,
+)
+from reasoning_store.ledger.tables import bodies, messages
+from reasoning_store.ledger.totals import origin_of, own_thinking
+from reasoning_store.ledger.view_records import (
+    NOTHING_IN_FORCE,
+    Cleared,
+    InForce,
+    Outlook,
+    SummaryRange,
+    ViewRow,
+    ViewRows,
+    ViewTotals,
+)
+
+T = TypeVar("T")
+_b, _m = bodies.c, messages.c
+_REPLIES = select(_b.position, _b.sent, _m.created_at).where(
+    _b.session_key == bindparam("key"),
+    _b.branch == bindparam("branch"),
+    _m.session_key == _b.session_key,
+    _m.branch == _b.branch,
+    _m.position == _b.position,
+)
+_BOTH = Statement(select(*sessions.COLUMNS, *branches.WHOLE).where(*branches.THIS))
+_SENT = Statement(_REPLIES.where(_b.position == bindparam("position")))
+
+_CLEARABLE = Statement(
+    select(_m.position, _m.clearable)
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("branch"))
+    .where(_m.position.between(bindparam("first"), bindparam("last")), _m.clearable > 0)
+)
+_SENT_FROM = Statement(
+    _REPLIES.where(
+        _b.position.between(bindparam("first"), bindparam("last")), _b.sent.is_not(None)
+    ).order_by(_b.position)
+)
+
+
+def state_at(connection: Connection, key: int, found: BranchRow, at: int | None) -> RunningTotals:
+    """Return the state of a branch at its head, or at an earlier position."""
+    head = found.state
+    if at is None or at == head.position:
+        return head
+    if not 0 <= check_number("at", at) <= head.position:
+        raise draft_rows.not_counted(connection, key, found, at) or branches.no_position(at)
+    return branches.states(connection, key, found, [at])[at][0]
+
+
+def view(
+    connection: Connection,
+    key: int,
+    branch: int,
+    at: int | None,
+    *,
+    thinking_from: int,
+) -> ViewRows:
+    """Return the messages up to ``at`` that are in no range, and the summaries, in order.
+
+    Those before ``thinking_from`` are read without their thinking. Results that are cleared
+    have given way already, in what the messages count, too.
+    """
+    found, _, next_compaction = branches.look(connection, key, branch)
+    state = state_at(connection, key, found, at)
+    in_force = NOTHING_IN_FORCE
+    if next_compaction > 1:
+        in_force = compaction_rows.standing(connection, key, branch, state.turn_start)
+    summaries = compaction_rows.summaries(connection, key, branch, in_force)
+    segments = []
+    start = 1
+    for summary in summaries:
+        segments += branches.between(found, start, summary.first - 1)
+        start = summary.last + 1
+    segments += branches.between(found, start, state.position)
+    rows: list[ViewRow] = [*_read(connection, key, segments, thinking_from)]
+    if in_force.cleared is not None:
+        _clear(connection, key, found, in_force.cleared, rows)
+    if summaries:
+        rows = sorted([*rows, *summaries], key=_position)
+    return ViewRows(rows, in_force)
+
+
+def _clear(
+    connection: Connection, key: int, found: BranchRow, cleared: Cleared, rows: list[ViewRow]
+) -> None:
+    """Put what stands for cleared results into the rows of a view."""
+    freed: dict[int, int] = {}
+    for segment in branches.upto(found.segments, cleared.last):
+        span = {"first": segment.first, "last": segment.last}
+        freed.update(_CLEARABLE.rows(connection, {"key": key, "branch": segment.branch, **span}))
+    for place, row in enumerate(rows):
+        own = freed.get(row.position)
+        if own is not None and isinstance(row, StoredRow):
+            rows[place] = replace(
+                row,
+                message=placeholders.cleared(row.message),
+                counts=replace(row.counts, visible=row.counts.visible - own),
+            )
+
+
+def _read(
+    connection: Connection, key: int, segments: Sequence[Segment], thinking_from: int
+) -> list[StoredRow]:
+    rows: list[StoredRow] = []
+    for part, thinking in _parted(segments, thinking_from):
+        rows += history.of_segments(connection, key, [part], thinking=thinking)
+    return rows
+
+
+def _parted(segments: Sequence[Segment], thinking_from: int) -> Iterator[tuple[Segment, bool]]:
+    """Yield the parts of ranges, and whether what was thought in each is to be read."""
+    for part in segments:
+        split = min(max(part.first, thinking_from), part.last + 1)
+        if part.first < split:
+            yield Segment(part.branch, part.first, split - 1), False
+        if split <= part.last:
+            yield Segment(part.branch, split, part.last), True
+
+
+def _position(row: ViewRow) -> int:
+    return row.position
+
+
+def outlook(
+    connection: Connection, owner: str, session_id: str, branch: int, at: int | None, *, sent: bool
+) -> Outlook:
+    """Return all that a count for the next request asks for, read at one moment.
+
+    ``sent``: what the last recorded reply was sent too.
+    """
+    branches.check(branch)
+    key = session_key(owner, session_id)
+    both = _BOTH.row(connection, {"key": key, "branch": branch})
+    if both is None:
+        raise branches.no_branch(branch, session_id)
+    of_session = len(sessions.COLUMNS)
+    session = sessions.owned(connection, both[:of_session], owner, session_id)
+    looked = branches.looked(both[of_session:])
+    counted = _usage(connection, key, looked, at)
+    position = counted.lineage.last_sent if sent else None
+    last = None if position is None else _sent_at(connection, key, looked[0], position)
+    return Outlook(session, counted, last)
+
+
+def usage(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:
+    """Return what a count of any policy needs, in a number of reads that length cannot move."""
+    return _usage(connection, key, branches.look(connection, key, branch), at)
+
+
+def _usage(
+    connection: Connection, key: int, looked: tuple[BranchRow, str, int], at: int | None
+) -> ViewTotals:
+    found, encoding, next_compaction = looked
+    lineage = state_at(connection, key, found, at)
+    in_force = NOTHING_IN_FORCE
+    if next_compaction > 1:
+        in_force = compaction_rows.standing(connection, key, found.number, lineage.turn_start)
+    ranges = in_force.ranges
+    last = lineage.last_thinking
+    turn = 0 if lineage.turn_start is None else lineage.turn_start - 1
+    wanted = [turn]
+    if ranges:
+        wanted += [position for one in ranges for position in (one.first - 1, one.last)]
+    elif last is not None:
+        wanted += [last - 1, last]
+    if in_force.cleared is not None:
+        wanted.append(in_force.cleared.last)
+    states = branches.states(connection, key, found, wanted)
+    thinkers = _last_thinkers(connection, key, found, last, ranges, states)
+    gone = [(totals.between(states[one.first - 1][0], states[one.last][0]), one) for one in ranges]
+    freed = _freed(states, in_force)
+    head = lineage
+    if ranges or freed:
+        head = totals.view_of(lineage, gone, freed)._replace(
+            last_thinking=thinkers[0].position if thinkers else None
+        )
+    return ViewTotals(
+        head=head,
+        before_turn=totals.view_of(states[turn][0], gone, freed),
+        last_thinkers=thinkers,
+        origins=_origins_of(connection, key, head),
+        encoding=encoding,
+        lineage=lineage,
+        in_force=in_force,
+    )
+
+
+def _last_thinkers(
+    connection: Connection,
+    key: int,
+    found: BranchRow,
+    position: int | None,
+    ranges: Sequence[SummaryRange],
+    states: dict[int, tuple[RunningTotals, bool]],
+) -> tuple[OwnThinking, ...]:
+    """Return the last messages with thinking that no summary stands for, the last one first.
+
+    ``position`` is the last one of the lineage; states that are read are added to ``states``.
+    """
+    thinkers: list[OwnThinking] = []
+    while position is not None and len(thinkers) < LAST_THINKERS:
+        inside = [one.first for one in ranges if one.first <= position <= one.last]
+        before = (inside[0] if inside else position) - 1
+        missing = [at for at in (before, position) if at not in states]
+        states |= branches.states(connection, key, found, missing)
+        earlier = states[before][0]
+        if not inside:
+            state, has_call = states[position]
+            thinkers.append(own_thinking(earlier, state, has_call=has_call))
+        position = earlier.last_thinking
+    return tuple(thinkers)
+
+
+def _freed(states: Mapping[int, tuple[RunningTotals, bool]], in_force: InForce) -> int:
+    """Return what is freed by results that are cleared outside of any range."""
+    if in_force.cleared is None:
+        return 0
+    upto = in_force.cleared.last
+    freed = states[upto][0].clearable
+    for one in in_force.ranges:
+        if one.first <= upto:
+            inside = states[min(one.last, upto)][0].clearable
+            freed -= inside - states[one.first - 1][0].clearable
+    return freed
+
+
+def _origins_of(connection: Connection, key: int, state: RunningTotals) -> dict[int, Origin]:
+    numbers = {origin_of(name) for name in state.opaque}
+    return {number: origins.one(connection, key, number) for number in numbers if number}
+
+
+def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> SentRow | None:
+    """Return the last reply at or before ``at`` that was recorded, with its request."""
+    found, _ = branches.get(connection, key, branch)
+    position = state_at(connection, key, found, at).last_sent
+    return None if position is None else _sent_at(connection, key, found, position)
+
+
+def _sent_at(connection: Connection, key: int, found: BranchRow, position: int) -> SentRow:
+    number = branches.place(found, position).branch
+    row = _SENT.row(connection, {"key": key, "branch": number, "position": position})
+    if row is None or row[1] is None:
+        raise CorruptRow(f"message {position} does not say what was sent")
+    return _sent(number, row)
+
+
+def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> InForce:
+    """Return what was in force when the request was made that a recorded reply answers.
+
+    On the reply's own branch: a fork behind it may have others by now.
+    """
+    found, _, next_compaction = branches.look(connection, key, sent.branch)
+    if next_compaction == 1:
+        return NOTHING_IN_FORCE
+    turn_start = state_at(connection, key, found, sent.position - 1).turn_start
+    return compaction_rows.standing(connection, key, sent.branch, turn_start, then=sent.created_at)
+
+
+def sent_from(connection: Connection, key: int, branch: int, first: int) -> list[SentRow]:
+    """Return the recorded replies from a position on, with their requests."""
+    found, _ = branches.get(connection, key, branch)
+    return [
+        _sent(part.branch, row)
+        for part in branches.between(found, first, found.state.position)
+        for row in _SENT_FROM.rows(
+            connection,
+            {"key": key, "branch": part.branch, "first": part.first, "last": part.last},
+        )
+    ]
+
+
+def _sent(branch: int, row: Sequence[Any]) -> SentRow:
+    position, sent, created_at = row
+    return SentRow(position=position, branch=branch, sent=parsed(sent), created_at=created_at)
+
+
+class Reads(Protocol):
+    """A database, or one transaction on it."""
+
+    def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
+
+
+class _Snapshot:
+    """One transaction, in which each read is of the same moment."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
+        return work(self._connection)
+
+
+class RequestInputs:
+    """What requests and their counts are made of, each read in one snapshot."""
+
+    def __init__(self, database: Reads) -> None:
+        self._database = database
+
+    def at_one_moment(self, work: Callable[[RequestInputs], T]) -> T:
+        """Run several of these reads in one transaction, and nothing of a caller's that is slow."""
+        return self._database.read(lambda connection: work(RequestInputs(_Snapshot(connection))))
+
+    def usage(self, session_key: int, branch: int, at: int | None = None) -> ViewTotals:
+        """Return what a count of any policy needs at the head, or at an earlier position."""
+        return self._database.read(lambda connection: usage(connection, session_key, branch, at))
+
+    def outlook(
+        self, owner: str, id: str, branch: int, at: int | None = None, *, sent: bool = True
+    ) -> Outlook:
+        """Return a session, what its next request needs to be counted, and the last sent."""
+        return self._database.read(
+            lambda connection: outlook(connection, owner, id, branch, at, sent=sent)
+        )
+
+    def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:
+        """Return the last recorded reply's request, at the head or at an earlier position."""
+        return self._database.read(
+            lambda connection: last_sent(connection, session_key, branch, at)
+        )
+
+    def in_force_when_sent(self, session_key: int, sent: SentRow) -> InForce:
+        """Return what was in force when the request of a recorded reply was made."""
+        return self._database.read(
+            lambda connection: in_force_when_sent(connection, session_key, sent)
+        )
+
+    def sent_from(self, session_key: int, branch: int, first: int) -> list[SentRow]:
+        """Return the requests of the recorded replies from a position on."""
+        return self._database.read(
+            lambda connection: sent_from(connection, session_key, branch, first)
+        )
+
+    def view(
+        self,
+        session_key: int,
+        branch: int,
+        at: int | None = None,
+        *,
+        thinking_from: int = 1,
+    ) -> ViewRows:
+        """Return the messages that no summary stands for, and the summaries, in order.
+
+        A summary stands where its range began. Messages inside a range are not read, nor is
+        the thinking of messages before ``thinking_from``. Old tool results are cleared.
+        """
+        return self._database.read(
+            lambda connection: view(
+                connection,
+                session_key,
+                branch,
+                at,
+                thinking_from=thinking_from,
+            )
+        )
+
+    def states_at(
+        self, session_key: int, branch: int, positions: Sequence[int]
+    ) -> dict[int, RunningTotals]:
+        """Return the states that the messages at these positions carry, with no summary.
+
+        What a search over a conversation asks for; three positions are one statement.
+        """
+
+        def work(connection: Connection) -> dict[int, RunningTotals]:
+            found, _ = branches.get(connection, session_key, branch)
+            states = branches.states(connection, session_key, found, list(positions))
+            return {position: states[position][0] for position in positions}
+
+        return self._database.read(work)

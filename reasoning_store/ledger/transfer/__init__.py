@@ -1,0 +1,1 @@
+"""Export to lines, and import from them."""

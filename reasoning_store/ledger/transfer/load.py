@@ -1,0 +1,416 @@
+"""A session of an import, written in one transaction.
+
+One that is absent is loaded; of one that is there, the same content is nothing and a longer
+one is appended. Anything else is a Conflict, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.errors import Conflict, InvalidCall, ReasoningStoreError
+from reasoning_store.ledger import (
+    audit_session,
+    branches,
+    compaction_rows,
+    decode,
+    draft_rows,
+    erasure_rows,
+    message_rows,
+    profiles,
+    sessions,
+)
+from reasoning_store.ledger.compaction_rows import CompactionRange
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import BranchRow, DraftRow
+from reasoning_store.ledger.tables import branches as branches_table
+from reasoning_store.ledger.tables import compactions as compactions_table
+from reasoning_store.ledger.tables import draft_parts, messages, settings_profiles
+from reasoning_store.ledger.tables import drafts as drafts_table
+from reasoning_store.ledger.tables import sessions as sessions_table
+from reasoning_store.ledger.transfer import lines
+from reasoning_store.ledger.transfer.import_ import (
+    IncomingBranch,
+    IncomingCompaction,
+    IncomingMessage,
+    IncomingSession,
+    LineError,
+)
+from reasoning_store.ledger.transfer.lines import CompactionLine, SessionLine
+
+_s, _m, _h = sessions_table.c, messages.c, branches_table.c
+_p, _c = settings_profiles.c, compactions_table.c
+_BRANCH = (_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
+_EXISTS = Statement(select(_s.encoding).where(_s.session_key == bindparam("key")))
+_STORED = Statement(
+    select(_m.position, _m.id, _m.digest, _m.erased_at)
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.position.between(bindparam("first"), bindparam("last")))
+    .order_by(_m.position)
+)
+_SUMS = {"sum_reasoning": "reported", "sum_counted": "counted", "sum_unreported": "unreported"}
+"""The columns of a session's reasoning budget, and the fields of its line."""
+_FINISH = Statement(
+    update(sessions_table)
+    .where(_s.session_key == bindparam("key"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in ("current_branch", "updated_at", "erased_at", "crossed", "archived")
+        }
+    )
+)
+_USED = Statement(
+    update(sessions_table)
+    .where(_s.session_key == bindparam("key"))
+    .values({name: bindparam(name) for name in _SUMS})
+)
+_NEXT = update(branches_table).where(*_BRANCH).values(next_compaction=bindparam("number"))
+_SET_NEXT_COMPACTION = Statement(_NEXT)
+_NEXT_COMPACTION = Statement(_NEXT.where(_h.next_compaction < bindparam("number")))
+"""Raise the number of the next compaction to this one."""
+_HEAD = Statement(select(_h.next_position, _h.draft).where(*_BRANCH).with_for_update())
+_CLAIM = Statement(update(branches_table).where(*_BRANCH).values(draft=bindparam("this")))
+_OF_ID = Statement(
+    select(_m.position)
+    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
+    .where(_m.id == bindparam("this"))
+    .limit(1)
+)
+_INSERT_DRAFT = Statement(insert(drafts_table))
+_INSERT_PARTS = Statement(insert(draft_parts))
+_PROFILE = Statement(
+    select(_p.updated_at).where(_p.session_key == bindparam("key"), _p.name == bindparam("name"))
+)
+_COMPACTIONS = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+_STORED_COMPACTIONS = Statement(
+    select(
+        _c.number,
+        _c.first,
+        _c.last,
+        _c.summary,
+        _c.kind,
+        _c.supersedes,
+        _c.superseded_by,
+        _c.undone_at,
+    ).where(*_COMPACTIONS)
+)
+_INSERT_COMPACTION = Statement(insert(compactions_table))
+_CHANGE_COMPACTION = Statement(
+    update(compactions_table)
+    .where(*_COMPACTIONS, _c.number == bindparam("this"))
+    .values(superseded_by=bindparam("by"), undone_at=bindparam("undone"))
+)
+
+
+class Loaded(NamedTuple):
+    """How many messages were written, and how many were there before."""
+
+    new: int
+    already: int
+
+
+def load_profile(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Write a settings profile, unless one of its name is as new."""
+    found = _PROFILE.row(connection, {"key": row["session_key"], "name": row["name"]})
+    if found is None or found[0] < row["updated_at"]:
+        profiles.put(connection, row)
+
+
+def encoding_of(connection: Connection, key: int) -> str | None:
+    """Return the encoding of the session that is there; None where there is none."""
+    found = _EXISTS.row(connection, {"key": key})
+    return None if found is None else decode.name_of(found[0])
+
+
+def load(connection: Connection, owner: str, incoming: IncomingSession, *, now: int) -> Loaded:
+    """Write a session, or those of its lines that are not there yet."""
+    key = incoming.key
+    encoding = encoding_of(connection, key)
+    is_new = encoding is None
+    if is_new:
+        sessions.create(connection, incoming.row)
+    elif encoding != incoming.encoding:
+        raise Conflict("a session of this id was made meanwhile", hint="import again")
+    erasure_rows.lock(connection, key)
+    sessions.get(connection, owner, incoming.line.id)
+    new = 0
+    for branch in incoming.branches.values():
+        try:
+            _load_branch(connection, key, branch, now=now)
+        except (Conflict, InvalidCall, ReasoningStoreError) as error:
+            raise LineError(branch.number, error) from None
+        new += _load_messages(connection, key, branch)
+    for branch in incoming.branches.values():
+        _load_compactions(connection, key, branch, now=now)
+        if branch.draft is not None:
+            try:
+                _load_draft(connection, branch.draft)
+            except Conflict as error:
+                raise LineError(branch.draft_number, error) from None
+    if is_new:
+        try:
+            _finish(connection, key, incoming.line, incoming.recounted)
+        except InvalidCall as error:
+            raise LineError(incoming.number, error) from None
+    total = sum(len(branch.messages) for branch in incoming.branches.values())
+    return Loaded(new, total - new)
+
+
+def _finish(connection: Connection, key: int, line: SessionLine, recounted: int) -> None:
+    """Set what appends do not set; refuse sums that the messages do not give."""
+    updated_at = line.updated_at
+    if updated_at is None:
+        updated_at = sessions.by_key(connection, key).updated_at
+    _FINISH.run(
+        connection,
+        {
+            "key": key,
+            "current_branch": line.current_branch,
+            "updated_at": updated_at,
+            "erased_at": line.erased_at,
+            "crossed": codec.dumps(line.crossed) if line.crossed else None,
+            "archived": int(line.archived),
+        },
+    )
+    counted = None if line.counted is None else max(line.counted + recounted, 0)
+    used = (line.reported, counted, line.unreported)
+    if None not in used:
+        _USED.run(connection, {"key": key, **dict(zip(_SUMS, used, strict=True))})
+        for name, detail in audit_session.misspent(connection, key):
+            raise InvalidCall(f"{_SUMS[name]}: {detail}")
+
+
+def _load_branch(connection: Connection, key: int, branch: IncomingBranch, *, now: int) -> None:
+    line = branch.line
+    lineages = {one.number: one for one in branches.all_of(connection, key)}
+    found = lineages.get(line.number)
+    this = {"key": key, "of": line.number, "number": line.next_compaction}
+    if found is None:
+        made = branches.add_branch(
+            connection,
+            key,
+            0 if line.parent is None else line.parent,
+            line.first,
+            created_at=now if line.created_at is None else line.created_at,
+        )
+        if made != line.number:
+            raise Conflict(f"the next branch is number {made}")
+        # A fork begins with the number of its parent; its line has its own.
+        _SET_NEXT_COMPACTION.run(connection, this)
+    elif (found.parent, found.first) != (line.parent, line.first):
+        raise Conflict("another branch of this number is there")
+    else:
+        _NEXT_COMPACTION.run(connection, this)
+
+
+def _load_messages(connection: Connection, key: int, branch: IncomingBranch) -> int:
+    """Append the messages that are not there; return how many."""
+    number, given = branch.line.number, branch.messages
+    if not given:
+        return 0
+    span = {"key": key, "of": number, "first": given[0].position, "last": given[-1].position}
+    stored = {position: row for position, *row in _STORED.rows(connection, span)}
+    new: list[IncomingMessage] = []
+    for message in given:
+        if message.position in stored:
+            _compare(message, number, *stored[message.position])
+        else:
+            new.append(message)
+    for first in range(0, len(new), lines.AT_ONCE):
+        _append(connection, key, number, new[first : first + lines.AT_ONCE])
+    return len(new)
+
+
+def _compare(
+    message: IncomingMessage, branch: int, id: str, digest: bytes, erased_at: int | None
+) -> None:
+    columns = message.encoded.columns
+    if digest == columns["digest"] and not (message.has_id and id != columns["id"]):
+        return
+    what = "another message is" if erased_at is None else "a message was erased"
+    raise LineError(message.number, Conflict(f"{what} at {message.position} of branch {branch}"))
+
+
+def _append(connection: Connection, key: int, branch: int, new: Sequence[IncomingMessage]) -> None:
+    encoded = [message.encoded for message in new]
+    after = new[0].position - 1
+    head = _HEAD.row(connection, {"key": key, "of": branch})
+    live = None if head is None else head[1]
+    # A draft that was exported, and is the message now that it became.
+    ending = live if live == encoded[0].columns["id"] else None
+    made = message_rows.append(
+        connection,
+        key,
+        branch,
+        encoded,
+        after=after,
+        ending=ending,
+        now=max(one.columns["created_at"] for one in encoded),
+    )
+    if made is None:
+        way = "something else is" if live is None else "a reply is being recorded"
+        error = Conflict(f"{way} after message {after} of branch {branch}")
+        raise LineError(new[0].number, error)
+
+
+def _load_draft(connection: Connection, row: DraftRow) -> None:
+    """Write a draft as one whose recorder is gone.
+
+    Nothing where its position is past: it is there already, has become a message, or the
+    branch has gone on without it.
+    """
+    this = {"key": row.session_key, "of": row.branch, "this": row.id}
+    head = _HEAD.row(connection, this)
+    if head is None:
+        raise branches.no_branch(row.branch)
+    next_position, live = head
+    if not row.parts or live == row.id or next_position != row.position:
+        return
+    if _OF_ID.row(connection, this) is not None:
+        return
+    if live is not None:
+        raise Conflict("another reply is being recorded on this branch")
+    _CLAIM.run(connection, this)
+    _INSERT_DRAFT.run(connection, draft_rows.columns_of(row, until=None))
+    place = {"session_key": row.session_key, "branch": row.branch}
+    _INSERT_PARTS.many(
+        connection,
+        [{**place, "part": part, "body": text} for part, text in enumerate(row.parts, 1)],
+    )
+
+
+def _load_compactions(
+    connection: Connection, key: int, branch: IncomingBranch, *, now: int
+) -> None:
+    """Write the compactions of a branch that are not there.
+
+    They are checked together, since each names others. One that is there stays, but for its
+    undoing, which is for good; the one that supersedes it follows from all of them.
+    """
+    given = branch.compactions
+    if not given:
+        return
+    lineage, _ = branches.get(connection, key, branch.line.number)
+    end = lineage.next_position
+    for number, detail in compaction_rows.misplaced(
+        [_range(one.line) for one in given.values()], end
+    ):
+        raise LineError(given[number].number, InvalidCall(f"number {number} {detail}"))
+    this = {"key": key, "of": lineage.number}
+    stored = {row[0]: row for row in _STORED_COMPACTIONS.rows(connection, this)}
+    every = {number: _stored_range(row) for number, row in stored.items()}
+    undone_at = {number: row[-1] for number, row in stored.items()}
+    new = []
+    for number, one in given.items():
+        line = one.line
+        if number not in stored:
+            _check_turns(connection, key, lineage, one)
+            every[number] = _range(line)
+            new.append(one)
+        elif stored[number][1:4] != (line.first, line.last, one.summary["summary"]):
+            raise LineError(one.number, Conflict("another compaction of this number is there"))
+        if undone_at.get(number) is None:
+            undone_at[number] = line.undone_at
+    held = [one._replace(undone=undone_at[one.number] is not None) for one in every.values()]
+    by = compaction_rows.superseders(held)
+    held = [one._replace(superseded_by=by.get(one.number)) for one in held]
+    wrong = {number for number, _ in compaction_rows.misplaced(held, end)}
+    if wrong:
+        numbers = [one.line.number for one in new] + list(given)
+        number = next((one for one in numbers if one in wrong), numbers[0])
+        raise LineError(given[number].number, Conflict("other compactions are there"))
+    _insert_compactions(connection, this, new, by, undone_at, now)
+    changed = [n for n in sorted(stored) if (by.get(n), undone_at[n]) != stored[n][-2:]]
+    _CHANGE_COMPACTION.many(
+        connection,
+        [{**this, "this": n, "by": by.get(n), "undone": undone_at[n]} for n in changed],
+    )
+
+
+def _insert_compactions(
+    connection: Connection,
+    this: Mapping[str, int],
+    new: Collection[IncomingCompaction],
+    by: Mapping[int, int],
+    undone_at: Mapping[int, int | None],
+    now: int,
+) -> None:
+    if new:
+        number = max(one.line.number for one in new) + 1
+        _NEXT_COMPACTION.run(connection, {**this, "number": number})
+    _INSERT_COMPACTION.many(
+        connection,
+        [
+            {
+                "session_key": this["key"],
+                "branch": this["of"],
+                "number": line.number,
+                "first": line.first,
+                "last": line.last,
+                **one.summary,
+                "effective": line.effective,
+                "supersedes": codec.dumps(line.supersedes),
+                "superseded_by": by.get(line.number),
+                "copied_from": line.copied_from,
+                "created_at": now if line.created_at is None else line.created_at,
+                "undone_at": undone_at[line.number],
+                "along": None if line.along is None else codec.dumps(line.along),
+            }
+            for one in new
+            for line in (one.line,)
+        ],
+    )
+
+
+def _range(line: CompactionLine) -> CompactionRange:
+    return CompactionRange(
+        number=line.number,
+        first=line.first,
+        last=line.last,
+        clears=line.clears,
+        supersedes=tuple(line.supersedes),
+        superseded_by=line.superseded_by,
+        undone=line.undone_at is not None,
+    )
+
+
+def _stored_range(row: Sequence[Any]) -> CompactionRange:
+    number, first, last, _, kind, supersedes, by, undone_at = row
+    inside = tuple(decode.parsed(supersedes))
+    return CompactionRange(
+        number, first, last, kind == "clearing", inside, by, undone_at is not None
+    )
+
+
+def _check_turns(
+    connection: Connection, key: int, lineage: BranchRow, one: IncomingCompaction
+) -> None:
+    """Refuse a summary of a part of a turn.
+
+    The message that began the turn after it may be erased by now. A summary that a fork took
+    along may end within a turn of the fork's, or where the fork has no message yet.
+    """
+    line = one.line
+    if line.clears:
+        return
+    after = line.last + 1
+    taken_along = line.copied_from is not None and after <= lineage.first
+    ends = [line.first] if taken_along else [line.first, after]
+    if ends[-1] < lineage.next_position:
+        states = branches.states(connection, key, lineage, ends)
+        begins = [states[at][0].turn_start == at for at in ends]
+        if begins[0] and (begins[-1] or _is_erased(connection, key, lineage, after)):
+            return
+    error = InvalidCall("first, last: are not the ends of whole turns")
+    raise LineError(one.number, error)
+
+
+def _is_erased(connection: Connection, key: int, lineage: BranchRow, position: int) -> bool:
+    branch = branches.place(lineage, position).branch
+    span = {"key": key, "of": branch, "first": position, "last": position}
+    return any(erased_at is not None for *_, erased_at in _STORED.rows(connection, span))

@@ -1,0 +1,183 @@
+"""Values of views: a conversation with its compactions applied, and its totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from reasoning_store.conversation.blocks import (
+    Counts,
+    Exactness,
+    Message,
+    Origin,
+)
+from reasoning_store.ledger.records import (
+    NewMessage,
+    OwnThinking,
+    RunningTotals,
+    SentRow,
+    SessionRow,
+    StoredRow,
+)
+
+CompactionKind: TypeAlias = Literal["summary", "clearing"]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRange:
+    """The messages ``first..last`` for which a summary stands, and what that counts."""
+
+    number: int
+    first: int
+    last: int
+    tokens: int
+    exactness: Exactness = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """The tool results up to and with ``last`` are cleared."""
+
+    number: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What makes a view another thing than its messages."""
+
+    ranges: tuple[SummaryRange, ...] = ()
+    cleared: Cleared | None = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those of all of them: a view with others is another view."""
+        some = tuple([one.number for one in self.ranges])
+        return some if self.cleared is None else (*some, self.cleared.number)
+
+    def before(self, position: int) -> InForce:
+        """Return what of it makes the view another before a position."""
+        return InForce(tuple([one for one in self.ranges if one.first < position]), self.cleared)
+
+
+NOTHING_IN_FORCE = InForce()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CompactionFields:
+    """The fields of both kinds of a compaction."""
+
+    number: int
+    """Its id, on its branch."""
+    branch: int
+    first: int
+    last: int
+    effective: int | None
+    """What the next request counted once this was in force, where its maker said so."""
+    supersedes: tuple[int, ...]
+    """Those inside its range that were in force before it, of the same kind."""
+    superseded_by: int | None
+    copied_from: int | None
+    """The branch that a fork took it from."""
+    created_at: int
+    undone_at: int | None
+    along: Mapping[str, Any] = field(default_factory=dict)
+    """What was done with it and is undone with it: ``clearing``, the number of one, and
+    ``settings``, each with its value before (None: not set) and then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearingRow(_CompactionFields):
+    """A clearing: the tool results in ``first..last`` of a branch are cleared in its views."""
+
+    kind: Literal["clearing"] = "clearing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRow(_CompactionFields):
+    """A summary: one message, sent in the place of the messages ``first..last`` of a branch."""
+
+    kind: Literal["summary"] = "summary"
+    message: Message
+    counts: Counts
+
+    @property
+    def position(self) -> int:
+        return self.first
+
+
+CompactionRow: TypeAlias = SummaryRow | ClearingRow
+ViewRow: TypeAlias = StoredRow | SummaryRow
+"""What stands in a view: messages, or a summary in the place of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRows:
+    """What stands in a view, in order, and what is in force in it."""
+
+    rows: list[ViewRow]
+    in_force: InForce
+
+
+@dataclass(frozen=True, slots=True)
+class RangeSnapshot:
+    """What a range of messages was when its compaction was planned."""
+
+    first: int
+    last: int
+    sums: RunningTotals
+    """What the range alone counts; an erasure in it changes that."""
+    supersedes: tuple[int, ...]
+    """The compactions of the same kind in force inside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCompaction:
+    """A compaction that is to be made."""
+
+    first: int
+    """1, where tool results are to be cleared."""
+    last: int
+    summary: NewMessage | None = None
+    """The message, where it is a summary."""
+    expected: RangeSnapshot | None = None
+    """Where the range is another by now, it is a conflict."""
+    effective: int | None = None
+    """What the next request will count."""
+
+    @property
+    def kind(self) -> CompactionKind:
+        return "clearing" if self.summary is None else "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewTotals:
+    """Everything that any policy needs for a number: at one position, in constant reads.
+
+    Sums are those of the view: messages for which a summary stands do not count, the
+    summary does, and of results that are cleared what stands for them. Positions are those
+    of the lineage.
+    """
+
+    head: RunningTotals
+    before_turn: RunningTotals
+    """Just before the open turn; the empty state where no turn has started."""
+    last_thinkers: tuple[OwnThinking, ...]
+    """The last messages with thinking in the view, the last one first: ``LAST_THINKERS``."""
+    origins: dict[int, Origin]
+    """The origins that ``head.opaque`` names, but for 0."""
+    encoding: str
+    lineage: RunningTotals
+    """The same head with every message whole and no summary."""
+    in_force: InForce = NOTHING_IN_FORCE
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """All that a count for the next request asks for, as it was at one moment."""
+
+    session: SessionRow
+    usage: ViewTotals
+    sent: SentRow | None
+    """What the last recorded reply was sent; None too where it was not asked for."""

@@ -1,0 +1,388 @@
+"""One reply on its way into a session: its events read, its draft kept, its end stored.
+
+A draft is begun before the first event is read. Each step either only computes or only writes,
+so that a loop and an asynchronous loop can drive the same steps.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store.conversation.blocks import Message, Origin
+from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
+from reasoning_store.conversation.validation import describe
+from reasoning_store.draft_writer import PART_CHARACTERS
+from reasoning_store.egress.request import Request
+from reasoning_store.ingress.draft_parts import DraftParts
+from reasoning_store.ingress.masking import mask_origin
+from reasoning_store.ingress.normalizer import StreamNormalizer
+from reasoning_store.ledger import draft_rows
+from reasoning_store.ledger.records import DraftRow, NewParts
+from reasoning_store.stored import Stored, as_public_conflict
+
+if TYPE_CHECKING:
+    from reasoning_store.session_branch import ContextOptions, SessionBranch
+
+_SAVE = "once the store answers again, .save() of the recording stores this reply"
+
+
+class ReplyRecorder:
+    """One reply that is being recorded.
+
+    Three threads may use it: the one that reads the stream, another that leaves the recording,
+    and the draft writer's.
+    """
+
+    def __init__(
+        self,
+        branch: SessionBranch,
+        request: Request | None,
+        options: ContextOptions,
+        idempotency_key: str | None,
+        starts_inside: bool | None,
+        *,
+        merge: bool,
+    ) -> None:
+        if request is not None and not isinstance(request, Request):
+            raise InvalidCall(
+                f"request: the Request of build_request(), not {type(request).__name__}",
+                hint="without one, name the provider and the model",
+            )
+        if request is not None:
+            origin, tags = request.target, request.settings.tags
+        else:
+            origin, tags = branch.target(options).origin, branch.policy(options).settings.tags
+        self._state = branch.state
+        self._ledger = branch.state.ledger
+        self._row = branch.row
+        self._branch = branch.branch
+        masker = self._state.masker
+        self._origin = origin if masker is None else mask_origin(origin, masker)
+        self._sent = _sent(self._origin, request)
+        self._answers_request = request is not None
+        self._key = idempotency_key
+        self._normalizer = StreamNormalizer(
+            origin.provider,
+            origin.model,
+            options.api,
+            base_url=origin.base_url,
+            usual_api=origin.api,
+            tags=tags,
+            starts_inside=starts_inside,
+            merge=merge,
+        )
+        self._parts = DraftParts(masker)
+        self._process = os.getpid()
+        self._ending = threading.Lock()
+        """Held while the reply is ended, from its last part until it is stored."""
+        self._adding = threading.Lock()
+        """Held while an event is added, and never while a disk is waited for."""
+        self._draft: DraftRow | None = None
+        self._unwritten: list[str] = []
+        self._written = 0
+        """The number of parts that are written."""
+        self._overtaken = False
+        """Another append has ended the draft, or is about to."""
+        self._renewed = 0.0
+        self._is_waiting = False
+        self._has_content = False
+        self._was_reported = False
+        self._is_interrupted = False
+        self.has_block = False
+        """A ``with`` block ends after the loop, and reports what was not stored."""
+        self.over = False
+        self.conflict: Conflict | None = None
+        self.failure: Exception | None = None
+        self._stored: Stored | None = None
+
+    @property
+    def stored(self) -> Stored | None:
+        self.finish_left()
+        return self._stored
+
+    @property
+    def message(self) -> Message | None:
+        """The message that was stored, or what has arrived of it."""
+        if (stored := self.stored) is not None:
+            return stored.message
+        return self._normalizer.snapshot() if self._has_content else None
+
+    @property
+    def described(self) -> str:
+        """The place and the status of the reply, for ``repr``."""
+        where = f"in {describe(self._row.id)}"
+        if self._stored is not None:
+            return f"{self._stored.message.status} at {self._stored.position} {where}"
+        state = "ended, not stored" if self.over else "not begun"
+        return f"{'streaming' if self._has_content and not self.over else state} {where}"
+
+    # The loop's steps
+
+    def begin(self) -> None:
+        """Begin the draft. Writes the store; refuses a key whose reply is stored already."""
+        if self._draft is not None or self.over:
+            return
+        try:
+            self._draft = self._ledger.drafts.begin(
+                self._row.key,
+                self._branch,
+                origin=self._origin,
+                sent=self._sent,
+                idempotency_key=self._key,
+                resolve=self._state.resolve,
+            )
+        except Conflict as conflict:
+            self.over = True
+            raise as_public_conflict(conflict) from None
+        self._renewed = time.monotonic()
+        self._state.draft_writer.add(self)
+
+    def wait(self) -> None:
+        """Note that the stream is waited for: its draft's lease is renewed meanwhile."""
+        self._is_waiting = True
+
+    def feed(self, event: Any) -> list[Chunk]:
+        """Add one event. Computes only."""
+        return self._add(self._normalizer.feed, event)
+
+    def feed_whole(self, body: Any) -> list[Chunk]:
+        """Add a whole response. Computes only."""
+        return self._add(self._normalizer.feed_whole, body)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._has_content
+
+    def _add(self, read: Callable[[Any], list[Chunk]], raw: Any) -> list[Chunk]:
+        self._is_waiting = False
+        with self._adding:
+            if self.over:
+                raise InvalidCall(
+                    "this recording is over: it was left while its stream was read",
+                    hint="end the task or the thread that reads it before it is left",
+                )
+            chunks = read(raw)
+            self._has_content = True
+            self._parts.add((*chunks, *self._normalizer.late))
+        if self._parts.size >= PART_CHARACTERS:
+            self._state.draft_writer.wake()
+        return chunks
+
+    def complete(self) -> list[Chunk]:
+        """End a reply whose stream has ended. Writes the store."""
+        with self._adding:
+            rest = [] if self.over else self._normalizer.close()
+        self._end(interrupted=False)
+        self.report(None)
+        if self._normalizer.is_unread:
+            warnings.warn(
+                f"no event of this stream was understood as {self._normalizer.api}: the reply is"
+                " stored as interrupted, its events under unknownEvents in its metadata"
+                " (record(..., api=) names another protocol)",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return rest
+
+    def leave(self, error: BaseException | None) -> None:
+        """Store what arrived of a reply that was left. Writes the store."""
+        try:
+            self._end(interrupted=True)
+        except Exception as failure:
+            self.lose(failure, error)
+        else:
+            if error is not None and not isinstance(error, GeneratorExit):
+                self.report(error)
+
+    def leave_later(self) -> None:
+        """Have what arrived stored by the draft writer, or by the next verb of the store."""
+        self._state.draft_writer.leave_later(self)
+
+    def end_left(self) -> None:
+        """Store what arrived of a reply that was left before. Writes the store."""
+        try:
+            self._end(interrupted=True)
+        except Exception as failure:
+            self.failure = failure
+            if not self.has_block:
+                warnings.warn(
+                    f"an interrupted reply could not be stored: {failure}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+    def finish_left(self) -> None:
+        self._state.draft_writer.finish_left()
+
+    def lose(self, failure: Exception, error: BaseException | None) -> None:
+        """Note why a reply that was left could not be stored.
+
+        The application's own exception goes on, with a note.
+        """
+        self.failure = failure
+        self.over = True
+        if error is None or isinstance(error, GeneratorExit):
+            raise failure
+        self.report(error)
+
+    def report(self, error: BaseException | None) -> None:
+        """Report once why nothing was stored: as a note on ``error``, or raised without one."""
+        problem = self.conflict or self.failure
+        if problem is None or problem is error or self._was_reported:
+            return
+        self._was_reported = True
+        if error is None:
+            raise problem
+        what = "stored again" if problem is self.conflict else "stored"
+        helps = f"; {_SAVE}" if isinstance(problem, StoreBusy | StoreFull) else ""
+        error.add_note(f"the interrupted reply could not be {what}: {problem}{helps}")
+
+    def save(self) -> Stored | None:
+        """Store a reply whose end the store refused. Writes the store."""
+        self.finish_left()
+        if not self.over:
+            raise InvalidCall(
+                "this reply is still being recorded",
+                hint="read its stream to the end, or leave the loop",
+            )
+        with self._ending:
+            if self._draft is not None:
+                self._store(self._draft)
+                self.failure = None
+        if self.conflict is not None:
+            raise self.conflict
+        return self._stored
+
+    # The end
+
+    def _end(self, *, interrupted: bool) -> None:
+        if os.getpid() != self._process:
+            # Refused in the child of a fork, where a lock may be held for ever.
+            self._ledger.branches.head(self._row.key, self._branch)
+        with self._ending:
+            if self.over or self._draft is None:
+                self.over = True
+                return
+            self._is_interrupted = interrupted
+            self._store(self._draft)
+
+    def _store(self, draft: DraftRow) -> None:
+        try:
+            self._stored = self._finish(draft)
+        except Conflict as conflict:
+            self.conflict = as_public_conflict(conflict)
+        except Exception as error:
+            # The draft stays, so that ``save`` can end it, but its lease is not renewed.
+            self.over, self._is_waiting = True, False
+            if isinstance(error, StoreBusy | StoreFull):
+                raise type(error)(str(error), hint=_SAVE) from error
+            raise
+        self.over = True
+        self._draft = None
+        self._state.draft_writer.discard(self)
+
+    def _finish(self, draft: DraftRow) -> Stored | None:
+        normalizer = self._normalizer
+        with self._adding:
+            message = normalizer.finish(self._is_interrupted) if self._has_content else None
+        if message is not None and self._is_interrupted and not normalizer.others:
+            # Some streams begin with an event that holds nothing.
+            self._has_content = _has_content(message)
+        if message is None or not self._has_content:
+            self._ledger.drafts.drop(draft)
+            return None
+        if not self._answers_request and message.origin is not None:
+            self._sent["api"] = message.origin.api  # the next request goes the same way
+        # Each further choice becomes a fork.
+        entry, *beside = [
+            self._state.prepare(choice, self._row.encoding, self._sent)
+            for choice in (message, *normalizer.others)
+        ]
+        (row,) = self._ledger.drafts.finish(draft, [entry], beside=beside)
+        return Stored(row)
+
+    # The draft writer's steps
+
+    @property
+    def is_ending(self) -> bool:
+        return self._ending.locked()
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """The session and the branch of the draft, while there is one."""
+        draft = self._draft
+        return None if draft is None else (draft.session_key, draft.branch)
+
+    def make_part(self, *, last: bool) -> None:
+        """Make a part of what has arrived since the last one. Computes only."""
+        with self._ending:
+            if self._draft is not None and not self._overtaken:
+                self._make_part(last=last)
+
+    def _make_part(self, *, last: bool) -> None:
+        with self._adding:
+            if last:
+                self._parts.release()
+            part = self._parts.take_part()
+            if part is not None:
+                self._unwritten.append(part)
+
+    def new_parts(self, *, last: bool) -> NewParts | None:
+        """Return what is to be written of the draft now: its parts, or its lease alone."""
+        draft, parts = self._draft, tuple(self._unwritten)
+        if draft is None or self._overtaken:
+            return None
+        if parts:
+            return NewParts(draft, self._written + 1, parts)
+        lapses = self._is_waiting and time.monotonic() - self._renewed > draft_rows.LEASE / 3
+        return NewParts(draft) if lapses or last else None
+
+    def note_written(self, new: NewParts, *, mine: bool) -> None:
+        """Note that parts are written, or that another append has ended the draft."""
+        if mine:
+            self._renewed = time.monotonic()
+            self._written += len(new.parts)
+            del self._unwritten[: len(new.parts)]
+        else:
+            self._overtaken = True
+
+    def parts_after(self, draft: str, written: int) -> Sequence[str]:
+        """Return what arrived of a draft that another append ends, after its written parts."""
+        mine = self._draft
+        if mine is None or mine.id != draft:
+            return ()  # another reply's end must not be waited for
+        with self._ending:
+            if self._draft is None:
+                return ()
+            self._overtaken = True
+            self._make_part(last=True)
+            # A write whose answer was lost may have stored some of these.
+            return self._unwritten[max(0, written - self._written) :]
+
+
+def _has_content(message: Message) -> bool:
+    return bool(
+        message.blocks
+        or message.usage is not None
+        or message.finish_reason is not None
+        or message.metadata
+    )
+
+
+def _sent(to: Origin, request: Request | None) -> dict[str, Any]:
+    """Return what is stored of the request that a reply answers; its address holds no login."""
+    sent: dict[str, Any] = {
+        "provider": to.provider,
+        "model": to.model,
+        "api": to.api,
+        "baseUrl": to.base_url,
+    }
+    if request is not None:
+        sent |= {"settings": request.settings.by_key(), "digest": request.digest}
+    return sent

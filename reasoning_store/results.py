@@ -1,0 +1,61 @@
+"""The classes that verbs return, for annotations: you never make one yourself."""
+
+from __future__ import annotations
+
+from reasoning_store.aio import AsyncOwner, AsyncOwnerSettings, AsyncPage, AsyncProfiles
+from reasoning_store.aio_session import AsyncSessionSettings
+from reasoning_store.conversation.settings import Resolved
+from reasoning_store.conversation.validation import Holder
+from reasoning_store.egress.budget import Budget
+from reasoning_store.egress.compaction_plan import Step
+from reasoning_store.egress.counting import TokenCount
+from reasoning_store.egress.refusals import Explanation
+from reasoning_store.egress.request import RequestSettings
+from reasoning_store.egress.turn_boundaries import Range
+from reasoning_store.egress.usage import ContextUsage
+from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict
+from reasoning_store.egress.what_if import Alternative, WhatIf
+from reasoning_store.ingress.tags import Run, Split
+from reasoning_store.ledger.records import BackedUp, Erased, Imported, Problem, ReportRow, Verified
+from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
+from reasoning_store.store import Owner, Page
+from reasoning_store.stored import Branch, Compaction, Stored
+
+__all__ = [
+    "Alternative",
+    "AsyncOwner",
+    "AsyncOwnerSettings",
+    "AsyncPage",
+    "AsyncProfiles",
+    "AsyncSessionSettings",
+    "BackedUp",
+    "Branch",
+    "Budget",
+    "Compaction",
+    "ContextUsage",
+    "Erased",
+    "Explanation",
+    "Holder",
+    "Imported",
+    "Owner",
+    "OwnerSettings",
+    "Page",
+    "Problem",
+    "Profile",
+    "Profiles",
+    "Range",
+    "ReportRow",
+    "RequestSettings",
+    "RequestWarning",
+    "Resolved",
+    "Run",
+    "Selection",
+    "SessionSettings",
+    "Split",
+    "Step",
+    "Stored",
+    "TokenCount",
+    "Verdict",
+    "Verified",
+    "WhatIf",
+]

@@ -1,0 +1,259 @@
+"""One branch of a session, as verbs, requests, counts and plans read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from reasoning_store import session_settings
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    Origin,
+    ThinkingBlock,
+    with_blocks,
+)
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.settings import KEYS, Policy, ReasoningSettings
+from reasoning_store.conversation.validation import check_number
+from reasoning_store.egress.request_inputs import RequestInputs
+from reasoning_store.egress.target import Target, find_target
+from reasoning_store.egress.usage import first_thinking_sent
+from reasoning_store.egress.verdicts import ViewedMessage
+from reasoning_store.ledger.records import SentRow, SessionRow, StoredRow
+from reasoning_store.ledger.request_input import RequestInputs as Reads
+from reasoning_store.ledger.thinking_header import ThinkingHeader
+from reasoning_store.ledger.totals import field_of, origin_of
+from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
+from reasoning_store.store_state import StoreState
+from reasoning_store.stored import Stored, draft_so_far, siblings, stored_history
+
+UNNAMED = (None, None, None, None)
+AFTER_ALL = 1 << 62
+"""A position after all messages: from there on no thinking has to be read."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """The model that a request is for, and what goes with the conversation."""
+
+    provider: str | None = None
+    model: str | None = None
+    api: str | None = None
+    base_url: str | None = None
+    system: Any = None
+    tools: Sequence[Mapping[str, Any]] | None = None
+    settings: ReasoningSettings | Mapping[str, Any] | None = None
+
+    @property
+    def names(self) -> tuple[str | None, str | None, str | None, str | None]:
+        return self.provider, self.model, self.api, self.base_url
+
+
+class SessionBranch:
+    """Reads and changes one branch: another thread may move the session's handle meanwhile."""
+
+    def __init__(self, state: StoreState, row: SessionRow, branch: int) -> None:
+        self.state = state
+        self.ledger = state.ledger
+        self.reads = state.ledger.request_input
+        self.row = row
+        self.key = row.key
+        self.branch = branch
+
+    def at_one_moment(self, work: Callable[[SessionBranch], T]) -> T:
+        """Run ``work`` with this branch as it is at one moment: it only reads, and is quick."""
+
+        def bound(reads: Reads) -> T:
+            branch = SessionBranch(self.state, self.row, self.branch)
+            branch.reads = reads
+            return work(branch)
+
+        return self.reads.at_one_moment(bound)
+
+    def history(
+        self, *, limit: int | None, tokens: int | None, before: int | None, after: int | None
+    ) -> list[Stored]:
+        moment = self.ledger.history.moment(
+            self.key, self.branch, limit=limit, tokens=tokens, before=before, after=after
+        )
+        return stored_history(moment, self.branch, with_draft=before is None, after=after)
+
+    def get(self, position: int) -> Stored:
+        moment = self.ledger.history.moment_at(self.key, self.branch, position)
+        if moment.draft is not None and (arriving := draft_so_far(moment.draft)) is not None:
+            return arriving
+        rows = moment.rows or [self.ledger.history.get(self.key, self.branch, position)]
+        return Stored(rows[0], siblings(moment.branches, self.branch).get(position, ()))
+
+    def edit(self, position: int, message: Message) -> Stored:
+        """Store a message in place of another, on a new branch."""
+        check_number("position", position)
+        entry = self.state.prepare(message, self.row.encoding)
+        role = self.get(position).message.role
+        if message.role != role:
+            raise InvalidCall(
+                f"the message at {position} is of the role {role}, not {message.role}",
+                hint="edit takes a message of that role"
+                + (f"; regenerate({position}) asks for another reply" * (role == "assistant")),
+            )
+        return Stored(self.ledger.messages.edit(self.key, self.branch, position, entry))
+
+    def fork_before_reply(self, position: int) -> int:
+        """Make a new current branch that ends before the reply at ``position``."""
+        if self.get(position).message.role != "assistant":
+            raise InvalidCall(
+                f"the message at {position} is not a model's reply",
+                hint="edit(position, message) replaces a user's message",
+            )
+        return self.ledger.branches.fork(self.key, self.branch, position, current=True)
+
+    def fork_before_turn(self) -> int:
+        """Make a new current branch that ends before the last turn."""
+        start = self.ledger.branches.head(self.key, self.branch).turn_start
+        if start is None:
+            raise InvalidCall("there is no turn to take back: the branch has no user message yet")
+        return self.ledger.branches.fork(self.key, self.branch, start, current=True)
+
+    def session(self) -> SessionRow:
+        return self.ledger.sessions.get(self.row.owner, self.row.id)
+
+    def policy(self, options: ContextOptions) -> Policy:
+        return session_settings.policy(self.state, self.session(), options.settings)
+
+    def target(self, options: ContextOptions) -> Target:
+        """Return the model that is named, or that gave the last recorded reply."""
+        return resolve_target(options.names, lambda: self.reads.last_sent(self.key, self.branch))
+
+    def outlook(self, at: int | None = None, *, sent: bool = True) -> Outlook:
+        return self.reads.outlook(self.row.owner, self.row.id, self.branch, at, sent=sent)
+
+    def totals(self, at: int | None = None) -> ViewTotals:
+        return self.reads.usage(self.key, self.branch, at)
+
+    def inputs(
+        self, options: ContextOptions, encoding: str, extra: Mapping[str, Any] | None = None
+    ) -> RequestInputs:
+        """Return the checked system and tools, and ``extra``."""
+        return RequestInputs.of(self.state.counter(encoding), options.system, options.tools, extra)
+
+    def view(self, thinking_from: int) -> list[ViewedMessage]:
+        """Return the branch with its compactions applied."""
+        found = self.reads.view(self.key, self.branch, thinking_from=thinking_from)
+        return [_viewed(row) for row in found.rows]
+
+    def with_digests(
+        self, items: list[ViewedMessage], policy: Policy, to: Target
+    ) -> list[ViewedMessage]:
+        """Return a view with the digests of the requests that its replies answered.
+
+        Only a host that binds reasoning to all that precedes it needs them.
+        """
+        if to.contract.returning.prefix_bound_hint is None:
+            return items
+        first = first_thinking_sent(self.totals, policy.settings, to)
+        sent = self.reads.sent_from(self.key, self.branch, first)
+        digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
+        return [
+            replace(item, inputs_digest=digests[item.number])
+            if item.number in digests and not item.summary
+            else item
+            for item in items
+        ]
+
+    def earlier_request(self, now: Outlook, digest: str) -> EarlierRequest | None:
+        """Return how the request was made that the last recorded reply answered.
+
+        None if its system and tools were others, or nothing is known of it.
+        """
+        last = now.sent
+        if last is None or last.sent.get("digest") != digest:
+            return None
+        to = _target_of(last.sent)
+        settings = ReasoningSettings.model_validate(last.sent["settings"])
+        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
+        in_force = self.reads.in_force_when_sent(self.key, last)
+        erased_at = now.session.erased_at
+        if in_force != now.usage.in_force.before(last.position) or (
+            erased_at is not None and erased_at >= last.created_at
+        ):
+            return EarlierRequest(to, policy, 0, AFTER_ALL)
+        first = first_thinking_sent(lambda: self.totals(last.position - 1), settings, to)
+        return EarlierRequest(to, policy, last.position, first)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRequest:
+    """How an earlier request was made."""
+
+    to: Target
+    policy: Policy
+    position: int
+    """The position of its reply: the messages before it were sent. 0 if they have changed."""
+    first_with_thinking: int
+    """The first position whose thinking it may have carried."""
+
+
+def _viewed(row: StoredRow | SummaryRow) -> ViewedMessage:
+    if isinstance(row, SummaryRow):
+        return ViewedMessage(row.message, row.counts, row.position, summary=True)
+    message = row.message if not row.headers else _with_unread_thinking(row.message, row.headers)
+    return ViewedMessage(message, row.counts, row.position)
+
+
+def _with_unread_thinking(message: Message, headers: Iterable[ThinkingHeader]) -> Message:
+    blocks: list[Block] = list(message.blocks)
+    for header in headers:
+        blocks.insert(header.place, _unread_thinking(header.flags, header.source_field))
+    return with_blocks(message, blocks)
+
+
+@lru_cache(maxsize=1024)
+def _unread_thinking(flags: int, source_field: str | None) -> ThinkingBlock:
+    header = ThinkingHeader(0, 0, flags, source_field)
+    return ThinkingBlock(
+        thought=_UNREAD if header.readable else "",
+        source_field=header.source_field,
+        is_hidden=header.hidden,
+        signature=_UNREAD if header.signed else None,
+        encrypted=_UNREAD if header.encrypted else None,
+        redacted=header.redacted,
+        interrupted=header.interrupted,
+    )
+
+
+_UNREAD = "unread"
+
+
+def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, str | None]]:
+    """Return a function from a kind of opaque thinking to its origin and its field."""
+
+    def origin_and_field(kind: str) -> tuple[Origin | None, str | None]:
+        return totals.origins.get(origin_of(kind)), field_of(kind)
+
+    return origin_and_field
+
+
+# A conversation names the same few models, and each is matched against many patterns.
+known_target = lru_cache(maxsize=256)(find_target)
+
+
+def resolve_target(names: tuple[str | None, ...], last: Callable[[], SentRow | None]) -> Target:
+    """Return the model that is named, or the one that gave the last recorded reply."""
+    if names == UNNAMED:
+        found = last()
+        return _target_of(found.sent if found is not None else {})
+    if all(name is None or isinstance(name, str) for name in names):
+        return known_target(*names)
+    return find_target(*names)
+
+
+def _target_of(sent: Mapping[str, Any]) -> Target:
+    """Return the target of a recorded request; a form that is only read is continued as written."""
+    names = (sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl"))
+    return replace(known_target(*names), only_read=None)

@@ -1,0 +1,332 @@
+"""A session that gets shorter: the plan, its summary and clearing, and how they are undone.
+
+A plan changes nothing. Applied, it sets a setting, clears old tool results or lets a summary
+replace a range in requests; no message is touched, and each can be undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from reasoning_store.conversation.blocks import Exactness, Message, user
+from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.validation import check_truth
+from reasoning_store.egress import budget, compaction_plan
+from reasoning_store.egress.budget import Budget
+from reasoning_store.egress.compaction_plan import Limits, Plan, StripCount
+from reasoning_store.egress.policy import stricter_settings
+from reasoning_store.egress.target import Target
+from reasoning_store.egress.turn_boundaries import Layout, SummaryInForce
+from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usage
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.records import OwnThinking, RunningTotals
+from reasoning_store.ledger.view_records import (
+    CompactionRow,
+    InForce,
+    NewCompaction,
+    RangeSnapshot,
+    ViewTotals,
+)
+from reasoning_store.session_branch import ContextOptions, SessionBranch, origins_by_kind
+from reasoning_store.stored import Compaction, compaction
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBasis:
+    """The ranges of a plan as they were when it was made."""
+
+    summary: RangeSnapshot | None
+    clearing: RangeSnapshot | None
+
+
+class SessionCompaction:
+    """Plans and applies what makes one branch shorter."""
+
+    def __init__(self, branch: SessionBranch) -> None:
+        self._branch = branch
+        self._ledger = branch.ledger
+        self._of = (branch.key, branch.branch)
+
+    def plan(self, options: ContextOptions, limits: Limits, *, clear: bool) -> Plan:
+        """Return whether the next request should get shorter, and how. Changes nothing."""
+        check_truth("clear", clear)
+        branch = self._branch
+        to, policy = branch.target(options), branch.policy(options)
+        choices = (policy.settings, *stricter_settings(policy.settings))
+        while True:
+            totals = branch.totals()
+            forecast = CompactionForecast(
+                self._ledger,
+                self._of,
+                totals=totals,
+                to=to,
+                fixed=branch.inputs(options, totals.encoding).fixed,
+            )
+            plan = compaction_plan.make_plan(
+                [forecast.counting(chosen) for chosen in choices],
+                forecast.layout(clear=clear),
+                limits,
+                since=self._tokens_after_last(totals),
+                exactness=forecast.usage(policy.settings).exactness,
+            )
+            try:
+                return self._with_basis(plan)
+            except (Conflict, InvalidCall):
+                # Another erased or compacted meanwhile: decide again.
+                if branch.totals() == totals:
+                    raise
+
+    def _with_basis(self, plan: Plan) -> Plan:
+        summary = clearing = None
+        if plan.to_summarize is not None:
+            summary = self._ledger.compactions.basis(
+                *self._of, plan.to_summarize.first, plan.to_summarize.last
+            )
+        if plan.to_clear is not None:
+            clearing = self._ledger.compactions.clearing_basis(*self._of, plan.to_clear.last)
+        return replace(plan, branch=self._branch.branch, basis=PlanBasis(summary, clearing))
+
+    def _tokens_after_last(self, totals: ViewTotals) -> int | None:
+        """Return what the request counted after the last compaction in force."""
+        if not totals.in_force.numbers:
+            return None
+        rows = self._ledger.compactions.in_force(*self._of)
+        last = max(rows, key=lambda row: row.number, default=None)
+        return None if last is None else last.effective  # undone since the totals were read
+
+    def compact(self, plan: Plan, summary: str | Message | None) -> Compaction | None:
+        """Apply a plan."""
+        basis = self._check(plan, summary)
+        wanted = self._wanted(plan, basis, summary)
+        strip = next((step.what for step in plan.steps if step.kind == "strip"), None)
+        settings = {} if strip is None else {"reasoning.stripFromContext": strip}
+        made = self._ledger.compactions.make(*self._of, wanted, settings=settings) if wanted else []
+        if settings and not made:
+            self._ledger.sessions.change_settings(self._branch.key, settings)
+        return compaction(made[0]) if made else None
+
+    def _check(self, plan: Plan, summary: str | Message | None) -> PlanBasis:
+        """Refuse a plan that is not one of this branch, or does not fit its summary."""
+        if not isinstance(plan, Plan) or not isinstance(plan.basis, PlanBasis):
+            raise InvalidCall(
+                f"a plan is what compression() gives, not {type(plan).__name__}",
+                hint="session.compact(session.compression(limit=...), summary=...)",
+            )
+        if plan.branch != self._branch.branch:
+            raise InvalidCall(
+                f"this plan is of branch {plan.branch}, not of {self._branch.branch}",
+                hint=f"session.branch({plan.branch}).compact(plan)",
+            )
+        if not plan.steps:
+            raise InvalidCall(
+                f"there is nothing to apply: the plan's action is {plan.action}",
+                hint=", ".join(plan.reasons),
+            )
+        if (summary is None) != (plan.to_summarize is None):
+            if summary is None:
+                wrong = f"this plan summarizes {plan.to_summarize}, and needs a summary"
+            else:
+                wrong = "this plan summarizes nothing, and takes no summary"
+            raise InvalidCall(wrong, hint="plan.to_summarize is the range that a summary is of")
+        return plan.basis
+
+    def _wanted(
+        self, plan: Plan, basis: PlanBasis, summary: str | Message | None
+    ) -> list[NewCompaction]:
+        """Return the compactions that a plan is made of, a summary first."""
+        wanted: list[NewCompaction] = []
+        after, at = plan.after, plan.to_summarize
+        if at is not None and summary is not None:
+            message = user(summary) if isinstance(summary, str) else summary
+            if not isinstance(message, Message):
+                raise InvalidCall(
+                    f"a summary is a text or a message, not {type(summary).__name__}",
+                    hint='session.compact(plan, summary="...")',
+                )
+            entry = self._branch.state.prepare(message, self._branch.row.encoding)
+            # The next plan compares with this: how far the request has grown since.
+            after += entry.counts.visible - plan.summary_tokens
+            wanted.append(
+                NewCompaction(
+                    first=at.first,
+                    last=at.last,
+                    summary=entry,
+                    expected=basis.summary,
+                    effective=after,
+                )
+            )
+        if basis.clearing is not None:
+            wanted.append(
+                NewCompaction(
+                    first=basis.clearing.first,
+                    last=basis.clearing.last,
+                    summary=None,
+                    expected=basis.clearing,
+                    effective=after,
+                )
+            )
+        return wanted
+
+
+def session_budget(ledger: Ledger, key: int, *, limit: int | None, warn_at: float) -> Budget:
+    """Return a session's reasoning tokens against a limit; each mark is named to one caller."""
+    row = ledger.budgets.get(key)
+    assess = partial(
+        budget.assess_budget,
+        reasoning=row.thought.reported,
+        counted=row.thought.counted,
+        unreported=row.thought.unreported,
+        limit=limit,
+        warn_at=warn_at,
+    )
+    found = assess(remembered=row.crossed)
+    new = [mark for mark in found.marks if mark not in row.crossed]
+    lost = [mark for mark in new if not ledger.budgets.remember(key, mark)]
+    return assess(remembered=[*row.crossed, *lost]) if lost else found
+
+
+class CompactionForecast:
+    """The tokens that requests of one branch would count under other settings and cuts.
+
+    Each running total is read when it is first needed; no text is read.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        of: tuple[int, int],
+        *,
+        totals: ViewTotals,
+        to: Target,
+        fixed: tuple[int, Exactness],
+    ) -> None:
+        self._ledger = ledger
+        self._of = of
+        self._totals = totals
+        self._to = to
+        self._fixed = fixed
+        self._origins = origins_by_kind(totals)
+        self._totals_at = _TotalsAt(ledger, of, totals.lineage)
+        self._results = _ToolResults(self._totals_at, totals.in_force)
+        self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
+
+    def usage(self, settings: ReasoningSettings) -> ContextUsage:
+        """Return what the next request counts under these settings."""
+        return count_usage(
+            self._totals,
+            self._origins,
+            settings,
+            self._to,
+            fixed=self._fixed,
+            encoding=self._totals.encoding,
+        )
+
+    def counting(self, settings: ReasoningSettings) -> StripCount:
+        """Return the counts of the next request and of its parts, for a decision."""
+        return StripCount(
+            settings.strip_from_context,
+            self.usage(settings).effective,
+            partial(self._upto, settings),
+            partial(self._regained, settings),
+        )
+
+    def layout(self, *, clear: bool) -> Layout:
+        """Return where the branch may be cut; without ``clear`` tool results stay as they are."""
+        head = self._totals.lineage
+        return Layout(
+            head=head.position,
+            turn_start=lambda position: self._totals_at[position].turn_start,
+            in_force=[
+                SummaryInForce(one.first, one.last, one.tokens)
+                for one in self._totals.in_force.ranges
+            ],
+            results_upto=self._results.upto if clear else None,
+            cleared=self._results.cleared,
+            splits=_PairSplits(self._ledger, self._of, head),
+        )
+
+    def _upto(self, settings: ReasoningSettings, position: int) -> int:
+        counted = self._closed(settings, position, self._totals.last_thinkers)
+        return counted - self._totals_at[min(position, self._results.cleared)].clearable
+
+    def _regained(self, settings: ReasoningSettings, first: int, last: int) -> int:
+        now, before = self._totals.last_thinkers, first - 1
+        if first == 1 or not any(first <= thinker.position <= last for thinker in now):
+            return 0
+        later = [thinker for thinker in now if thinker.position > last]
+        then = self._closed(settings, before, (*later, *self._thinkers_at(before)))
+        return then - self._closed(settings, before, now)
+
+    def _closed(
+        self, settings: ReasoningSettings, at: int, thinkers: tuple[OwnThinking, ...]
+    ) -> int:
+        return closed_tokens(self._totals_at[at], at, thinkers, self._origins, settings, self._to)
+
+    def _thinkers_at(self, position: int) -> tuple[OwnThinking, ...]:
+        if position not in self._thinkers:
+            self._thinkers[position] = self._ledger.request_input.usage(
+                *self._of, position
+            ).last_thinkers
+        return self._thinkers[position]
+
+
+class _TotalsAt:
+    """The running totals along a lineage, each read once."""
+
+    def __init__(self, ledger: Ledger, of: tuple[int, int], head: RunningTotals) -> None:
+        self._read = ledger.request_input.states_at
+        self._of = of
+        self._known = {head.position: head, 0: RunningTotals()}
+
+    def __getitem__(self, position: int) -> RunningTotals:
+        if position not in self._known:
+            self._known |= self._read(*self._of, [position])
+        return self._known[position]
+
+
+class _PairSplits:
+    """Whether a cut separates a call from its response, or falls into a summary of a fork."""
+
+    def __init__(self, ledger: Ledger, of: tuple[int, int], head: RunningTotals) -> None:
+        self._ledger = ledger
+        self._of = of
+        self._head = head
+
+    def __call__(self, position: int) -> bool:
+        if self._ledger.history.splits(*self._of, position):
+            return True
+        return any(one.first <= position for one in self._later_summaries)
+
+    @cached_property
+    def _later_summaries(self) -> list[CompactionRow]:
+        """Summaries that a fork copied and that reach into its open turn."""
+        return [
+            row
+            for row in self._ledger.compactions.in_force(*self._of, every=True)
+            if row.kind == "summary"
+            if row.undone_at is None and row.superseded_by is None
+            if row.last >= (self._head.turn_start or 1)
+        ]
+
+
+class _ToolResults:
+    """The tokens that clearing tool results frees, from the running totals."""
+
+    def __init__(self, states: _TotalsAt, in_force: InForce) -> None:
+        self._totals_at = states
+        self._ranges = in_force.ranges
+        self.cleared = 0 if in_force.cleared is None else in_force.cleared.last
+
+    def upto(self, position: int) -> int:
+        """Return what clearing up to a position frees, outside of summaries."""
+        freed = self._clearable(position)
+        for one in self._ranges:
+            if one.first <= position:
+                freed -= self._clearable(min(one.last, position)) - self._clearable(one.first - 1)
+        return freed
+
+    def _clearable(self, position: int) -> int:
+        done = self._totals_at[min(position, self.cleared)]
+        return self._totals_at[position].clearable - done.clearable

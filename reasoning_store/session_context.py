@@ -1,0 +1,202 @@
+"""A conversation as one model gets to see it: the next request, its count, the alternatives.
+
+Each verb reads the rows of now, with the settings that hold now (BR-008), and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store import session_settings
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.settings import Policy
+from reasoning_store.conversation.validation import check_tokens
+from reasoning_store.egress import what_if as _what_if
+from reasoning_store.egress.budget import THRESHOLD
+from reasoning_store.egress.compaction_plan import Limits, Plan
+from reasoning_store.egress.request import Request, build
+from reasoning_store.egress.target import Target
+from reasoning_store.egress.usage import ContextUsage, count_usage, first_thinking_sent
+from reasoning_store.egress.verdicts import ViewedMessage
+from reasoning_store.egress.what_if import WhatIf
+from reasoning_store.ledger.records import SentRow
+from reasoning_store.recording import Recording, check_stream
+from reasoning_store.reply_recorder import ReplyRecorder
+from reasoning_store.session_branch import (
+    AFTER_ALL,
+    UNNAMED,
+    ContextOptions,
+    EarlierRequest,
+    SessionBranch,
+    origins_by_kind,
+    resolve_target,
+)
+from reasoning_store.session_compaction import SessionCompaction
+
+if TYPE_CHECKING:
+    from reasoning_store.session import Session
+
+
+class Context:
+    """The part of a conversation that one model gets to see: you name the model once.
+
+    Made by ``Session.context``. It follows its session: after an ``edit`` it is about the new
+    branch.
+    """
+
+    def __init__(self, session: Session, options: ContextOptions, limit: int | None = None) -> None:
+        check_tokens("limit", limit, least=1, optional=True)
+        self._session = session
+        self._options = options
+        self._limit = limit
+        self._last_request: Request | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._session!r}>"
+
+    def request(self, extra: Mapping[str, Any] | None = None) -> Request:
+        """Return the next request, with the settings that hold now.
+
+        ``extra`` is laid over its body. ``cache_break`` compares it with the request that the
+        last recorded reply answered.
+        """
+        branch = self._branch()
+        options = self._options
+        inputs = branch.inputs(options, branch.row.encoding, extra)
+        read = branch.at_one_moment(partial(_read_request, options=options, digest=inputs.digest))
+        previous, earlier = None, read.earlier
+        if earlier is not None:
+            previous = build(
+                read.earlier_view, earlier.policy, earlier.to, replace(inputs, extra={})
+            )
+        request = build(read.view, read.policy, read.to, inputs, previous=previous)
+        if previous is None and read.sent is not None and "digest" in read.sent.sent:
+            request = replace(request, cache_break=0)  # system or tools have changed
+        self._last_request = request
+        return request
+
+    def usage(self, *, at: int | None = None) -> ContextUsage:
+        """Return what the next request counts (BR-004), from the running totals alone.
+
+        With ``at`` it is the request that would have followed that position.
+        """
+        options = self._options
+        branch = self._branch()
+        now = branch.outlook(at, sent=options.names == UNNAMED)
+        totals = now.usage
+        return count_usage(
+            totals,
+            origins_by_kind(totals),
+            session_settings.policy(branch.state, now.session, options.settings).settings,
+            resolve_target(options.names, lambda: now.sent),
+            fixed=branch.inputs(options, totals.encoding).fixed,
+            encoding=totals.encoding,
+            limit=self._limit,
+        )
+
+    def what_if(self) -> WhatIf:
+        """Return what each policy would send, side by side."""
+        options = self._options
+        branch = self._branch()
+        inputs = branch.inputs(options, branch.row.encoding)
+
+        def read(branch: SessionBranch) -> tuple[list[ViewedMessage], Policy, Target]:
+            now = branch.outlook(sent=options.names == UNNAMED)
+            policy = session_settings.policy(branch.state, now.session, options.settings)
+            to = resolve_target(options.names, lambda: now.sent)
+            # Nothing is written, so no thought has to be read.
+            return branch.with_digests(branch.view(AFTER_ALL), policy, to), policy, to
+
+        return _what_if.what_if(*branch.at_one_moment(read), inputs)
+
+    def compression(
+        self,
+        *,
+        threshold: float = THRESHOLD,
+        reserve: int = 0,
+        target: float | None = None,
+        min_growth: int | None = None,
+        min_freed: int | None = None,
+        summary_tokens: int | None = None,
+        clear: bool = True,
+    ) -> Plan:
+        """Return whether the next request should get shorter, and how. Changes nothing.
+
+        The context's ``limit`` is the model's whole window, ``reserve`` the part that its answer
+        needs; above ``threshold`` of the rest something is done. Without ``clear`` tool results
+        stay as they are. ``Session.compact`` applies the plan.
+        """
+        if self._limit is None:
+            raise InvalidCall(
+                "a plan needs the limit of the model's context",
+                hint="give it once, as in session.context(limit=212_000)",
+            )
+        limits = Limits(
+            limit=self._limit,
+            reserve=reserve,
+            threshold=threshold,
+            target=target,
+            min_growth=min_growth,
+            min_freed=min_freed,
+            summary_tokens=summary_tokens,
+        )
+        return SessionCompaction(self._branch()).plan(self._options, limits, clear=clear)
+
+    def record(
+        self,
+        stream: Iterable[Any],
+        *,
+        idempotency_key: str | None = None,
+        starts_inside: bool | None = None,
+        merge: bool = False,
+    ) -> Recording:
+        """Return a recording of the reply to this context's last request.
+
+        See ``Session.record``.
+        """
+        check_stream(stream, awaited=False)
+        reply = self._reply(idempotency_key, starts_inside, merge=merge)
+        return Recording(reply, stream)
+
+    def _reply(self, key: str | None, starts_inside: bool | None, *, merge: bool) -> ReplyRecorder:
+        return ReplyRecorder(
+            self._branch(), self._last_request, self._options, key, starts_inside, merge=merge
+        )
+
+    def _branch(self) -> SessionBranch:
+        # Another thread may move the session's handle: each verb reads one branch to its end.
+        session = self._session
+        return SessionBranch(session._state, session._row, session._branch)
+
+
+@dataclass(frozen=True, slots=True)
+class _RequestReads:
+    """What a request is made of, as it was at one moment."""
+
+    sent: SentRow | None
+    """The request that the last recorded reply answered."""
+    policy: Policy
+    to: Target
+    view: list[ViewedMessage]
+    earlier: EarlierRequest | None
+    earlier_view: list[ViewedMessage]
+
+
+def _read_request(branch: SessionBranch, options: ContextOptions, digest: str) -> _RequestReads:
+    now = branch.outlook()
+    policy = session_settings.policy(branch.state, now.session, options.settings)
+    to = resolve_target(options.names, lambda: now.sent)
+    earlier = branch.earlier_request(now, digest)
+    first = first_thinking_sent(lambda: now.usage, policy.settings, to)
+    if earlier is not None:
+        first = min(first, earlier.first_with_thinking)
+    view = branch.view(first)
+    before: list[ViewedMessage] = []
+    if earlier is not None:
+        same = [item for item in view if item.number < earlier.position]
+        before = branch.with_digests(same, earlier.policy, earlier.to)
+    view = branch.with_digests(view, policy, to)
+    return _RequestReads(now.sent, policy, to, view, earlier, before)

@@ -1,0 +1,88 @@
+"""State that all handles of one store share: ledger, masker, encoding, draft writer.
+
+A message is checked, masked and counted here, in this order, before any verb writes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from reasoning_store.conversation import validation
+from reasoning_store.conversation.blocks import Counts, Message
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.settings import from_environment
+from reasoning_store.draft_writer import DraftWriter
+from reasoning_store.egress.counting import count_message
+from reasoning_store.ingress.masking import Masker, mask_message
+from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.records import DraftRow, NewMessage
+from reasoning_store.stored import drafted
+from reasoning_store.tokens import Counter, counter
+
+_MADE: Final = 'rs.user("text"), or rs.normalize_response(body) for what a provider answered'
+
+
+class StoreState:
+    """What every handle of one store shares."""
+
+    def __init__(self, ledger: Ledger, masker: Masker | None, encoding: str) -> None:
+        self._ledger = ledger
+        self.masker = masker
+        self.encoding = encoding
+        self.draft_writer = DraftWriter(ledger)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, once the replies whose loops were left are stored."""
+        self.draft_writer.finish_left()
+        return self._ledger
+
+    def prepare(
+        self,
+        message: Message,
+        encoding: str,
+        sent: Mapping[str, Any] | None = None,
+        *,
+        at: int | None = None,
+    ) -> NewMessage:
+        """Return a message ready to be written: masked first, then counted.
+
+        ``at`` is its place among several.
+        """
+        place = "" if at is None else f"messages.{at}"
+        if not isinstance(message, Message):
+            held = isinstance(getattr(message, "message", None), Message)
+            raise InvalidCall(
+                f"{place and place + ': '}a message, not {validation.type_name(message)}",
+                hint="its .message is one" if held else _MADE,
+            )
+        message = validation.check_message(message, place and f"{place}.")
+        if sent is None:  # a recorded reply is stored as it came, whatever it lacks
+            validation.check_content(message, place and f"{place}.")
+        safe = message if self.masker is None else mask_message(message, self.masker)
+        return NewMessage(safe, self.count(safe, encoding), sent)
+
+    def resolve(self, draft: DraftRow) -> NewMessage | None:
+        """Return what has arrived of a reply whose recorder is ended, if anything has."""
+        # A reply that this process records has got more than what is written of it.
+        rest = self.draft_writer.parts_after(draft.id, len(draft.parts))
+        draft = replace(draft, parts=(*draft.parts, *rest))
+        message = drafted(draft, interrupted=True)
+        if not message.blocks and message.usage is None:
+            return None
+        encoding = self.ledger.request_input.usage(draft.session_key, draft.branch).encoding
+        # Its parts were masked when they were written.
+        return NewMessage(message, self.count(message, encoding), draft.sent)
+
+    def count(self, message: Message, encoding: str) -> Counts:
+        return count_message(message, self.counter(encoding))
+
+    def counter(self, encoding: str) -> Counter:
+        return counter(encoding)
+
+    def environment(self) -> dict[str, Any]:
+        """Return what the environment sets at this moment (BR-008)."""
+        return from_environment(os.environ)

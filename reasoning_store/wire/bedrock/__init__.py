@@ -1,0 +1,19 @@
+"""Amazon Bedrock's Converse protocol."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reasoning_store.wire.bedrock.reader import BedrockReader, has_mark, parse_response
+from reasoning_store.wire.bedrock.writer import OWNED_KEYS, BedrockWriter, sdk_arguments
+from reasoning_store.wire.protocol import Protocol
+
+PROTOCOL: Final = Protocol(
+    id="bedrock.converse",
+    reader=BedrockReader,
+    parse=parse_response,
+    writer=BedrockWriter,
+    sdk_arguments=sdk_arguments,
+    owned_keys=OWNED_KEYS,
+    has_mark=has_mark,
+)

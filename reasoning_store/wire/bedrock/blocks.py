@@ -1,0 +1,271 @@
+"""One content block of Bedrock's Converse protocol: how it grows and stops.
+
+Only calls, tool results and images are announced; thinking and text begin with their first
+delta. A thought's signature replaces the one before. Redacted content is bytes that may come
+in pieces, joined before they become base64: a part of a ciphertext is no ciphertext. A whole
+block's names differ from its deltas' (``reasoningText.text``, ``text``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    MediaKind,
+    RawBlock,
+)
+from reasoning_store.conversation.chunks import (
+    BlockChunk,
+    Chunk,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+)
+from reasoning_store.conversation.json_values import make_json
+from reasoning_store.wire.event_fields import (
+    Malformed,
+    mapping_field,
+    optional_string_field,
+    other_fields,
+    string_field,
+)
+from reasoning_store.wire.media import (
+    as_base64,
+    as_bytes,
+)
+from reasoning_store.wire.tools import parse_arguments
+
+Data = Mapping[str, Any]
+
+_TEXT_SOURCE: Final[Mapping[str, Any]] = {"sourceField": "reasoningContent.reasoningText"}
+_REDACTED_SOURCE: Final[Mapping[str, Any]] = {"sourceField": "reasoningContent.redactedContent"}
+_REDACTED_METADATA: Final = {"block_type": "redactedContent", "encoding": "base64"}
+
+
+class OpenBlock(ABC):
+    """A content block that has begun."""
+
+    __slots__ = ("number", "provider")
+
+    def __init__(self, number: int, provider: str) -> None:
+        self.number = number
+        self.provider = provider
+
+    @abstractmethod
+    def grow(self, delta: Data) -> list[Chunk]:
+        """Say what a delta adds; refuse one that the block's kind does not allow."""
+
+    def stop(self) -> list[Chunk]:
+        """Return the chunks that had to wait for the end."""
+        return []
+
+
+class Reasoning(OpenBlock):
+    """A thought, signed (Claude) or not (DeepSeek, gpt-oss, Nova)."""
+
+    __slots__ = ()
+
+    def grow(self, delta: Data) -> list[Chunk]:
+        text = optional_string_field(delta, "text") or ""
+        signature = optional_string_field(delta, "signature") or ""
+        metadata = {**_TEXT_SOURCE, "signature": signature} if signature else _TEXT_SOURCE
+        if not (text or signature):
+            return []
+        return [
+            ReasoningChunk(
+                provider=self.provider,
+                text=text,
+                content_index=self.number,
+                metadata=metadata,
+            )
+        ]
+
+    def stop(self) -> list[Chunk]:
+        return [
+            ReasoningChunk(
+                provider=self.provider,
+                phase="end",
+                content_index=self.number,
+                is_complete=True,
+                metadata=_TEXT_SOURCE,
+            )
+        ]
+
+
+class Redacted(OpenBlock):
+    """A thought that is ciphertext."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, number: int, provider: str) -> None:
+        super().__init__(number, provider)
+        self._pieces: list[bytes] = []
+
+    def grow(self, delta: Data) -> list[Chunk]:
+        self._pieces.append(_bytes(delta.get("redactedContent")))
+        if len(self._pieces) > 1:
+            return []
+        return [
+            ReasoningChunk(
+                provider=self.provider,
+                phase="start",
+                content_index=self.number,
+                metadata=_REDACTED_SOURCE,
+            )
+        ]
+
+    def stop(self) -> list[Chunk]:
+        data = b"".join(self._pieces)
+        metadata: Mapping[str, Any] = _REDACTED_SOURCE
+        if data:
+            metadata = {
+                **metadata,
+                "encrypted": as_base64(data),
+                "redacted": True,
+                "providerMetadata": _REDACTED_METADATA,
+            }
+        return [
+            ReasoningChunk(
+                provider=self.provider,
+                phase="end",
+                content_index=self.number,
+                is_complete=True,
+                metadata=metadata,
+            )
+        ]
+
+
+class Text(OpenBlock):
+    """Visible text, and its citations."""
+
+    __slots__ = ("_citations",)
+
+    def __init__(self, number: int, provider: str) -> None:
+        super().__init__(number, provider)
+        self._citations: list[Any] = []
+
+    def grow(self, delta: Data) -> list[Chunk]:
+        if "citation" not in delta:
+            text = string_field(delta, "text")
+            return [TextChunk(text=text, content_index=self.number)] if text else []
+        self._citations.append(as_json(mapping_field(delta, "citation")))
+        if len(self._citations) > 1:
+            return []
+        # The list itself is handed out, and grows: so a stream that dies keeps what came, and
+        # a thousand citations are not a thousand lists.
+        metadata = {"citations": self._citations}
+        return [TextChunk(text="", content_index=self.number, metadata=metadata)]
+
+
+class ToolUse(OpenBlock):
+    """A call of the application's tools."""
+
+    __slots__ = ("_begun", "_input")
+
+    def open(self, data: Data) -> list[Chunk]:
+        beside = other_fields(data, ("toolUseId", "name", "input", "type"))
+        self._begun = False
+        self._input = as_json(data.get("input"))
+        call = ToolCallChunk(
+            index=self.number,
+            id=string_field(data, "toolUseId"),
+            name=string_field(data, "name"),
+            metadata=as_json(beside) or None,
+        )
+        return [call]
+
+    def grow(self, delta: Data) -> list[Chunk]:
+        piece = string_field(mapping_field(delta, "toolUse"), "input")
+        self._begun = self._begun or bool(piece)
+        return [ToolCallChunk(index=self.number, arguments=piece)] if piece else []
+
+    def stop(self) -> list[Chunk]:
+        parameters = None if self._begun else self._input
+        return [ToolCallChunk(index=self.number, parameters=parameters, is_complete=True)]
+
+
+class Other(OpenBlock):
+    """A block of Bedrock's own tools, or an image: whole once it stops."""
+
+    __slots__ = ("_content", "_data", "_image", "_input", "_kind")
+
+    def open(self, kind: str, data: Data) -> list[Chunk]:
+        self._kind = kind
+        self._data: dict[str, Any] = as_json(data)
+        self._input: list[str] = []
+        self._content: list[Any] = []
+        self._image: list[bytes] = []
+        whole(kind, self._data)  # a block that could not be stored at its end is refused at once
+        return []
+
+    def grow(self, delta: Data) -> list[Chunk]:
+        if "toolUse" in delta:
+            self._input.append(string_field(mapping_field(delta, "toolUse"), "input"))
+        elif isinstance(delta.get("toolResult"), list):
+            self._content += as_json(delta["toolResult"])
+        elif "image" in delta:
+            image = mapping_field(delta, "image")
+            source = image.get("source")
+            if isinstance(source, Mapping) and "bytes" in source:
+                self._image.append(_bytes(source["bytes"]))
+            else:
+                self._data.update(as_json(image))
+        else:
+            raise Malformed
+        return []
+
+    def stop(self) -> list[Chunk]:
+        if self._input:
+            text = "".join(self._input)
+            self._data["input"] = parse_arguments(text, text)
+        if self._content:
+            self._data["content"] = self._content
+        if self._image:
+            self._data["source"] = {"bytes": make_json(b"".join(self._image))}
+        return [whole(self._kind, self._data)]
+
+
+def whole(kind: str, data: Any) -> BlockChunk:
+    """Return the block of JSON that is there at once: media where we have a block for it."""
+    if kind in get_args(MediaKind) and isinstance(data, Mapping):
+        media = _media(kind, data)
+        if media is not None:
+            return BlockChunk(block=media)
+    return BlockChunk(block=RawBlock(data={kind: data}))
+
+
+def _media(kind: Any, data: Data) -> MediaBlock | None:
+    source, form = data.get("source"), data.get("format")
+    held = source.get("bytes") if isinstance(source, Mapping) else None
+    held = None if held is None else _bytes(held)
+    if not (isinstance(source, Mapping) and isinstance(form, str)) or data.get("error"):
+        return None
+    mime = f"{kind}/{form}"
+    if held is not None:
+        return MediaBlock(kind=kind, mime_type=mime, data=held)
+    place = source.get("s3Location")
+    if isinstance(place, Mapping) and isinstance(place.get("uri"), str):
+        beside = other_fields(place, ("uri",))
+        return MediaBlock(
+            kind=kind, mime_type=mime, url=place["uri"], provider_metadata=beside or None
+        )
+    return None
+
+
+def _bytes(value: Any) -> bytes:
+    data = as_bytes(value)
+    if data is None:
+        raise Malformed
+    return data
+
+
+def as_json(value: Any) -> Any:
+    """Return a value with its bytes in base64; one that is too deep raises."""
+    if isinstance(value, Mapping):
+        return {name: as_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return make_json(value) if isinstance(value, bytes | bytearray) else value

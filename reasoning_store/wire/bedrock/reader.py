@@ -1,0 +1,320 @@
+"""Reads Amazon Bedrock's Converse protocol: a message of content blocks, and a stream of events.
+
+Every event, content block and delta is an object with one member, whose name is its type. A
+stream numbers its blocks (``contentBlockIndex``) and announces only some of them: thinking and
+text open with the first delta of a new index. Usage comes after the end. An exception is an
+event too. Models of many makers speak this protocol: Claude signs its thoughts, others do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import Usage
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    TextChunk,
+    UsageChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.wire import contracts
+from reasoning_store.wire.bedrock.blocks import (
+    OpenBlock,
+    Other,
+    Reasoning,
+    Redacted,
+    Text,
+    ToolUse,
+    as_json,
+    whole,
+)
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import (
+    Malformed,
+    index_field,
+    input_with_cache,
+    json_or_wrong,
+    mapping_field,
+    other_fields,
+    plain_value,
+    string_field,
+    unknown_event,
+    whole_number,
+    with_unknown_part,
+)
+from reasoning_store.wire.ui_messages import reader as thinking_events
+
+Event = Mapping[str, Any]
+
+_KINDS: Final[Mapping[str, type[OpenBlock]]] = {
+    "text": Text,
+    "reasoning": Reasoning,
+    "redacted": Redacted,
+    "call": ToolUse,
+    "other": Other,
+}
+_REASONING: Final[Mapping[str, str]] = {
+    "text": "reasoning",
+    "signature": "reasoning",
+    "redactedContent": "redacted",
+}
+"""Which kind of block each member of a thought's delta adds to."""
+
+
+_OWN_CALLS: Final = (None, "tool_use")
+"""The types of the calls that the application answers: Claude 4.5 and later name theirs."""
+
+_WHOLE: Final = ("additionalModelResponseFields", "performanceConfig", "serviceTier", "trace")
+"""Fields of the response as a whole, e.g. a guardrail's findings."""
+
+
+class BedrockReader:
+    """The reader of one stream."""
+
+    id = "bedrock.converse"
+
+    def __init__(self, contract: Contract) -> None:
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return contracts.speaks_api(provider, model, self.id)
+
+    def reset(self) -> None:
+        # By index and kind: a delta that does not fit the block at its index is no part of it.
+        self._open: dict[tuple[int, str], OpenBlock] = {}
+        self._units = 0
+
+    def flush(self) -> list[Chunk]:
+        """Return the blocks of Bedrock's own that the stream did not live to end."""
+        left = [key for key in self._open if key[1] == "other"]
+        return [chunk for key in left for chunk in self._open.pop(key).stop()]
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = plain_value(raw)
+        if not isinstance(event, Mapping):
+            return unknown_event(raw)
+        if isinstance(event.get("type"), str):
+            return thinking_events.parse_event(event, self._provider)
+        try:
+            name, _ = _member(event)
+            read = BedrockReader._read_error if name.endswith("Exception") else _EVENTS.get(name)
+            return read(self, event) if read is not None else unknown_event(raw)
+        except (Malformed, RecursionError):
+            return unknown_event(raw)
+
+    def _message_start(self, event: Event) -> list[Chunk]:
+        string_field(mapping_field(event, "messageStart"), "role")
+        return []
+
+    def _block_start(self, event: Event) -> list[Chunk]:
+        data = mapping_field(event, "contentBlockStart")
+        place = index_field(data, "contentBlockIndex")
+        announced = mapping_field(data, "start")
+        if not _members(announced):
+            return []  # e.g. of a text, which its first delta opens
+        kind, start = _member(announced)
+        if not isinstance(start, Mapping):
+            raise Malformed
+        return self._announce_block(place, kind, start)
+
+    def _announce_block(self, place: int, kind: str, start: Event) -> list[Chunk]:
+        block: OpenBlock
+        if _is_call(kind, start):
+            name, block = "call", ToolUse(self._units, self._provider)
+            opened = block.open(start)
+        else:
+            name, block = "other", Other(self._units, self._provider)
+            opened = block.open(kind, start)
+        stopped = self._stop(place)
+        self._hold_block(place, name, block)
+        return [*stopped, *opened]
+
+    def _block_delta(self, event: Event) -> list[Chunk]:
+        data = mapping_field(event, "contentBlockDelta")
+        place = index_field(data, "contentBlockIndex")
+        delta = mapping_field(data, "delta")
+        kind, value = _member(delta)
+        if kind == "reasoningContent":
+            kinds = {_REASONING.get(name, "") for name in _members(value)}
+            if len(kinds) != 1:
+                raise Malformed
+            return self._grow(place, kinds.pop(), value)
+        if kind in ("text", "citation"):
+            return self._grow(place, "text", delta)
+        if kind == "toolUse" and (place, "call") in self._open:
+            return self._open[place, "call"].grow(delta)
+        if (place, "other") in self._open:
+            return self._open[place, "other"].grow(delta)
+        raise Malformed  # what is announced cannot be read from its middle
+
+    def _grow(self, place: int, kind: str, delta: Event) -> list[Chunk]:
+        """Add to the block at this index, which its first delta opens."""
+        block = self._open.get((place, kind))
+        if block is not None:
+            return block.grow(delta)
+        if kind not in _KINDS:
+            raise Malformed
+        block = _KINDS[kind](self._units, self._provider)
+        chunks = block.grow(delta)
+        self._hold_block(place, kind, block)
+        return chunks
+
+    def _block_stop(self, event: Event) -> list[Chunk]:
+        return self._stop(
+            index_field(mapping_field(event, "contentBlockStop"), "contentBlockIndex")
+        )
+
+    def _hold_block(self, place: int, kind: str, block: OpenBlock) -> None:
+        self._open[place, kind] = block
+        self._units += 1
+
+    def _stop(self, place: int) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        for kind in _KINDS:
+            block = self._open.pop((place, kind), None)
+            if block is not None:
+                chunks += block.stop()
+        return chunks
+
+    def _message_stop(self, event: Event) -> list[Chunk]:
+        stop = mapping_field(event, "messageStop")
+        reason = string_field(stop, "stopReason")
+        wrong: list[Any] = []
+        chunks = _response_metadata(stop, wrong)
+        for place in sorted({place for place, _ in self._open}):
+            chunks += self._stop(place)
+        return with_unknown_part([*chunks, FinishChunk(reason=reason)], wrong)
+
+    def _read_metadata(self, event: Event) -> list[Chunk]:
+        wrong: list[Any] = []
+        data = mapping_field(event, "metadata")
+        return with_unknown_part(
+            [*_response_metadata(data, wrong), *_read_usage(data, wrong)], wrong
+        )
+
+    def _read_error(self, event: Event) -> list[Chunk]:
+        _, error = _member(event)
+        if not isinstance(error, Mapping):
+            raise Malformed
+        return [ErrorChunk(raw=as_json(event))]
+
+    def read_block(self, place: int, data: Any) -> list[Chunk]:
+        """Return a whole content block as the chunks of its stream."""
+        kind, value = _member(data)
+        if kind == "text":
+            return [*self._grow(place, "text", data), *self._stop(place)]
+        if kind == "reasoningContent":
+            if "reasoningText" in _members(value):
+                string_field(mapping_field(value, "reasoningText"), "text")
+                grown = self._grow(place, "reasoning", value["reasoningText"])
+            else:
+                grown = self._grow(place, "redacted", value)
+            return [*grown, *self._stop(place)]
+        if _is_call(kind, value):
+            return [*self._announce_block(place, kind, value), *self._stop(place)]
+        if kind == "citationsContent" and isinstance(value, Mapping):
+            return self._read_citations(value)
+        return [whole(kind, as_json(value))]
+
+    def _read_citations(self, data: Event) -> list[Chunk]:
+        content, citations = data.get("content"), data.get("citations")
+        if not isinstance(content, list | None) or not isinstance(citations, list | None):
+            raise Malformed
+        text = "".join(string_field(_members(part), "text") for part in content or ())
+        metadata = {"citations": as_json(citations)} if citations else None
+        self._units += 1
+        return [TextChunk(text=text, content_index=self._units - 1, metadata=metadata)]
+
+
+_EVENTS: Final[Mapping[str, Callable[[BedrockReader, Event], list[Chunk]]]] = {
+    "messageStart": BedrockReader._message_start,
+    "contentBlockStart": BedrockReader._block_start,
+    "contentBlockDelta": BedrockReader._block_delta,
+    "contentBlockStop": BedrockReader._block_stop,
+    "messageStop": BedrockReader._message_stop,
+    "metadata": BedrockReader._read_metadata,
+}
+
+
+def _members(data: Any) -> dict[str, Any]:
+    """Return the members that are set."""
+    if not isinstance(data, Mapping):
+        raise Malformed
+    return {str(name): value for name, value in data.items() if value is not None}
+
+
+def _member(data: Any) -> tuple[str, Any]:
+    """Return the one member that is set."""
+    members = _members(data)
+    if len(members) != 1:
+        raise Malformed
+    return members.popitem()
+
+
+def _is_call(kind: str, value: Any) -> bool:
+    """Whether a block is a call that the application answers, and no server tool's."""
+    return kind == "toolUse" and isinstance(value, Mapping) and value.get("type") in _OWN_CALLS
+
+
+def _response_metadata(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
+    """Return the metadata of the response as a whole."""
+    said = {name: json_or_wrong(holder.get(name), as_json, wrong) for name in _WHOLE}
+    found = other_fields(said, ())
+    return [OriginChunk(metadata=found)] if found else []
+
+
+def _read_usage(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
+    reported = holder.get("usage")
+    if reported is None:
+        return []
+    if not isinstance(reported, Mapping):
+        wrong.append(reported)
+        return []
+    cached = whole_number(reported.get("cacheReadInputTokens"))
+    cache_write = whole_number(reported.get("cacheWriteInputTokens"))
+    usage = Usage(
+        input=input_with_cache(whole_number(reported.get("inputTokens")), cached, cache_write),
+        output=whole_number(reported.get("outputTokens")),
+        cached=cached,
+        cache_write=cache_write,
+        raw=reported,
+    )
+    return [UsageChunk(usage=usage)]
+
+
+def has_mark(event: Mapping[str, Any]) -> bool:
+    """Whether an event carries a mark that no other protocol has."""
+    members = {name for name, value in event.items() if value is not None}
+    return len(members) == 1 and members <= _EVENTS.keys()
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as chunks."""
+    response = plain_value(body)
+    if not isinstance(response, Mapping):
+        raise WireError("bedrock.converse: the response is not an object")
+    output = response.get("output")
+    message = output.get("message") if isinstance(output, Mapping) else None
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if not isinstance(content, list):
+        raise WireError("bedrock.converse: the response has no output.message.content list")
+    adapter = BedrockReader(contract)
+    wrong: list[Any] = []
+    chunks: list[Chunk] = []
+    for place, block in enumerate(content):
+        try:
+            chunks += adapter.read_block(place, block)
+        except (Malformed, RecursionError):
+            wrong.append(block)
+    chunks += [*_response_metadata(response, wrong), *_read_usage(response, wrong)]
+    reason = response.get("stopReason")
+    if isinstance(reason, str):
+        chunks.append(FinishChunk(reason=reason))
+    elif reason is not None:
+        wrong.append(reason)
+    return with_unknown_part(chunks, wrong)

@@ -1,0 +1,308 @@
+"""Reads Cohere's v2 chat: events for each content item and tool call, or a whole message.
+
+A content item is thinking or text and has an index. Older models write their plan into
+``tool_plan`` before their calls: that is thinking too. Citations are held until their text has
+ended, and are sent with it; those of other content are chunks of their own. A whole message is
+read as the events that would have streamed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from reasoning_store.conversation.blocks import RawBlock, Usage
+from reasoning_store.conversation.chunks import (
+    BlockChunk,
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    Phase,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UsageChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.wire import contracts
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import (
+    Malformed,
+    event_type,
+    index_field,
+    mapping_field,
+    optional_index_field,
+    optional_mapping,
+    optional_string_field,
+    plain_value,
+    unknown_event,
+    whole_number,
+    with_unknown_part,
+)
+from reasoning_store.wire.ui_messages import reader as thinking_events
+
+Event: TypeAlias = Mapping[str, Any]
+
+_THINKING: Final[Mapping[str, Any]] = {"sourceField": "content.thinking"}
+_PLAN: Final[Mapping[str, Any]] = {"sourceField": "tool_plan"}
+_OF_TEXT: Final = frozenset({None, "TEXT_CONTENT"})
+
+
+class CohereReader:
+    """The reader of one stream."""
+
+    id = "cohere.chat"
+
+    def __init__(self, contract: Contract) -> None:
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return contracts.speaks_api(provider, model, self.id)
+
+    def reset(self) -> None:
+        self._thinking: set[int] = set()
+        self._texts: set[int] = set()
+        self._ended: set[int] = set()
+        self._calls: set[int] = set()
+        self._text_index: int | None = None
+        self._citations: dict[int, list[Any]] = {}
+        self._cited: set[int] = set()
+        self._apart: list[Any] = []
+        self._named = False
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = plain_value(raw)
+        kind = event.get("type") if isinstance(event, Mapping) else None
+        if not isinstance(kind, str):
+            return unknown_event(raw)
+        read = _EVENTS.get(kind)
+        if read is None:
+            return thinking_events.parse_event(event, self._provider)
+        try:
+            return read(self, event)
+        except Malformed:
+            return unknown_event(event)
+
+    def _message_start(self, event: Event) -> list[Chunk]:
+        response_id = optional_string_field(event, "id")
+        if self._named or response_id is None:
+            return []
+        self._named = True
+        return [OriginChunk(response_id=response_id)]
+
+    def _content_start(self, event: Event) -> list[Chunk]:
+        index, content = index_field(event, "index"), mapping_field(_message(event), "content")
+        kind = content.get("type", next(iter(content.keys() & {"thinking", "text"}), None))
+        if kind == "thinking":
+            text = optional_string_field(content, "thinking") or ""
+            self._thinking.add(index)
+            return [self._thinking_chunk(index, "start", text)]
+        if kind == "text":
+            text = optional_string_field(content, "text") or ""
+            return self._text(index, text)
+        if not isinstance(kind, str):
+            raise Malformed
+        return [BlockChunk(block=RawBlock(data=content))]
+
+    def _content_delta(self, event: Event) -> list[Chunk]:
+        index, content = index_field(event, "index"), mapping_field(_message(event), "content")
+        thought, text = (
+            optional_string_field(content, "thinking"),
+            optional_string_field(content, "text"),
+        )
+        if thought is None and text is None:
+            raise Malformed
+        out: list[Chunk] = []
+        if thought:
+            self._thinking.add(index)
+            out.append(self._thinking_chunk(index, "delta", thought))
+        return [*out, *self._text(index, text or "")]
+
+    def _content_end(self, event: Event) -> list[Chunk]:
+        index = index_field(event, "index")
+        if index in self._thinking:
+            self._thinking.discard(index)
+            return [self._thinking_chunk(index, "end", "")]
+        if index in self._ended:
+            return []
+        self._ended.add(index)
+        return self._citation_chunks(index)
+
+    def _thinking_chunk(self, index: int, phase: Phase, text: str) -> Chunk:
+        return ReasoningChunk(
+            provider=self._provider,
+            phase=phase,
+            text=text,
+            content_index=index,
+            metadata=_THINKING,
+        )
+
+    def _text(self, index: int, text: str) -> list[Chunk]:
+        if not text:
+            return []
+        self._texts.add(index)
+        self._text_index = index
+        return [TextChunk(text=text, content_index=index)]
+
+    def _tool_plan(self, event: Event) -> list[Chunk]:
+        plan = optional_string_field(_message(event), "tool_plan")
+        if plan is None:
+            raise Malformed
+        if not plan:
+            return []
+        return [ReasoningChunk(provider=self._provider, text=plan, metadata=_PLAN)]
+
+    def _call_start(self, event: Event) -> list[Chunk]:
+        index, call = index_field(event, "index"), mapping_field(_message(event), "tool_calls")
+        function = mapping_field(call, "function")
+        call_id, name = optional_string_field(call, "id"), optional_string_field(function, "name")
+        if not name:
+            raise Malformed
+        arguments = optional_string_field(function, "arguments") or ""
+        self._calls.add(index)
+        return [ToolCallChunk(index=index, id=call_id, name=name, arguments=arguments)]
+
+    def _call_delta(self, event: Event) -> list[Chunk]:
+        index, call = index_field(event, "index"), mapping_field(_message(event), "tool_calls")
+        arguments = optional_string_field(mapping_field(call, "function"), "arguments")
+        if arguments is None or index not in self._calls:
+            raise Malformed
+        return [ToolCallChunk(index=index, arguments=arguments)] if arguments else []
+
+    def _call_end(self, event: Event) -> list[Chunk]:
+        index = index_field(event, "index")
+        if index not in self._calls:
+            raise Malformed
+        self._calls.discard(index)
+        return [ToolCallChunk(index=index, is_complete=True)]
+
+    def _read_citation(self, event: Event) -> list[Chunk]:
+        citation = mapping_field(_message(event), "citations")
+        index, kind = (
+            optional_index_field(citation, "content_index"),
+            optional_string_field(citation, "type"),
+        )
+        index = self._text_index if index is None else index
+        if kind in _OF_TEXT and index is not None and index in self._texts:
+            self._citations.setdefault(index, []).append(citation)
+            self._cited.add(index)
+        else:
+            self._apart.append(citation)
+        return []
+
+    def _citation_chunks(self, index: int) -> list[Chunk]:
+        if index not in self._cited:
+            return []
+        self._cited.discard(index)
+        metadata = {"citations": list(self._citations[index])}
+        return [TextChunk(text="", content_index=index, metadata=metadata)]
+
+    def flush(self) -> list[Chunk]:
+        """Return the citations that wait: their text has ended, or will not any more."""
+        out = [chunk for index in sorted(self._cited) for chunk in self._citation_chunks(index)]
+        if self._apart:
+            out.append(BlockChunk(block=RawBlock(data={"citations": self._apart})))
+            self._apart = []
+        return out
+
+    def _message_end(self, event: Event) -> list[Chunk]:
+        named = self._message_start(event)
+        wrong: list[Any] = []
+        delta = optional_mapping(event.get("delta"), "delta", wrong) or {}
+        usage = optional_mapping(delta.get("usage"), "usage", wrong)
+        out = [*named, *self.flush(), *_read_usage(usage)]
+        if delta.get("error") is not None:
+            out.append(ErrorChunk(raw=event))
+        else:
+            reason = delta.get("finish_reason")
+            out.append(FinishChunk(reason=reason if isinstance(reason, str) else None))
+        return with_unknown_part(out, wrong)
+
+    def _read_nothing(self, event: Event) -> list[Chunk]:
+        return []
+
+
+_EVENTS: Final[Mapping[str, Callable[[CohereReader, Event], list[Chunk]]]] = {
+    "message-start": CohereReader._message_start,
+    "content-start": CohereReader._content_start,
+    "content-delta": CohereReader._content_delta,
+    "content-end": CohereReader._content_end,
+    "tool-plan-delta": CohereReader._tool_plan,
+    "tool-call-start": CohereReader._call_start,
+    "tool-call-delta": CohereReader._call_delta,
+    "tool-call-end": CohereReader._call_end,
+    "citation-start": CohereReader._read_citation,
+    "citation-end": CohereReader._read_nothing,
+    "message-end": CohereReader._message_end,
+    "debug": CohereReader._read_nothing,
+}
+
+
+def has_mark(event: Mapping[str, Any]) -> bool:
+    """Whether an event carries a mark that no other protocol has."""
+    is_ours = event_type(event) in ("message-start", "content-start", "content-delta")
+    return is_ours and isinstance(plain_value(event.get("delta")), Mapping)
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as chunks."""
+    response = plain_value(body)
+    message = response.get("message") if isinstance(response, Mapping) else None
+    if not isinstance(message, Mapping):
+        raise WireError("cohere.chat: the response has no message")
+    if not isinstance(message.get("content"), list | str | None):
+        raise WireError("cohere.chat: the message's content is neither a list nor a string")
+    adapter = CohereReader(contract)
+    return [
+        chunk for event in _events_of(response, message) for chunk in adapter.parse_chunk(event)
+    ]
+
+
+def _events_of(response: Event, message: Event) -> Iterator[Event]:
+    """Yield the events that would have streamed the same."""
+    yield {"type": "message-start", "id": response.get("id")}
+    if message.get("tool_plan"):
+        yield _make_event("tool-plan-delta", 0, {"tool_plan": message["tool_plan"]})
+    content = message.get("content")
+    items = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
+    for index, item in enumerate(items):
+        yield _make_event("content-start", index, {"content": item})
+        yield _make_event("content-end", index, {})
+    for index, call in enumerate(_list_field(message, "tool_calls")):
+        yield _make_event("tool-call-start", index, {"tool_calls": call})
+        yield _make_event("tool-call-end", index, {})
+    for citation in _list_field(message, "citations"):
+        yield _make_event("citation-start", 0, {"citations": citation})
+    delta = {name: response.get(name) for name in ("finish_reason", "usage")}
+    yield {"type": "message-end", "delta": delta}
+
+
+def _make_event(kind: str, index: int, message: Event) -> Event:
+    return {"type": kind, "index": index, "delta": {"message": message}}
+
+
+def _list_field(message: Event, name: str) -> list[Any]:
+    value = message.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _read_usage(reported: Event | None) -> list[Chunk]:
+    if reported is None:
+        return []
+    tokens = reported.get("tokens")
+    if not isinstance(tokens, Mapping):
+        tokens = reported.get("billed_units")
+    tokens = tokens if isinstance(tokens, Mapping) else {}
+    usage = Usage(
+        input=whole_number(tokens.get("input_tokens")),
+        output=whole_number(tokens.get("output_tokens")),
+        cached=whole_number(reported.get("cached_tokens")),
+        raw=reported,
+    )
+    return [UsageChunk(usage=usage)]
+
+
+def _message(event: Event) -> Event:
+    return mapping_field(mapping_field(event, "delta"), "message")

@@ -1,0 +1,177 @@
+"""A contract: one row of ``contracts.toml``, in four parts.
+
+How a host sends reasoning, which of it the host takes back, what it wants of a request's
+messages, and how its reasoning is switched. ``contracts`` finds the row that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Literal, TypeAlias
+
+Floor: TypeAlias = Literal["none", "open_calls", "all_calls", "open_turn_with_call", "all"]
+"""In which messages a provider demands reasoning back: the rule ``required``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingRules:
+    """How a host sends reasoning; ingress reads by it."""
+
+    fields: tuple[str, ...] = ()
+    """The fields that carry reasoning, best first; they mirror each other, so one is stored."""
+    tags: bool = True
+    """Whether the text may hold inline tags; ``reasoning.tags=auto`` follows it."""
+    markers: tuple[str, ...] = ()
+    """Literal marker families in the text; a template names them."""
+    stray_opens: bool = False
+    """Whether an open delimiter that nothing closes is stray where the model ended its turn."""
+    output_excludes_reasoning: bool = False
+    """Whether the reported output count leaves the reasoning out."""
+    cumulative: bool = False
+    """Whether each reasoning delta may repeat all that came before it."""
+    sealed_by: str | None = None
+    """The field whose ciphertext or signature belongs to the plain reasoning string, which is
+    then one block a message, whatever comes between its pieces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnRules:
+    """Which reasoning goes back to a host, and where."""
+
+    returns_in: str | None = None
+    """Where portable reasoning goes back: a field, ``think_tags``, or nowhere."""
+    returns_in_own_field: tuple[str, ...] = ()
+    """The fields that take back the reasoning that came in them; all other goes to
+    ``returns_in``."""
+    padded_tags: bool = False
+    """Whether a tagged thought is sent with a line end on either side and one after it."""
+    opaque: bool = False
+    """Whether opaque reasoning has a place."""
+    known_sources: tuple[str, ...] = ()
+    """The ``sourceField`` of opaque reasoning that is accepted though it has no origin, in
+    addition to ``fields`` and ``returns_in``."""
+    signed: bool = False
+    """Whether unsigned reasoning is refused."""
+    floor: Floor = "none"
+    """The messages whose reasoning is demanded back."""
+    refusal: str | None = None
+    """The error where it is missing; ``None``: it is asked for and not enforced."""
+    empty_field_in: Floor = "none"
+    """The messages in which the field must be present, though empty (against EC-007)."""
+    call_signature_at: str | None = None
+    """Where the signature of a call is, if that and no thought is demanded."""
+    dummy_signature: str | None = None
+    """The documented signature for a call that has lost its own."""
+    prefix_bound_hint: str | None = None
+    """Where reasoning is valid only after the exact prefix it was made for: the remedy."""
+    reasoning_needs_follower: bool = False
+    """Whether reasoning must be followed by the items it led to, which may name their ids only
+    then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRules:
+    """The form that a host wants of a request's messages."""
+
+    protocol_version: str | None = None
+    """The protocol's version, which the body names where the model is in the address."""
+    content_required: bool = False
+    """Whether a message of calls alone has an empty text, where others want none."""
+    blank_text_as: str | None = None
+    """The text sent in place of an empty one, where that is refused."""
+    json_arguments_only: bool = False
+    """Whether arguments of a call that are not JSON are refused."""
+    continuation_mark: str | None = None
+    """The key without which the model's own message may not be the last."""
+    user_last_when_thinking: bool = False
+    """Whether a model that thinks refuses a conversation that ends with its own message."""
+    call_id_pattern: str | None = None
+    """The ids of calls that are accepted, as a regular expression."""
+    unique_call_ids: bool = False
+    """Whether an id may name only one call of the conversation."""
+    system_first: bool = False
+    """Whether a system message may only be at the beginning."""
+    system_inside: bool = False
+    """Whether a system message may follow a user's inside the conversation."""
+    calls_last: bool = False
+    """Whether a message's texts must come before its calls."""
+    answer_tokens: int | None = None
+    """How long an answer may be, in addition to a budget of thinking, where the protocol wants a
+    limit and ``extra`` gives none."""
+    stateless: bool = False
+    """Whether the host is asked to store nothing and to return its ciphertext."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningSwitches:
+    """How a host's reasoning is switched. A path names an object's field by dots."""
+
+    on_by_default: bool = False
+    """Whether the model reasons when the request has no parameter for it."""
+    enabled_at: str | None = None
+    """Where reasoning is switched."""
+    on: str | bool | None = None
+    off: str | bool | None = None
+    """The values there; a switch without a value for off cannot be turned off."""
+    shown_at: str | None = None
+    shown_as: str | bool | None = None
+    """The parameter that makes the host return the reasoning it would otherwise hide."""
+    effort_at: str | None = None
+    efforts: tuple[str, ...] = ()
+    """The efforts that the host knows, ``ours=theirs`` where the names differ; none: all."""
+    budget_at: str | None = None
+    default_budget: int | None = None
+    """The budget that is sent with the switch where none is asked for."""
+    budget_range: tuple[int, ...] = ()
+    """The least and the largest budget that the host takes; none: any."""
+    effort_or_budget: bool = False
+    """Whether effort and budget exclude each other; the budget, more exact, is sent."""
+    earlier_turns_at: str | None = None
+    earlier_turns_as: str | bool | None = None
+    """The parameter that makes the host read the reasoning of earlier turns."""
+    off_with_tools: bool = False
+    """Whether tools are refused while the model reasons, so that reasoning is switched off."""
+    off_when_unmet: bool = False
+    """Whether reasoning is switched off where the floor cannot be met."""
+    fixed_in_turn: bool = False
+    """Whether it cannot be switched off in a turn whose messages carry reasoning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """How one provider's api carries reasoning, for some of its models."""
+
+    api: str
+    provider: str | None = None
+    models: tuple[str, ...] = ("*",)
+    family: str | None = None
+    """Models that can read each other's opaque reasoning; by default all of the row."""
+    reading: ReadingRules = field(default_factory=ReadingRules)
+    returning: ReturnRules = field(default_factory=ReturnRules)
+    messages: MessageRules = field(default_factory=MessageRules)
+    reasoning: ReasoningSwitches = field(default_factory=ReasoningSwitches)
+    source: str = ""
+    checked: str = ""
+
+    def with_rules(self, rules: Mapping[str, Any]) -> Contract:
+        """Return the same contract with these rules, each by its name in its part."""
+        parts = {part: _of_part(part, rules) for part in PARTS}
+        changed = {part: replace(getattr(self, part), **own) for part, own in parts.items() if own}
+        return replace(self, **changed)
+
+
+PARTS: Final[Mapping[str, type]] = {
+    "reading": ReadingRules,
+    "returning": ReturnRules,
+    "messages": MessageRules,
+    "reasoning": ReasoningSwitches,
+}
+RULES: Final[Mapping[str, str]] = {
+    item.name: part for part, kind in PARTS.items() for item in fields(kind)
+}
+"""The part of each rule; a row of ``contracts.toml`` names a rule without it."""
+
+
+def _of_part(part: str, rules: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in rules.items() if RULES[name] == part}

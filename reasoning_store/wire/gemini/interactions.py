@@ -1,0 +1,442 @@
+"""Reads Google's Interactions API: steps, whole or as step.start, step.delta, step.stop.
+
+A step is a thought, a piece of the model's output, a call, or the server's own work.
+``step.start`` may bring part of a step, deltas bring the rest; a whole step is read as its own
+start and stop, so both ways give the same. Steps may interleave, so everything is held by the
+step's index. Steps that repeat the request are not part of the answer. Until May 2026 the API
+had no steps: each content of the output was an item (``outputs``; content.start,
+content.delta, content.stop), and is read as a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, get_args
+
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    MediaKind,
+    RawBlock,
+    Usage,
+)
+from reasoning_store.conversation.chunks import (
+    BlockChunk,
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    Phase,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UnknownChunk,
+    UsageChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.wire import call_ids
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import (
+    Indexer,
+    Malformed,
+    index_field,
+    mapping_field,
+    other_fields,
+    plain_value,
+    string_field,
+    unknown_event,
+    whole_number,
+)
+from reasoning_store.wire.gemini.parts import as_json
+from reasoning_store.wire.media import from_base64
+
+Event: TypeAlias = Mapping[str, Any]
+
+_SOURCE: Final[Mapping[str, Any]] = {"sourceField": "thought.summary"}
+_THOUGHT: Final[Mapping[str, Any]] = {**_SOURCE, "providerMetadata": {"step_type": "thought"}}
+_ECHOED: Final = frozenset({"user_input", "function_result"})
+"""Steps that the application sent itself."""
+_PREFIXES: Final = ("interaction.", "step.", "content.")
+_OWNERS: Final[Mapping[str, str]] = {
+    "thought_summary": "thought",
+    "thought_signature": "thought",
+    "arguments_delta": "function_call",
+    **dict.fromkeys(
+        ("text", "text_annotation_delta", "image", "audio", "video", "document"), "model_output"
+    ),
+}
+"""Which kind of step a delta belongs to; a delta of any other type is named as its step."""
+
+
+_CUT_OFF: Final = frozenset({"thought", "function_call"})
+"""Steps whose chunks are given while they arrive."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step that has begun."""
+
+    type: str
+    body: dict[str, Any] = field(default_factory=dict)
+    runs: int = 0
+    text: int | None = None
+    annotations: list[Any] = field(default_factory=list)
+    call: int | None = None
+    in_pieces: bool = False
+
+
+def is_event(event: Event) -> bool:
+    """Whether an object is an event of this API."""
+    kind = event.get("type")
+    return "event_type" in event or (isinstance(kind, str) and kind.startswith(_PREFIXES))
+
+
+def is_response(body: Event) -> bool:
+    """Whether an object is a whole interaction."""
+    return body.get("object") == "interaction" or any(
+        isinstance(body.get(name), list) for name in ("steps", "outputs")
+    )
+
+
+class InteractionsReader:
+    """The state of one stream."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._provider = contract.provider or ""
+        self._steps: dict[int, _Step] = {}
+        self._places = Indexer()
+        self._calls = 0
+        self._response_id: str | None = None
+
+    def read(self, event: Event) -> list[Chunk]:
+        kind = event.get("event_type", event.get("type"))
+        step = _EVENTS.get(kind) if isinstance(kind, str) else None
+        if step is None:
+            return unknown_event(event)
+        try:
+            return step(self, event)
+        except (Malformed, RecursionError):
+            return unknown_event(event)
+
+    def flush(self) -> list[Chunk]:
+        """Return what waited for the end of its step; a thought or a call is just cut off."""
+        left = [index for index, step in self._steps.items() if step.type not in _CUT_OFF]
+        return [chunk for index in left for chunk in self._close(index)]
+
+    # Events
+
+    def _read_created(self, event: Event) -> list[Chunk]:
+        interaction = mapping_field(event, "interaction")
+        response_id, model = (_string_or_none(interaction, name) for name in ("id", "model"))
+        if self._response_id is not None or not (response_id or model):
+            return []
+        self._response_id = response_id or ""
+        return [OriginChunk(response_id=response_id, model=model)]
+
+    def _read_status(self, event: Event) -> list[Chunk]:
+        return self._read_usage(event.get("usage"))
+
+    def _read_completed(self, event: Event) -> list[Chunk]:
+        interaction = event.get("interaction")
+        interaction = interaction if isinstance(interaction, Mapping) else {}
+        origin = self._read_created({"interaction": interaction})
+        reason = _string_or_none(interaction, "status")
+        left = [chunk for index in list(self._steps) for chunk in self._close(index)]
+        return [
+            *origin,
+            *left,
+            *self._read_usage(interaction.get("usage")),
+            FinishChunk(reason=reason),
+        ]
+
+    def _read_error(self, event: Event) -> list[Chunk]:
+        return [ErrorChunk(raw=event)]
+
+    def _read_step_start(self, event: Event) -> list[Chunk]:
+        index, body = index_field(event, "index"), mapping_field(event, "step")
+        return self._open(index, body)
+
+    def _read_content_start(self, event: Event) -> list[Chunk]:
+        index, content = index_field(event, "index"), mapping_field(event, "content")
+        if content.keys() - {"type"}:
+            return self._open(index, _as_step(content))
+        before = self._close(index)
+        self._steps[index] = _Step(type=str(_as_step(content)["type"]))
+        return before
+
+    def _read_stop(self, event: Event) -> list[Chunk]:
+        index = index_field(event, "index")
+        return [*self._close(index), *self._read_usage(event.get("usage"))]
+
+    def _read_delta(self, event: Event) -> list[Chunk]:
+        index, delta = index_field(event, "index"), mapping_field(event, "delta")
+        kind = string_field(delta, "type")
+        step = self._steps.get(index) or _Step(type=_OWNERS.get(kind, kind))
+        out = _DELTAS.get(kind, InteractionsReader._other)(self, index, step, delta)
+        self._steps[index] = step
+        metadata = event.get("metadata")
+        total = metadata.get("total_usage") if isinstance(metadata, Mapping) else None
+        return [*out, *self._read_usage(total)]
+
+    def _open(self, index: int, body: Event) -> list[Chunk]:
+        """Begin a step with the fields of its start, which are all where it comes whole."""
+        kind = string_field(body, "type")
+        step = _Step(type=kind)
+        read = _STEPS.get(kind)
+        out = read(self, index, step, body) if read is not None else []
+        if read is None:
+            step.body = dict(body)
+        before = self._close(index)
+        self._steps[index] = step
+        return [*before, *out]
+
+    def _close(self, index: int) -> list[Chunk]:
+        step = self._steps.pop(index, None)
+        if step is None or step.type in _ECHOED:
+            return []
+        if step.type == "thought":
+            return [self._thought(index, "end", "", _SOURCE)]
+        if step.type == "function_call":
+            return self._end_call(step)
+        if step.type == "model_output":
+            return self._end_text(step)
+        return [BlockChunk(block=RawBlock(data={"type": step.type, **step.body}))]
+
+    # Thoughts
+
+    def _thought(self, index: int, phase: Phase, text: str, metadata: Event) -> Chunk:
+        return ReasoningChunk(
+            provider=self._provider,
+            phase=phase,
+            text=text,
+            content_index=self._places[(index, 0)],
+            metadata=metadata,
+        )
+
+    def _thought_step(self, index: int, step: _Step, body: Event) -> list[Chunk]:
+        summary = body.get("summary")
+        if not isinstance(summary, list | None):
+            raise Malformed
+        contents = [_mapping_or_empty(content) for content in summary or ()]
+        signed = self._add_signature(index, step, body) if body.get("signature") is not None else []
+        said = [chunk for item in contents for chunk in self._summary_content(index, item)]
+        return [*said, *signed]
+
+    def _add_summary(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
+        return self._summary_content(index, mapping_field(delta, "content"))
+
+    def _summary_content(self, index: int, content: Event) -> list[Chunk]:
+        if content.get("type") != "text":
+            return [BlockChunk(block=RawBlock(data=as_json(content)))]
+        text = string_field(content, "text")
+        return [self._thought(index, "delta", text, _THOUGHT)] if text else []
+
+    def _add_signature(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
+        signature = string_field(delta, "signature")
+        about = {**_THOUGHT, "signature": signature}
+        return [self._thought(index, "delta", "", about)] if signature else []
+
+    # Output
+
+    def _output_step(self, index: int, step: _Step, body: Event) -> list[Chunk]:
+        contents = body.get("content")
+        if not isinstance(contents, list | None):
+            raise Malformed
+        out: list[Chunk] = []
+        for content in contents or ():
+            try:
+                read = _CONTENTS.get(
+                    string_field(_mapping_or_empty(content), "type"),
+                    InteractionsReader._other_content,
+                )
+                out += read(self, index, step, content)
+            except Malformed:
+                out.append(UnknownChunk(raw=content))
+        error = body.get("error")
+        return [*out, ErrorChunk(raw=error)] if error is not None else out
+
+    def _add_text(self, index: int, step: _Step, content: Event) -> list[Chunk]:
+        text, annotations = string_field(content, "text"), content.get("annotations")
+        if not isinstance(annotations, list | None):
+            raise Malformed
+        step.annotations += [as_json(item) for item in annotations or ()]
+        if not text:
+            return []
+        if step.text is None:
+            step.text = self._places[(index, step.runs)]
+        return [TextChunk(text=text, content_index=step.text)]
+
+    def _add_annotation(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
+        annotations = delta.get("annotations")
+        if not isinstance(annotations, list):
+            raise Malformed
+        step.annotations += [as_json(item) for item in annotations]
+        return []
+
+    def _media(self, index: int, step: _Step, content: Event) -> list[Chunk]:
+        kind: Any = content["type"] if content["type"] in get_args(MediaKind) else "file"
+        data, url = _string_or_none(content, "data"), _string_or_none(content, "uri")
+        if data is None and url is None:
+            raise Malformed
+        decoded = from_base64(data)
+        if data is not None and decoded is None:
+            raise Malformed
+        block = MediaBlock(
+            kind=kind,
+            mime_type=_string_or_none(content, "mime_type") or "application/octet-stream",
+            data=decoded,
+            url=url if data is None else None,
+            provider_metadata=other_fields(content, ("type", "data", "uri", "mime_type")) or None,
+        )
+        return [*self._end_text(step), BlockChunk(block=block)]
+
+    def _other_content(self, index: int, step: _Step, content: Event) -> list[Chunk]:
+        return [*self._end_text(step), BlockChunk(block=RawBlock(data=as_json(content)))]
+
+    def _end_text(self, step: _Step) -> list[Chunk]:
+        place, annotations = step.text, step.annotations
+        step.text, step.annotations, step.runs = None, [], step.runs + 1
+        if place is None or not annotations:
+            return []
+        return [TextChunk(text="", content_index=place, metadata={"annotations": annotations})]
+
+    # Calls
+
+    def _call_step(self, index: int, step: _Step, body: Event) -> list[Chunk]:
+        name, call_id = string_field(body, "name"), _string_or_none(body, "id")
+        arguments = body.get("arguments")
+        if not isinstance(arguments, Mapping | None):
+            raise Malformed
+        step.call, step.body = self._calls, {"arguments": arguments}
+        self._calls += 1
+        return [
+            ToolCallChunk(
+                index=step.call,
+                id=call_id or call_ids.make_call_id(self._response_id or "", index, name),
+                name=name,
+                metadata=other_fields(body, ("type", "id", "name", "arguments")) or None,
+            )
+        ]
+
+    def _add_arguments(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
+        piece = string_field(delta, "arguments")
+        if step.call is None:
+            raise Malformed
+        step.in_pieces = step.in_pieces or bool(piece)
+        return [ToolCallChunk(index=step.call, arguments=piece)] if piece else []
+
+    def _whole_call(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
+        if step.call is not None:
+            raise Malformed
+        return self._call_step(index, step, delta)
+
+    def _end_call(self, step: _Step) -> list[Chunk]:
+        if step.call is None:
+            return []
+        whole = None if step.in_pieces else dict(step.body.get("arguments") or {})
+        return [ToolCallChunk(index=step.call, parameters=whole, is_complete=True)]
+
+    # Everything else
+
+    def _other(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
+        """A step of the server's own: stored as the step that its deltas make up."""
+        if step.type != delta["type"]:
+            raise Malformed
+        step.body |= other_fields(as_json(delta), ("type",))
+        return []
+
+    def _read_usage(self, reported: Any) -> list[Chunk]:
+        if not isinstance(reported, Mapping):
+            return []
+        output = whole_number(reported.get("total_output_tokens"))
+        reasoning = whole_number(reported.get("total_thought_tokens"))
+        if reasoning is not None and self._contract.reading.output_excludes_reasoning:
+            output = (output or 0) + reasoning
+        usage = Usage(
+            input=whole_number(reported.get("total_input_tokens")),
+            output=output,
+            reasoning=reasoning,
+            cached=whole_number(reported.get("total_cached_tokens")),
+            raw=as_json(reported),
+        )
+        return [UsageChunk(usage=usage)]
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole interaction as the chunks that its steps would have given."""
+    interaction = plain_value(body)
+    steps = _steps(interaction) if isinstance(interaction, Mapping) else None
+    if steps is None:
+        raise WireError("gemini.generate_content: the interaction has no list of steps")
+    reader = InteractionsReader(contract)
+    out = reader.read({"event_type": "interaction.created", "interaction": interaction})
+    for index, step in enumerate(steps):
+        out += reader.read({"event_type": "step.start", "index": index, "step": step})
+        out += reader.read({"event_type": "step.stop", "index": index})
+    return [*out, *reader.read({"event_type": "interaction.completed", "interaction": interaction})]
+
+
+def _steps(interaction: Event) -> list[Any] | None:
+    """Return the steps of an interaction; one that still runs may have none yet."""
+    steps, outputs = interaction.get("steps"), interaction.get("outputs")
+    if steps is None and isinstance(outputs, list):
+        return [
+            _as_step(content) if isinstance(content, Mapping) else content for content in outputs
+        ]
+    if steps is None and outputs is None and interaction.get("status") == "in_progress":
+        return []
+    return steps if isinstance(steps, list) else None
+
+
+def _as_step(content: Event) -> Event:
+    """Return an item of the older output as a step: texts and media are a model_output."""
+    if content.get("type") not in _CONTENTS:
+        return content
+    return {"type": "model_output", "content": [content] if content.keys() - {"type"} else []}
+
+
+_EVENTS: Final[Mapping[str, Callable[[InteractionsReader, Event], list[Chunk]]]] = {
+    "interaction.start": InteractionsReader._read_created,
+    "interaction.complete": InteractionsReader._read_completed,
+    "content.start": InteractionsReader._read_content_start,
+    "content.delta": InteractionsReader._read_delta,
+    "content.stop": InteractionsReader._read_stop,
+    "interaction.created": InteractionsReader._read_created,
+    "interaction.status_update": InteractionsReader._read_status,
+    "interaction.in_progress": InteractionsReader._read_status,
+    "interaction.completed": InteractionsReader._read_completed,
+    "step.start": InteractionsReader._read_step_start,
+    "step.delta": InteractionsReader._read_delta,
+    "step.stop": InteractionsReader._read_stop,
+    "error": InteractionsReader._read_error,
+}
+_StepReader: TypeAlias = Callable[[InteractionsReader, int, _Step, Event], list[Chunk]]
+_CONTENTS: Final[Mapping[str, _StepReader]] = {
+    "text": InteractionsReader._add_text,
+    **dict.fromkeys(("image", "audio", "video", "document"), InteractionsReader._media),
+}
+_DELTAS: Final[Mapping[str, _StepReader]] = {
+    **_CONTENTS,
+    "thought_summary": InteractionsReader._add_summary,
+    "thought_signature": InteractionsReader._add_signature,
+    "text_annotation_delta": InteractionsReader._add_annotation,
+    "arguments_delta": InteractionsReader._add_arguments,
+    "function_call": InteractionsReader._whole_call,
+}
+_STEPS: Final[Mapping[str, _StepReader]] = {
+    "thought": InteractionsReader._thought_step,
+    "model_output": InteractionsReader._output_step,
+    "function_call": InteractionsReader._call_step,
+}
+
+
+def _mapping_or_empty(value: Any) -> Event:
+    if not isinstance(value, Mapping):
+        raise Malformed
+    return value
+
+
+def _string_or_none(data: Event, name: str) -> str | None:
+    value = data.get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,239 @@
+"""Reads Gemini's generateContent: responses of candidates, whole or chunk by chunk.
+
+A chunk is a response with the next parts of its candidates, which ``parts`` reads. The count
+of thought tokens is reported apart from the candidates' tokens, as the contract has it. Events
+of the Interactions API are recognised by their form and read by ``interactions``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import Usage
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    UsageChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.wire import contracts
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import (
+    Malformed,
+    is_index,
+    json_or_wrong,
+    optional_mapping,
+    plain_value,
+    unknown_event,
+    whole_number,
+    with_unknown_part,
+)
+from reasoning_store.wire.gemini import interactions as gemini_interactions
+from reasoning_store.wire.gemini.parts import (
+    Candidate,
+    as_json,
+    field,
+    spellings,
+    text_of,
+)
+from reasoning_store.wire.ui_messages import reader as thinking_events
+
+_RESPONSE: Final = frozenset(
+    {
+        "candidates",
+        *spellings("promptFeedback"),
+        *spellings("usageMetadata"),
+        *spellings("modelVersion"),
+        *spellings("responseId"),
+        *spellings("createTime"),
+    }
+)
+"""Any of these makes an object a response, or a chunk of one."""
+_SOURCES: Final = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
+"""Where a candidate's text comes from; kept with the text."""
+_WHOLE: Final = ("finishMessage", "safetyRatings")
+"""Fields of a candidate as a whole."""
+
+_REASONS: Final = dict(
+    enumerate(
+        (
+            "FINISH_REASON_UNSPECIFIED",
+            "STOP",
+            "MAX_TOKENS",
+            "SAFETY",
+            "RECITATION",
+            "OTHER",
+            "BLOCKLIST",
+            "PROHIBITED_CONTENT",
+            "SPII",
+            "MALFORMED_FUNCTION_CALL",
+        )
+    )
+)
+"""The finish reasons by number, as Vertex AI's own SDK has its JSON written."""
+
+
+class GeminiReader:
+    """The reader of one stream."""
+
+    id = "gemini.generate_content"
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return contracts.speaks_api(provider, model, self.id)
+
+    def reset(self) -> None:
+        self._candidates: dict[int, Candidate] = {}
+        self._named: tuple[str | None, str | None] = (None, None)
+        self._interaction = gemini_interactions.InteractionsReader(self._contract)
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = plain_value(raw)
+        if not isinstance(event, Mapping):
+            return unknown_event(raw)
+        if gemini_interactions.is_event(event):
+            return self._interaction.read(event)
+        if not event.keys().isdisjoint(_RESPONSE):
+            return self._read_response(event)
+        if isinstance(event.get("error"), Mapping) and "type" not in event:
+            return [ErrorChunk(raw=as_json(event))]
+        return thinking_events.parse_event(event, self._provider)
+
+    def flush(self) -> list[Chunk]:
+        """Return what was still arriving when the stream ended."""
+        return [
+            *(chunk for state in self._candidates.values() for chunk in state.cut_off_call()),
+            *self._interaction.flush(),
+        ]
+
+    def _read_response(self, event: Mapping[str, Any]) -> list[Chunk]:
+        candidates = event.get("candidates")
+        if not isinstance(candidates, list | None):
+            return unknown_event(event)
+        named = self._id_and_model(event)
+        out: list[Chunk] = []
+        finishes: list[Chunk] = []
+        wrong: list[Any] = []
+        for position, candidate in enumerate(candidates or ()):
+            # The first candidate's index is 0, which JSON of a protocol buffer leaves out.
+            number = candidate.get("index") if isinstance(candidate, Mapping) else None
+            number = position if number is None else number
+            if not isinstance(candidate, Mapping) or not is_index(number):
+                wrong.append(candidate)
+                continue
+            out += self._read_candidate(candidate, number, named[0], wrong)
+            if reason := _finish_reason(candidate):
+                finishes.append(FinishChunk(reason=reason, choice=number))
+        feedback = optional_mapping(field(event, "promptFeedback"), "promptFeedback", wrong) or {}
+        if feedback and (known := json_or_wrong(feedback, as_json, wrong)):
+            out.append(OriginChunk(metadata={"promptFeedback": known}))
+        if reason := text_of(field(feedback, "blockReason")):
+            finishes.append(FinishChunk(reason=reason))
+        out += [*self._read_usage(event, wrong), *finishes]
+        if named != self._named and (out or not wrong):
+            self._named = named
+            out.insert(0, OriginChunk(response_id=named[0], model=named[1]))
+        return with_unknown_part(out, wrong)
+
+    def _read_candidate(
+        self,
+        candidate: Mapping[str, Any],
+        number: int,
+        response_id: str | None,
+        wrong: list[Any],
+    ) -> list[Chunk]:
+        """Return a candidate's chunks; what of it could not be read goes to ``wrong``."""
+        content = candidate.get("content")
+        parts = content.get("parts") if isinstance(content, Mapping) else content
+        given = field(candidate, "finishReason")
+        if not isinstance(parts, list | None):
+            wrong.append(content)
+        if given is not None and _read_reason(given) is None:
+            wrong.append(given)
+        state = self._candidates.get(number) or Candidate(number, self._provider)
+        state.response_id = response_id
+        out: list[Chunk] = []
+        for part in parts if isinstance(parts, list) else ():
+            try:
+                out += state.read(part)
+            except (Malformed, RecursionError):
+                wrong.append(part)
+        if _finish_reason(candidate):
+            out += state.end_call()
+        for name in _SOURCES:
+            if (value := json_or_wrong(field(candidate, name), as_json, wrong)) is not None:
+                out += state.about_text({name: value})
+        said = {name: json_or_wrong(field(candidate, name), as_json, wrong) for name in _WHOLE}
+        if about := {name: value for name, value in said.items() if value}:
+            out.append(OriginChunk(metadata=about, choice=number))
+        if out:
+            self._candidates[number] = state
+        return out
+
+    def _id_and_model(self, event: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        """Return the response's id and model, as far as they are known with this event."""
+        response_id, model = self._named
+        return (
+            response_id or text_of(field(event, "responseId")),
+            model or text_of(field(event, "modelVersion")),
+        )
+
+    def _read_usage(self, event: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
+        reported = optional_mapping(field(event, "usageMetadata"), "usageMetadata", wrong)
+        if reported is None:
+            return []
+        output = whole_number(field(reported, "candidatesTokenCount"))
+        reasoning = whole_number(field(reported, "thoughtsTokenCount"))
+        if reasoning is not None and self._contract.reading.output_excludes_reasoning:
+            output = (output or 0) + reasoning  # a count of zero is left out, like the index
+        usage = Usage(
+            input=whole_number(field(reported, "promptTokenCount")),
+            output=output,
+            reasoning=reasoning,
+            cached=whole_number(field(reported, "cachedContentTokenCount")),
+            raw=json_or_wrong(reported, as_json, wrong),
+        )
+        return [UsageChunk(usage=usage)]
+
+
+def _finish_reason(candidate: Mapping[str, Any]) -> str | None:
+    reason = _read_reason(field(candidate, "finishReason"))
+    return None if reason is None or reason.endswith("_UNSPECIFIED") else reason
+
+
+def _read_reason(given: Any) -> str | None:
+    return _REASONS.get(given) if is_index(given) else text_of(given)
+
+
+def has_mark(event: Mapping[str, Any]) -> bool:
+    """Whether an event carries a mark that no other protocol has."""
+    kind = event.get("event_type", event.get("type"))
+    if isinstance(kind, str):
+        return kind.startswith(("interaction.", "step."))
+    return isinstance(event.get("candidates"), list)
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as chunks; a list is the chunks of one, as sent without SSE."""
+    response = plain_value(body)
+    if isinstance(response, Mapping) and gemini_interactions.is_response(response):
+        return gemini_interactions.parse_response(response, contract)
+    adapter = GeminiReader(contract)
+    out: list[Chunk] = []
+    for item in response if isinstance(response, list) else [response]:
+        event = plain_value(item)
+        if not isinstance(event, Mapping):
+            raise WireError("gemini.generate_content: the response is not an object")
+        if event.keys().isdisjoint(_RESPONSE | {"error"}):
+            raise WireError("gemini.generate_content: the response has no candidates")
+        if not isinstance(event.get("candidates"), list | None):
+            raise WireError("gemini.generate_content: the response's candidates are not a list")
+        out += adapter.parse_chunk(event)
+    return out

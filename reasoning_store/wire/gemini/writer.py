@@ -1,0 +1,238 @@
+"""Writes Gemini's generateContent; Interactions are only read.
+
+A signature goes back on the part that it came on; two parts are never joined. A model that
+demands a signature on the first call of a step gets the contract's ``dummy_signature`` where
+there is no other. A call's result has the call's name and is an object: its value is under
+``result`` or ``error``. The model is in the address, and an argument of the SDK's call. The
+official SDK spells some names in the JSON its own way (``mime_type``) and writes bytes in the
+alphabet of URLs; where that would send other JSON than the body, ``sdk_arguments`` gives the
+body's own in ``extra_body``.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import (
+    Block,
+    MediaBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.wire import (
+    alternating,
+    call_ids,
+)
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.media import from_base64
+from reasoning_store.wire.message_writer import Outgoing, Written
+from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.tools import call_arguments, media_base64, neutral_function, system_texts
+
+Part = dict[str, Any]
+
+OWNED_KEYS: Final = frozenset({"model", "contents", "systemInstruction", "tools"})
+
+_SIGNATURE: Final = "thoughtSignature"
+_ROLES: Final = {"user": "user", "assistant": "model"}
+_PART_FIELDS: Final[Mapping[str, str]] = {
+    _SIGNATURE: _SIGNATURE,
+    "mediaResolution": "mediaResolution",
+    "media_resolution": "mediaResolution",
+    "partMetadata": "partMetadata",
+    "part_metadata": "partMetadata",
+    "videoMetadata": "videoMetadata",
+    "video_metadata": "videoMetadata",
+}
+"""The fields of a part in addition to its data, in both spellings of responses."""
+_SERVER_SIDE: Final = frozenset(
+    {"executableCode", "codeExecutionResult", "toolCall", "toolResponse", _SIGNATURE, "thought"}
+) | frozenset(_PART_FIELDS)
+"""The members of a part that ingress stored raw; other raw data was of a candidate."""
+
+
+class GeminiWriter(alternating.AlternatingWriter):
+    """Writes the messages of one request."""
+
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(contract)
+        self._names: dict[str, str] = {}
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        options: ReasoningOptions,
+    ) -> Written:
+        body: Part = {"contents": self.messages()}
+        if prompt := _write_system(system, self.leading_system):
+            body["systemInstruction"] = prompt
+        if tools:
+            body["tools"] = _write_tools(tools)
+        not_sent = write_options(options, self.contract.reasoning, body, self.turn)
+        if _beyond_arguments(body):
+            # The SDK sends this object with any other argument, even empty.
+            body.setdefault("generationConfig", {})
+        return Written(
+            body=body,
+            options_not_sent=not_sent,
+            left_out=tuple(self.left_out),
+            address_arguments={} if model is None else {"model": model},
+        )
+
+    def write_turn(self, turn: alternating.Turn) -> Part:
+        return {"role": _ROLES[turn.role], "parts": turn.content}
+
+    def is_blank(self, block: TextBlock) -> bool:
+        return not block.text and not _part_fields(block)
+
+    def write_parts(self, outgoing: Outgoing) -> list[Part]:
+        self._names |= {call.id: call.name for call in outgoing.message.tool_calls}
+        parts = super().write_parts(outgoing)
+        if outgoing.owed and self.contract.returning.dummy_signature is not None:
+            first = next((part for part in parts if "functionCall" in part), {})
+            first.setdefault(_SIGNATURE, self.contract.returning.dummy_signature)
+        return parts
+
+    def write_raw(self, data: Mapping[str, Any]) -> Part | None:
+        return dict(data) if _SERVER_SIDE.issuperset(data) else None
+
+    def write_block(self, block: Block, *, is_reply: bool) -> Part | None:
+        match block:
+            case TextBlock():
+                return {"text": block.text, **_part_fields(block)}
+            case MediaBlock():
+                return _write_media(block)
+            case ThinkingBlock() if is_reply:
+                return _write_thinking(block)
+            case ToolCallBlock() if is_reply:
+                call = {**_id(block.id), "name": block.name, "args": call_arguments(block)}
+                return {"functionCall": call, **_part_fields(block)}
+        return None
+
+    def write_result(self, block: ToolResponseBlock) -> Part:
+        value = {"error" if block.is_error else "result": block.result}
+        name = self._names.get(block.call_id) or block.tool_name
+        response = {**_id(block.call_id), "name": name, "response": value}
+        return {"functionResponse": response}
+
+
+def _write_system(system: Any, leading: Iterable[str]) -> Part | None:
+    texts = system_texts(system)
+    if texts is None:
+        given = system.get("parts", ()) if isinstance(system, Mapping) else system
+        about = other_fields(system, ("parts",)) if isinstance(system, Mapping) else {}
+    else:
+        given, about = [{"text": text} for text in texts], {}
+    parts = [*given, *({"text": text} for text in leading)]
+    return {**about, "parts": parts} if parts else None
+
+
+def _write_tools(tools: Iterable[Mapping[str, Any]]) -> list[Part]:
+    """Return the tools, all functions in one; others as they are."""
+    functions: list[Part] = []
+    others: list[Part] = []
+    for tool in tools:
+        about = neutral_function(tool)
+        if about is not None:
+            schema = (
+                {"parametersJsonSchema": about["parameters"]} if about.get("parameters") else {}
+            )
+            functions.append({**other_fields(about, ("parameters", "strict")), **schema})
+        else:
+            (functions if "name" in tool else others).append(dict(tool))
+    return [*([{"functionDeclarations": functions}] if functions else []), *others]
+
+
+# Parts
+
+
+def _part_fields(block: Block) -> Part:
+    about = block.provider_metadata or {}
+    return {
+        _PART_FIELDS[name]: about[name] for name in about if name in _PART_FIELDS and about[name]
+    }
+
+
+def _id(call_id: str) -> Part:
+    return {} if call_ids.is_made_here(call_id) or not call_id else {"id": call_id}
+
+
+def _write_thinking(block: ThinkingBlock) -> Part | None:
+    if block.redacted or block.encrypted:
+        return None
+    part = {"text": block.thought, "thought": True}
+    if block.signature:
+        part[_SIGNATURE] = block.signature
+    return part
+
+
+def _write_media(block: MediaBlock) -> Part | None:
+    if block.data is not None:
+        data = {"mimeType": block.mime_type, "data": media_base64(block)}
+        return {"inlineData": data, **_part_fields(block)}
+    if block.url is not None:
+        return {
+            "fileData": {"mimeType": block.mime_type, "fileUri": block.url},
+            **_part_fields(block),
+        }
+    return None
+
+
+# The official SDK
+
+
+_SPELT_ALIKE: Final = frozenset({"text", "thought", _SIGNATURE, "functionCall", "functionResponse"})
+"""The members of a part that the SDK writes into its JSON unchanged."""
+
+
+def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same request as keyword arguments of the SDK's ``generate_content``."""
+    out: dict[str, Any] = {"contents": [*map(_message_for_sdk, body["contents"])]}
+    if exact := _beyond_arguments(body):
+        out["config"] = {"http_options": {"extra_body": exact}}
+    return out
+
+
+def _beyond_arguments(body: Mapping[str, Any]) -> Part:
+    """Return the parts of a body that the SDK would send otherwise from its own arguments."""
+    exact = other_fields(body, ("contents",))
+    if not all(_is_alike(part) for content in body["contents"] for part in content["parts"]):
+        exact["contents"] = body["contents"]
+    return exact
+
+
+def _is_alike(part: Part) -> bool:
+    if (signature := part.get(_SIGNATURE)) is not None:
+        data = from_base64(signature)
+        if data is None or urlsafe_b64encode(data).decode("ascii") != signature:
+            return False
+    return _SPELT_ALIKE.issuperset(part)
+
+
+def _message_for_sdk(content: Part) -> Part:
+    """Return a message with bytes where the SDK takes bytes, or itself where it has none."""
+    parts = content["parts"]
+    if not any(_SIGNATURE in part or "inlineData" in part for part in parts):
+        return content
+    return {**content, "parts": [_part_for_sdk(part) for part in parts]}
+
+
+def _part_for_sdk(part: Part) -> Part:
+    """Return a part with bytes where the SDK takes bytes."""
+    out = dict(part)
+    if _SIGNATURE in part:
+        data = from_base64(out.pop(_SIGNATURE))
+        if data is not None:
+            out[_SIGNATURE] = data
+    blob = part.get("inlineData")
+    if isinstance(blob, Mapping):
+        out["inlineData"] = {**blob, "data": from_base64(blob["data"])}
+    return out

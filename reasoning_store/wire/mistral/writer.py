@@ -1,0 +1,84 @@
+"""Writes Mistral's chat: Chat Completions with other parts for media.
+
+A document is an address, sound is bare data, and there are no films. The official client adds
+its types' defaults to every message; a ``None`` there keeps it from doing so, so that the body
+is sent as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import MediaBlock
+from reasoning_store.wire.message_writer import Written
+from reasoning_store.wire.openai_chat.writer import (
+    OWNED_KEYS,
+    ChatWriter,
+    Medium,
+    media_address,
+    write_image,
+)
+from reasoning_store.wire.reasoning_options import ReasoningOptions
+from reasoning_store.wire.tools import media_base64
+
+__all__ = ["OWNED_KEYS", "MistralWriter", "sdk_arguments"]
+
+
+class MistralWriter(ChatWriter):
+    """Writes Mistral's chat."""
+
+    @property
+    def media(self) -> Mapping[str, Medium]:
+        return _MEDIA
+
+    def finish(
+        self,
+        *,
+        model: str | None,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]] | None,
+        options: ReasoningOptions,
+    ) -> Written:
+        """Return the body, with the official client's defaults."""
+        written = super().finish(model=model, system=system, tools=tools, options=options)
+        written.body["stream"] = False
+        return written
+
+
+def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same request as arguments of ``chat.complete``, or of ``chat.stream``."""
+    arguments = {name: value for name, value in body.items() if name != "stream"}
+    arguments["messages"] = [
+        _with_unset_defaults(item) if item.get("role") == "assistant" else item
+        for item in body.get("messages", ())
+    ]
+    return arguments
+
+
+def _with_unset_defaults(message: Mapping[str, Any]) -> dict[str, Any]:
+    out = {"prefix": None, **message}
+    if "tool_calls" in message:
+        out["tool_calls"] = [{"index": None, **call} for call in message["tool_calls"]]
+    return out
+
+
+def _write_audio(block: MediaBlock) -> dict[str, Any] | None:
+    if block.data is None and block.url is None:
+        return None
+    return {"type": "input_audio", "input_audio": block.url or media_base64(block)}
+
+
+def _write_file(block: MediaBlock) -> dict[str, Any] | None:
+    url = media_address(block)
+    if url is None:
+        return None
+    about = {"document_name": block.name} if block.name else {}
+    return {"type": "document_url", "document_url": url, **about}
+
+
+_MEDIA: Final[Mapping[str, Medium]] = {
+    "image": write_image,
+    "audio": _write_audio,
+    "file": _write_file,
+}

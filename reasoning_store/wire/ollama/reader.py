@@ -1,0 +1,193 @@
+"""Reads Ollama's own chat API: lines of JSON, each a response with the next piece of its message.
+
+A whole response is one such line. Tool calls come complete, their arguments as an object and
+most often without an id; one is then made from the line and the call's place. The last line
+is ``done`` and counts tokens; thinking is counted with the rest and not apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from reasoning_store.conversation.blocks import MediaBlock, Usage
+from reasoning_store.conversation.chunks import (
+    BlockChunk,
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UsageChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.wire import call_ids, contracts
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import (
+    Malformed,
+    other_fields,
+    plain_value,
+    unknown_event,
+    whole_number,
+    with_unknown_part,
+)
+from reasoning_store.wire.media import from_base64
+from reasoning_store.wire.ui_messages import reader as thinking_events
+
+Event: TypeAlias = Mapping[str, Any]
+
+_THINKING: Final[Mapping[str, Any]] = {"sourceField": "thinking"}
+_NOT_USAGE: Final = ("message", "model", "created_at", "done", "done_reason", "logprobs")
+_PICTURES: Final[Mapping[bytes, str]] = {
+    b"\x89PNG": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
+"""How a picture begins: it comes without a name for its kind."""
+
+
+class OllamaReader:
+    """The reader of one stream."""
+
+    id = "ollama.chat"
+
+    def __init__(self, contract: Contract) -> None:
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return contracts.speaks_api(provider, model, self.id)
+
+    def reset(self) -> None:
+        self._model: str | None = None
+        self._calls = 0
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = plain_value(raw)
+        if not isinstance(event, Mapping):
+            return unknown_event(raw)
+        if isinstance(event.get("type"), str):
+            return thinking_events.parse_event(event, self._provider)
+        if event.get("error") is not None:
+            return [ErrorChunk(raw=event)]
+        message = event.get("message")
+        if not isinstance(message, Mapping) and not (message is None and event.get("done") is True):
+            return unknown_event(event)
+        return self._read_line(event, message or {})
+
+    def _read_line(self, event: Event, message: Event) -> list[Chunk]:
+        out: list[Chunk] = []
+        wrong: list[Any] = []
+        for name, read in _FIELDS.items():
+            if value := message.get(name):
+                try:
+                    read(self, value, event, out)
+                except Malformed:
+                    wrong.append({name: value})
+        out += _read_usage(event)
+        if event.get("done") is True:
+            reason = event.get("done_reason")
+            out.append(FinishChunk(reason=reason if isinstance(reason, str) else None))
+        named = self._read_origin(event) if out or not wrong else []
+        return [*named, *with_unknown_part(out, wrong)]
+
+    def _read_origin(self, event: Event) -> list[Chunk]:
+        model = event.get("model")
+        if self._model is not None or not isinstance(model, str) or not model:
+            return []
+        self._model = model
+        return [OriginChunk(model=model)]
+
+    def _read_thinking(self, value: Any, event: Event, out: list[Chunk]) -> None:
+        chunk = ReasoningChunk(provider=self._provider, text=_text(value), metadata=_THINKING)
+        out.append(chunk)
+
+    def _read_content(self, value: Any, event: Event, out: list[Chunk]) -> None:
+        out.append(TextChunk(text=_text(value)))
+
+    def _read_images(self, value: Any, event: Event, out: list[Chunk]) -> None:
+        for image in _list(value):
+            data = from_base64(image)
+            if data is None:
+                raise Malformed
+            kind = next((mime for start, mime in _PICTURES.items() if data.startswith(start)), None)
+            mime = kind or "application/octet-stream"
+            out.append(BlockChunk(block=MediaBlock(kind="image", mime_type=mime, data=data)))
+
+    def _read_tool_calls(self, value: Any, event: Event, out: list[Chunk]) -> None:
+        good = True
+        for item in _list(value):
+            try:
+                out.append(self._tool_call(item, event))
+            except Malformed:
+                good = False
+        if not good:
+            raise Malformed
+
+    def _tool_call(self, item: Any, event: Event) -> Chunk:
+        function = item.get("function") if isinstance(item, Mapping) else None
+        if not isinstance(function, Mapping):
+            raise Malformed
+        name, call_id, arguments = _text(function.get("name")), item.get("id"), None
+        given = function.get("arguments")
+        if isinstance(given, str):
+            arguments, given = given, None
+        if not isinstance(given, Mapping | None) or not isinstance(call_id, str | None):
+            raise Malformed
+        index = self._calls
+        self._calls += 1
+        return ToolCallChunk(
+            index=index,
+            id=call_id or call_ids.make_call_id(event.get("created_at"), event.get("model"), index),
+            name=name,
+            arguments=arguments or "",
+            parameters=dict(given) if given is not None else None,
+            is_complete=True,
+        )
+
+
+_FIELDS: Final[Mapping[str, Callable[[OllamaReader, Any, Event, list[Chunk]], None]]] = {
+    "thinking": OllamaReader._read_thinking,
+    "content": OllamaReader._read_content,
+    "images": OllamaReader._read_images,
+    "tool_calls": OllamaReader._read_tool_calls,
+}
+"""The fields of a message, in the order of their chunks."""
+
+
+def has_mark(event: Mapping[str, Any]) -> bool:
+    """Whether an event carries a mark that no other protocol has."""
+    is_message = isinstance(plain_value(event.get("message")), Mapping)
+    return is_message and isinstance(event.get("done"), bool)
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as chunks."""
+    response = plain_value(body)
+    if not isinstance(response, Mapping):
+        raise WireError("ollama.chat: the response is not an object")
+    if not isinstance(response.get("message"), Mapping) and "error" not in response:
+        raise WireError("ollama.chat: the response has no message")
+    return OllamaReader(contract).parse_chunk(response)
+
+
+def _read_usage(event: Event) -> list[Chunk]:
+    given, made = (whole_number(event.get(f"{name}eval_count")) for name in ("prompt_", ""))
+    if given is None and made is None:
+        return []
+    return [UsageChunk(usage=Usage(input=given, output=made, raw=other_fields(event, _NOT_USAGE)))]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Malformed
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Malformed
+    return value

@@ -1,0 +1,19 @@
+"""OpenAI Chat Completions and its kin."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reasoning_store.wire.openai_chat.reader import ChatReader, has_mark, parse_response
+from reasoning_store.wire.openai_chat.writer import OWNED_KEYS, ChatWriter, sdk_arguments
+from reasoning_store.wire.protocol import Protocol
+
+PROTOCOL: Final = Protocol(
+    id="openai.chat",
+    reader=ChatReader,
+    parse=parse_response,
+    writer=ChatWriter,
+    sdk_arguments=sdk_arguments,
+    owned_keys=OWNED_KEYS,
+    has_mark=has_mark,
+)

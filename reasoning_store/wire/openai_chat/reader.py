@@ -1,0 +1,334 @@
+"""Reads OpenAI Chat Completions and its kin: events and responses.
+
+An event holds choices, each with a delta, and the response's id, usage or error. Hosts differ
+in where they put reasoning and in how they count it; the contract has the differences. Usage
+comes in an event of its own, in the last one, in every one, or inside a choice; its reasoning
+is part of the output count or apart from it, and a total that settles this wins over the
+contract. The official SDK's ``stream()`` helper wraps each chunk in an event of its own and
+adds derived ones; they repeat the chunks and are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import Usage
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ErrorChunk,
+    OriginChunk,
+    UnknownChunk,
+    UsageChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.wire import contracts
+from reasoning_store.wire.body_path import value_at
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import (
+    is_index,
+    other_fields,
+    plain_value,
+    shallow_dict,
+    unknown_event,
+    whole_number,
+)
+from reasoning_store.wire.openai_chat.choice import Choice, Fields
+from reasoning_store.wire.ui_messages import reader as thinking_events
+
+_DONE: Final = "[DONE]"
+_MOST_CHOICES: Final = 128
+"""The most that the API gives; more would only use memory."""
+_SILENT: Final = frozenset({"content_filter_results", "content_filter_offsets"})
+"""Fields that Azure sends in a choice without a delta."""
+_DERIVED: Final = ("content.", "refusal.", "tool_calls.", "logprobs.")
+"""How the types of events begin that the official SDK's stream() helper makes of the chunks,
+which it yields too."""
+_WHOLE: Final = (
+    "citations",
+    "prompt_filter_results",
+    "provider",
+    "search_results",
+    "service_tier",
+    "system_fingerprint",
+)
+"""Fields of the response as a whole; most hosts repeat them in every event."""
+
+_COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "input": ("prompt_tokens", "input_tokens"),
+    "output": ("completion_tokens", "output_tokens"),
+    "reasoning": (
+        "completion_tokens_details.reasoning_tokens",
+        "output_tokens_details.reasoning_tokens",
+        "reasoning_tokens",
+    ),
+    "cached": (
+        "prompt_tokens_details.cached_tokens",
+        "input_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+        "cache_read_input_tokens",
+    ),
+    "cache_write": (
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.cache_creation_input_tokens",
+        "prompt_tokens_details.cache_creation_tokens",
+        "input_tokens_details.cache_write_tokens",
+        "cache_creation_input_tokens",
+    ),
+}
+"""Where a count may be, the first that is a number counts."""
+
+
+class ChatReader:
+    """The reader of one stream."""
+
+    id = "openai.chat"
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._fields = Fields(contract)
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return contracts.speaks_api(provider, model, self.id)
+
+    def reset(self) -> None:
+        self._choices: dict[int, Choice] = {}
+        self._told = False
+        """Whether an event with choices has come, which has the fields of the response."""
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = shallow_dict(raw)
+        if not isinstance(event, dict):
+            return [] if event == _DONE else unknown_event(raw)
+        choices = event.get("choices")
+        if not isinstance(choices, list):
+            return self._read_without_choices(event, raw)
+        out: list[Chunk] = []
+        bad: list[Any] = []
+        for place, choice in enumerate(choices):
+            self._read_choice(choice, place, event, out, bad)
+        if event.get("usage") is not None or "x_groq" in event or "error" in event:
+            self._read_usage_and_error(event, out, bad)
+        elif not (bad or (choices and self._told)):
+            out += _response_metadata(event)
+        self._told = self._told or not bad
+        if bad:
+            out.append(UnknownChunk(raw=_part_to_store(bad, out, raw)))
+        return out
+
+    def flush(self) -> list[Chunk]:
+        """Return what waited for more of its kind: the stream has ended without a finish."""
+        out: list[Chunk] = []
+        for choice in self._choices.values():
+            choice.finish(None, out)
+        return out
+
+    def _read_choice(
+        self, raw: Any, place: int, event: Mapping[str, Any], out: list[Chunk], bad: list[Any]
+    ) -> None:
+        item = shallow_dict(raw)
+        if not isinstance(item, dict) or (index := _index(item, place)) is None:
+            bad.append(raw)
+            return
+        choice = known = self._choices.get(index)
+        if choice is None:
+            choice = Choice(self._fields, index)
+        start, wrong = len(out), len(bad)
+        named = choice.response_id, choice.model
+        origin = None if None not in named else _name(choice, event)
+        self._read(choice, item, raw, out, bad)
+        if len(bad) > wrong and len(out) == start:
+            # Nothing of it was good, so nothing is remembered of it.
+            choice.set_response(*named)
+            return
+        if origin is not None:
+            out.insert(start, origin)
+        if known is None:
+            if len(self._choices) < _MOST_CHOICES:
+                self._choices[index] = choice
+            else:
+                del out[start:]
+                bad.append(raw)
+
+    def _read(
+        self, choice: Choice, item: Mapping[str, Any], raw: Any, out: list[Chunk], bad: list[Any]
+    ) -> None:
+        start = len(out)
+        reason = item.get("finish_reason")
+        choice.read_metadata(item, out)
+        if isinstance(delta := shallow_dict(item.get("delta")), dict):
+            if delta:
+                choice.read(delta, out, bad)
+                choice.spoke = choice.spoke or len(out) > start
+        elif delta is None and isinstance(message := shallow_dict(item.get("message")), dict):
+            if not choice.spoke:
+                choice.read(message, out, bad)
+        elif delta is not None or not (isinstance(reason, str) or _SILENT & item.keys()):
+            bad.append(raw)
+            return
+        if reason:
+            if isinstance(reason, str):
+                choice.finish(reason, out)
+            else:
+                bad.append({"finish_reason": reason})
+        if "usage" in item or "error" in item:
+            # Moonshot reports the usage of a stream here, OpenRouter an error.
+            _read_usage(item.get("usage"), self._contract, out, bad)
+            _read_error(item.get("error"), choice.index, out, bad)
+
+    def _read_without_choices(self, event: dict[str, Any], raw: Any) -> list[Chunk]:
+        """Read an event without choices: a host's, an error, or usage alone."""
+        kind = event.get("type")
+        if kind == "chunk" and event.get("chunk") is not None:
+            return self.parse_chunk(event["chunk"])
+        out: list[Chunk] = []
+        if isinstance(kind, str):
+            if kind.startswith(_DERIVED) or kind == "ping":
+                return []
+            out = thinking_events.parse_event(event, self._fields.provider)
+            if not (out and isinstance(out[0], UnknownChunk)):
+                return out
+            out = []
+        bad: list[Any] = []
+        self._read_usage_and_error(event, out, bad)
+        if not out and event.get("object") == "error":
+            out.append(ErrorChunk(raw=event))
+        if event.get("choices") is not None:
+            bad.append({"choices": event["choices"]})
+        if bad or not out:
+            out.append(UnknownChunk(raw=_part_to_store(bad, out, raw)))
+        return out
+
+    def _read_usage_and_error(
+        self, event: Mapping[str, Any], out: list[Chunk], bad: list[Any]
+    ) -> None:
+        """Read usage and an error, which are not in the choices; Groq has a place of its own."""
+        out += _response_metadata(event)
+        groq = shallow_dict(event.get("x_groq"))
+        for holder in (event, groq if isinstance(groq, dict) else {}):
+            _read_usage(holder.get("usage"), self._contract, out, bad)
+            _read_error(holder.get("error"), 0, out, bad)
+
+
+def has_mark(event: Mapping[str, Any]) -> bool:
+    """Whether an event carries a mark that no other protocol has."""
+    choices = event.get("choices")
+    if event.get("object") == "chat.completion.chunk":
+        return True
+    first = plain_value(choices[0]) if isinstance(choices, list) and choices else None
+    return isinstance(first, Mapping) and "delta" in first
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as the chunks that a stream of it would have given."""
+    response = shallow_dict(body)
+    if not isinstance(response, dict):
+        raise WireError(f"{contract.api}: the response is not an object")
+    choices = response.get("choices")
+    if not isinstance(choices, list) or not choices:
+        what = "is an error" if response.get("error") else "has no choices"
+        raise WireError(f"{contract.api}: the response {what}")
+    fields = Fields(contract)
+    out: list[Chunk] = []
+    bad: list[Any] = []
+    for place, raw in enumerate(choices):
+        item = shallow_dict(raw)
+        message = shallow_dict(item.get("message")) if isinstance(item, dict) else None
+        if message is None and isinstance(item, dict) and _SILENT & item.keys():
+            message = {}  # Azure's filter took all of it
+        if not isinstance(message, dict):
+            raise WireError(f"{contract.api}: choices[{place}] has no message")
+        reason, index = item.get("finish_reason"), _index(item, place)
+        choice = Choice(fields, place if index is None else index, whole=True)
+        if (origin := _name(choice, response)) is not None:
+            out.append(origin)
+        choice.read_metadata(item, out)
+        choice.read(message, out, bad)
+        choice.finish(reason if isinstance(reason, str) else None, out)
+        _read_error(item.get("error"), choice.index, out, bad)
+    out += _response_metadata(response)
+    _read_usage(response.get("usage"), contract, out, bad)
+    _read_error(response.get("error"), 0, out, bad)
+    return [*out, UnknownChunk(raw=_part_to_store(bad, out, body))] if bad else out
+
+
+def usage(report: Mapping[str, Any], contract: Contract) -> Usage | None:
+    """Return the usage of a report, ``None`` where it counts nothing."""
+    counts = {name: _first_count(report, places) for name, places in _COUNTS.items()}
+    if all(number is None for number in counts.values()):
+        return None
+    output, reasoning = counts["output"], counts["reasoning"]
+    if output is not None and reasoning and _is_beside(report, counts, contract):
+        counts["output"] = output + reasoning
+    return Usage(**counts, raw=report)
+
+
+def _first_count(report: Mapping[str, Any], paths: Iterable[str]) -> int | None:
+    counts = (whole_number(value_at(report, path)) for path in paths)
+    return next((count for count in counts if count is not None), None)
+
+
+def _is_beside(
+    report: Mapping[str, Any], counts: Mapping[str, int | None], contract: Contract
+) -> bool:
+    """Whether the output count leaves the reasoning out; a total decides it."""
+    total = whole_number(report.get("total_tokens"))
+    spent = (counts["input"] or 0) + (counts["output"] or 0)
+    if total is not None and total in (spent, spent + (counts["reasoning"] or 0)):
+        return total != spent
+    return contract.reading.output_excludes_reasoning
+
+
+def _response_metadata(event: Mapping[str, Any]) -> list[Chunk]:
+    """Return the metadata of the response as a whole."""
+    found = {name: plain_value(value) for name in _WHOLE if (value := event.get(name))}
+    groq = plain_value(event.get("x_groq"))
+    if isinstance(groq, dict) and (said := other_fields(groq, ("usage", "error"))):
+        found["x_groq"] = said
+    return [OriginChunk(metadata=found)] if found else []
+
+
+def _read_usage(raw: Any, contract: Contract, out: list[Chunk], bad: list[Any]) -> None:
+    report = plain_value(raw)
+    if isinstance(report, dict):
+        if (read := usage(report, contract)) is not None:
+            out.append(UsageChunk(usage=read))
+    elif report is not None:
+        bad.append({"usage": raw})
+
+
+def _read_error(raw: Any, choice: int, out: list[Chunk], bad: list[Any]) -> None:
+    error = plain_value(raw)
+    if not error:
+        return
+    if isinstance(error, str | dict):
+        out.append(ErrorChunk(raw=error, choice=choice))
+    else:
+        bad.append({"error": raw})
+
+
+def _index(item: Mapping[str, Any], place: int) -> int | None:
+    """Return a choice's number; where it has none, its place among the others is as good."""
+    index = item.get("index")
+    return place if index is None else index if is_index(index) else None
+
+
+def _name(choice: Choice, event: Mapping[str, Any]) -> OriginChunk | None:
+    """Return which response this is a choice of, as far as that is news."""
+    response_id, model = (
+        text if isinstance(text := event.get(name), str) and text else None
+        for name in ("id", "model")
+    )
+    if not ((response_id and not choice.response_id) or (model and not choice.model)):
+        return None
+    choice.set_response(choice.response_id or response_id, choice.model or model)
+    return OriginChunk(response_id=choice.response_id, model=choice.model, choice=choice.index)
+
+
+def _part_to_store(bad: list[Any], out: list[Chunk], raw: Any) -> Any:
+    """Return the part of a malformed event to store: all of it, or its malformed values."""
+    if not out:
+        return raw
+    return bad[0] if len(bad) == 1 else bad

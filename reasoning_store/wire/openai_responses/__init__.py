@@ -1,0 +1,20 @@
+"""OpenAI's Responses protocol."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reasoning_store.wire.openai_responses.reader import ResponsesReader, has_mark, parse_response
+from reasoning_store.wire.openai_responses.writer import OWNED_KEYS, ResponsesWriter, sdk_arguments
+from reasoning_store.wire.protocol import Protocol
+
+PROTOCOL: Final = Protocol(
+    id="openai.responses",
+    reader=ResponsesReader,
+    parse=parse_response,
+    writer=ResponsesWriter,
+    sdk_arguments=sdk_arguments,
+    owned_keys=OWNED_KEYS,
+    messages_key="input",
+    has_mark=has_mark,
+)

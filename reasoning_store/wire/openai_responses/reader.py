@@ -1,0 +1,366 @@
+"""Reads OpenAI's Responses protocol: typed output items, and a stream of events about them.
+
+A response is a list of items: reasoning, messages, calls, and the work of hosted tools. A
+stream has everything up to four times: as deltas, when a part is done, when its item is done,
+and in the last event, which repeats the whole response. So an item has a state (``items``) to
+which each repetition adds only its new text, and a whole response is read as a stream of which
+only the last event arrived. ``output`` finds the item of an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import Usage
+from reasoning_store.conversation.chunks import (
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    OriginChunk,
+    UsageChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.wire import contracts
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.event_fields import (
+    Malformed,
+    event_type,
+    mapping_field,
+    optional_index_field,
+    plain_value,
+    string_field,
+    unknown_event,
+    whole_number,
+    with_unknown_part,
+)
+from reasoning_store.wire.openai_responses.items import (
+    CALLS,
+    Item,
+    text_of,
+)
+from reasoning_store.wire.openai_responses.names import (
+    CONTENT,
+    ERROR,
+    PARTS,
+    RESPONSE,
+    SILENT,
+    TEXTS,
+    WHOLE,
+)
+from reasoning_store.wire.openai_responses.output import (
+    Address,
+    Output,
+    address,
+)
+from reasoning_store.wire.ui_messages import reader as thinking_events
+
+Event = Mapping[str, Any]
+
+
+class ResponsesReader:
+    """The reader of one stream."""
+
+    id = "openai.responses"
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return contracts.speaks_api(provider, model, self.id)
+
+    def reset(self) -> None:
+        self._output = Output(self._provider)
+        self._named = False
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        if event_type(raw) in SILENT:
+            return []
+        event = plain_value(raw)
+        if not isinstance(event, Mapping):
+            return unknown_event(raw)
+        # An error that is sent in place of an event has no type.
+        kind = event.get("type", "error" if "error" in event else None)
+        if not isinstance(kind, str):
+            return unknown_event(raw)
+        read = _EVENTS.get(kind)
+        if read is None:
+            return thinking_events.parse_event(event, self._provider)
+        try:
+            chunks = read(self, event)
+        except Malformed:
+            return unknown_event(raw)
+        starts = self._output.starts()
+        return [*starts, *chunks] if starts else chunks
+
+    # --- texts, in pieces and repeated ------------------------------------------------------
+
+    def _read_delta(self, event: Event) -> list[Chunk]:
+        kind, name = TEXTS[event["type"].rpartition(".")[0]]
+        text = text_of(event.get("delta"))
+        names, place = address(event), _output_index(event, name)
+        if text is None:
+            raise Malformed
+        if not text:
+            return []
+        item = self._output.open(kind, names)
+        return item.add_text(item.part_of(name, place, self._output.unit), text)
+
+    def _read_done(self, event: Event) -> list[Chunk]:
+        kind, name = TEXTS[event["type"].rpartition(".")[0]]
+        return self._read_whole_text(event, kind, name, event)
+
+    def _part_added(self, event: Event) -> list[Chunk]:
+        string_field(mapping_field(event, "part"), "type")
+        return []
+
+    def _part_done(self, event: Event) -> list[Chunk]:
+        part = mapping_field(event, "part")
+        kind, name = PARTS.get(string_field(part, "type"), ("", ""))
+        if event["type"] == "response.reasoning_part.done":
+            kind, name = CONTENT
+        if not kind:
+            return []  # kept as it is when its item is done
+        names = address(event)
+        if kind == "message" and not self._output.find(kind, names):
+            # vLLM gives the parts of a reasoning item the type output_text.
+            kind, name = CONTENT if self._output.find("reasoning", names) else (kind, name)
+        return self._read_whole_text(event, kind, name, part)
+
+    def _read_whole_text(self, event: Event, kind: str, name: str, holder: Event) -> list[Chunk]:
+        text = text_of(holder.get("refusal" if name == "refusal" else "text"))
+        names, place = address(event), _output_index(event, name)
+        if text is None:
+            raise Malformed
+        output = self._output
+        if not text or (output.find(kind, names) is None and output.was_done(kind, names)):
+            return []
+        item = output.open(kind, names)
+        return item.add_rest_of_text(item.part_of(name, place, output.unit), text)
+
+    def _read_annotation(self, event: Event) -> list[Chunk]:
+        annotation = mapping_field(event, "annotation")
+        names, place = address(event), _output_index(event, "text")
+        item = self._output.open("message", names)
+        return item.add_annotation(item.part_of("text", place, self._output.unit), dict(annotation))
+
+    # --- calls -----------------------------------------------------------------------------
+
+    def _arguments_delta(self, event: Event) -> list[Chunk]:
+        piece = string_field(event, "delta")
+        item = self._announced_call(event)
+        return item.add_arguments(piece) if item is not None else []
+
+    def _arguments_done(self, event: Event) -> list[Chunk]:
+        whole = string_field(event, "input" if "custom" in event["type"] else "arguments")
+        item = self._announced_call(event)
+        return item.add_arguments(item.arguments.rest(whole)) if item is not None else []
+
+    def _announced_call(self, event: Event) -> Item | None:
+        """Return an announced call; the other items have their fields when they are done."""
+        kind = "custom_tool_call" if "custom" in event["type"] else "function_call"
+        item = self._output.find(kind, address(event))
+        return item if item is not None and item.announced else None
+
+    # --- items -----------------------------------------------------------------------------
+
+    def _item_added(self, event: Event) -> list[Chunk]:
+        if event.get("item") is None:
+            return []  # allowed by the Open Responses specification
+        kind, names, data = _item_of(event)
+        item = self._output.named(kind, names[0])
+        if item is None or item.done:
+            item = self._output.begin(kind, names)
+        return item.begin_call(data)
+
+    def _item_done(self, event: Event) -> list[Chunk]:
+        if event.get("item") is None:
+            return []
+        kind, names, data = _item_of(event)
+        item = self._output.find(kind, names)
+        if item is None:
+            if self._output.named(kind, names[0]) is not None:
+                return []  # the same item, done twice
+            item = self._output.begin(kind, names)
+        wrong: list[Any] = []
+        return with_unknown_part(item.complete(data, wrong, self._output.unit), wrong)
+
+    # --- the response ----------------------------------------------------------------------
+
+    def _response_begun(self, event: Event) -> list[Chunk]:
+        wrong: list[Any] = []
+        return with_unknown_part(self._read_origin(mapping_field(event, "response"), wrong), wrong)
+
+    def _response_ended(self, event: Event) -> list[Chunk]:
+        response = mapping_field(event, "response")
+        if not any(isinstance(response.get(name), kind) for name, kind in RESPONSE.items()):
+            raise Malformed
+        return self.read_whole(response, event["type"].removeprefix("response."))
+
+    def _read_error(self, event: Event) -> list[Chunk]:
+        if not any(isinstance(event.get(name), kind) for name, kind in ERROR.items()):
+            raise Malformed
+        return [ErrorChunk(raw=event)]
+
+    def read_whole(self, response: Mapping[str, Any], ended: str | None = None) -> list[Chunk]:
+        """Return the chunks of a response that its stream, if there was one, did not give."""
+        wrong: list[Any] = []
+        chunks = self._read_origin(response, wrong)
+        output = response.get("output")
+        if isinstance(output, list):
+            chunks += self._fill_reserved(output, wrong)
+        elif output is not None:
+            wrong.append(output)
+        chunks += [*self._read_metadata(response), *self._read_usage(response.get("usage"), wrong)]
+        error = plain_value(response.get("error"))
+        if isinstance(error, Mapping) or ended == "failed":
+            chunks.append(ErrorChunk(raw=error or {"status": "failed"}))
+        if reason := _finish_reason(response, ended):
+            chunks.append(FinishChunk(reason=reason))
+        return with_unknown_part(chunks, wrong)
+
+    def _read_origin(self, response: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
+        response_id, model = response.get("id"), response.get("model")
+        if not (isinstance(response_id, str | None) and isinstance(model, str | None)):
+            wrong.append([response_id, model])
+            return []
+        if self._named or not (response_id or model):
+            return []
+        self._named = True
+        return [OriginChunk(response_id=response_id, model=model)]
+
+    def _read_metadata(self, response: Mapping[str, Any]) -> list[Chunk]:
+        """Return the metadata of the response as a whole."""
+        found = {name: plain_value(value) for name in WHOLE if (value := response.get(name))}
+        return [OriginChunk(metadata=found)] if found else []
+
+    def _fill_reserved(self, listed: list[Any], wrong: list[Any]) -> list[Chunk]:
+        items: dict[int, Mapping[str, Any]] = {}
+        for place, entry in enumerate(listed):
+            data = plain_value(entry)
+            if _is_item(data):
+                items[place] = data
+            else:
+                wrong.append(entry)
+        streamed = self._output.matched(items)
+        chunks: list[Chunk] = []
+        for place, data in items.items():
+            item = streamed.get(place)
+            if item is None:
+                item = self._output.begin(data["type"], (data.get("id"), place))
+            if item.done:
+                chunks += item.seal(data)
+            else:
+                chunks += item.complete(data, wrong, self._output.unit)
+        return chunks
+
+    def _read_usage(self, reported: Any, wrong: list[Any]) -> list[Chunk]:
+        reported = plain_value(reported)
+        if reported is None:
+            return []
+        if not isinstance(reported, Mapping):
+            wrong.append(reported)
+            return []
+        output = whole_number(reported.get("output_tokens"))
+        reasoning = _count_detail(reported, "output_tokens_details", "reasoning_tokens")
+        if (
+            self._contract.reading.output_excludes_reasoning
+            and output is not None
+            and reasoning is not None
+        ):
+            output += reasoning
+        usage = Usage(
+            input=whole_number(reported.get("input_tokens")),
+            output=output,
+            reasoning=reasoning,
+            cached=_count_detail(reported, "input_tokens_details", "cached_tokens"),
+            cache_write=_count_detail(reported, "input_tokens_details", "cache_write_tokens"),
+            raw=reported,
+        )
+        return [UsageChunk(usage=usage)]
+
+
+def _output_index(event: Event, name: str) -> int:
+    """Return which of an item's texts an event is about."""
+    return (
+        optional_index_field(event, "summary_index" if name == "summary" else "content_index") or 0
+    )
+
+
+def _item_of(event: Event) -> tuple[str, Address, Mapping[str, Any]]:
+    data = mapping_field(event, "item")
+    if not _is_item(data):
+        raise Malformed
+    return data["type"], (data.get("id"), optional_index_field(event, "output_index")), data
+
+
+def _is_item(data: Any) -> bool:
+    kind = data.get("type") if isinstance(data, Mapping) else None
+    return (
+        isinstance(kind, str)
+        and isinstance(data.get("id"), str | None)
+        and (kind not in CALLS or isinstance(data.get("name"), str))
+    )
+
+
+def _finish_reason(response: Mapping[str, Any], ended: str | None) -> str | None:
+    details = plain_value(response.get("incomplete_details"))
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    for value in (reason, response.get("status"), ended):
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _count_detail(reported: Mapping[str, Any], group: str, name: str) -> int | None:
+    details = reported.get(group)
+    return whole_number(details.get(name)) if isinstance(details, Mapping) else None
+
+
+_EVENTS: Final[Mapping[str, Callable[[ResponsesReader, Event], list[Chunk]]]] = {
+    "response.created": ResponsesReader._response_begun,
+    "response.queued": ResponsesReader._response_begun,
+    "response.in_progress": ResponsesReader._response_begun,
+    **{f"{name}.delta": ResponsesReader._read_delta for name in TEXTS},
+    **{f"{name}.done": ResponsesReader._read_done for name in TEXTS},
+    "response.reasoning_summary_part.added": ResponsesReader._part_added,
+    "response.reasoning_summary_part.done": ResponsesReader._part_done,
+    "response.reasoning_part.added": ResponsesReader._part_added,
+    "response.reasoning_part.done": ResponsesReader._part_done,
+    "response.content_part.added": ResponsesReader._part_added,
+    "response.content_part.done": ResponsesReader._part_done,
+    "response.output_text.annotation.added": ResponsesReader._read_annotation,
+    "response.function_call_arguments.delta": ResponsesReader._arguments_delta,
+    "response.function_call_arguments.done": ResponsesReader._arguments_done,
+    "response.custom_tool_call_input.delta": ResponsesReader._arguments_delta,
+    "response.custom_tool_call_input.done": ResponsesReader._arguments_done,
+    "response.output_item.added": ResponsesReader._item_added,
+    "response.output_item.done": ResponsesReader._item_done,
+    "response.completed": ResponsesReader._response_ended,
+    "response.incomplete": ResponsesReader._response_ended,
+    "response.failed": ResponsesReader._response_ended,
+    "response.cancelled": ResponsesReader._response_ended,
+    "error": ResponsesReader._read_error,
+}
+
+
+def has_mark(event: Mapping[str, Any]) -> bool:
+    """Whether an event carries a mark that no other protocol has."""
+    return (event_type(event) or "").startswith("response.")
+
+
+def parse_response(body: Any, contract: Contract) -> list[Chunk]:
+    """Return a whole response as chunks: the object, or only its list of output items."""
+    response = plain_value(body)
+    if isinstance(response, list):
+        items = [plain_value(entry) for entry in response]
+        if items and not any(_is_item(data) for data in items):
+            raise WireError("openai.responses: the list holds no output item")
+        return ResponsesReader(contract).read_whole({"output": items})
+    if not isinstance(response, Mapping):
+        raise WireError("openai.responses: the response is neither an object nor a list of items")
+    if not isinstance(response.get("output"), list):
+        raise WireError("openai.responses: the response has no output list")
+    return ResponsesReader(contract).read_whole(response)

@@ -1,0 +1,143 @@
+"""Calls of the Responses protocol that have an item type of their own, and their results.
+
+In addition to functions the application executes calls whose type names the tool: patching a
+file, running a command, using a computer, approving a server's call, finding tools. The name
+of such a call is its type, its parameters are the fields of its item. The result is an item of
+another type: a result that is such an item already is sent as it is, any other is put where
+that type has its output. A shell in the service's environment and a search for tools that the
+server executes are hosted, and need no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import ToolCallBlock, ToolResponseBlock
+from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.tools import call_arguments
+
+Item = dict[str, Any]
+
+_OWN_FIELDS: Final = ("id", "type", "call_id", "status")
+_APPROVAL: Final = "mcp_approval_request"
+_YES: Final = frozenset({"approve", "approved", "true", "yes"})
+
+
+def is_typed(data: Mapping[str, Any]) -> bool:
+    """Whether an item is such a call, and the application's to answer."""
+    kind = data.get("type")
+    if kind == "shell_call":
+        environment = data.get("environment")
+        return not isinstance(environment, Mapping) or environment.get("type") == "local"
+    if kind == "tool_search_call":
+        return data.get("execution") == "client"
+    return kind in _RESULTS
+
+
+def id_of(data: Mapping[str, Any]) -> str:
+    """Return the id that the answer names: an approval has no other than its item's."""
+    found = data.get("call_id") or data.get("id")
+    return found if isinstance(found, str) else ""
+
+
+def name_of(data: Mapping[str, Any]) -> str:
+    return str(data["type"]).removesuffix("_call")
+
+
+def parameters_of(data: Mapping[str, Any]) -> Item:
+    """Return the fields of a call that are its parameters."""
+    return other_fields(data, _OWN_FIELDS)
+
+
+def metadata_of(data: Mapping[str, Any]) -> Item:
+    """Return what is needed to write the item again."""
+    named = {"item_id": data.get("id"), "item_type": data["type"], "status": data.get("status")}
+    return other_fields(named, ())
+
+
+def type_of(block: ToolCallBlock) -> str | None:
+    """Return the type of a call's item, where it is one of these."""
+    kind = (block.provider_metadata or {}).get("item_type")
+    return kind if kind in _RESULTS else None
+
+
+def write_call(block: ToolCallBlock, kind: str, item_id: str | None, call_id: str) -> Item:
+    """Return a call as the item that it came as."""
+    if kind == _APPROVAL:
+        return {"type": kind, "id": call_id, **call_arguments(block)}
+    status = (block.provider_metadata or {}).get("status")
+    return {
+        "type": kind,
+        **({"id": item_id} if item_id else {}),
+        "call_id": call_id,
+        **call_arguments(block),
+        **({"status": status} if status else {}),
+    }
+
+
+def write_result(block: ToolResponseBlock, kind: str, call_id: str) -> Item:
+    """Return the answer to a call of this type."""
+    output, render = _RESULTS[kind]
+    named = {_ID_FIELDS.get(kind, "call_id"): call_id}
+    if isinstance(block.result, Mapping) and block.result.get("type") == output:
+        return {**block.result, **named}
+    return {"type": output, **named, **render(block)}
+
+
+def _patch_fields(block: ToolResponseBlock) -> Item:
+    status = "failed" if block.is_error else "completed"
+    return {"status": status, "output": codec.result_text(block)}
+
+
+def _shell_fields(block: ToolResponseBlock) -> Item:
+    if isinstance(block.result, list):
+        return {"output": block.result}
+    text = codec.result_text(block)
+    said = {"stdout": "", "stderr": text} if block.is_error else {"stdout": text, "stderr": ""}
+    return {"output": [{**said, "outcome": {"type": "exit", "exit_code": int(block.is_error)}}]}
+
+
+def _local_shell_fields(block: ToolResponseBlock) -> Item:
+    # The SDK's types name the call by ``id``, the guide by ``call_id``.
+    return {"id": block.call_id, "output": codec.result_text(block)}
+
+
+def _computer_fields(block: ToolResponseBlock) -> Item:
+    if isinstance(block.result, Mapping):
+        return {"output": dict(block.result)}
+    text = codec.result_text(block)
+    return {"output": {"type": "computer_screenshot", "image_url": text}}
+
+
+def _approval_fields(block: ToolResponseBlock) -> Item:
+    """Approve only what is approved in so many words."""
+    result = block.result
+    if isinstance(result, Mapping) and isinstance(result.get("approve"), bool):
+        return {"approve": result["approve"], **other_fields(result, ("approve", "type"))}
+    if isinstance(result, bool):
+        return {"approve": result and not block.is_error}
+    text = codec.result_text(block)
+    approve = not block.is_error and text.strip().lower() in _YES
+    return {"approve": approve} if approve or not text else {"approve": approve, "reason": text}
+
+
+def _search_fields(block: ToolResponseBlock) -> Item:
+    result = block.result
+    found = result.get("tools") if isinstance(result, Mapping) else result
+    tools = found if isinstance(found, list) else []
+    return {"execution": "client", "status": "completed", "tools": tools}
+
+
+_RESULTS: Final[Mapping[Any, tuple[str, Callable[[ToolResponseBlock], Item]]]] = {
+    "apply_patch_call": ("apply_patch_call_output", _patch_fields),
+    "computer_call": ("computer_call_output", _computer_fields),
+    "local_shell_call": ("local_shell_call_output", _local_shell_fields),
+    _APPROVAL: ("mcp_approval_response", _approval_fields),
+    "shell_call": ("shell_call_output", _shell_fields),
+    "tool_search_call": ("tool_search_output", _search_fields),
+}
+"""The type of each call, with the type of its result and the function that writes its fields."""
+TYPES: Final = frozenset(_RESULTS)
+_ID_FIELDS: Final[Mapping[str, str]] = {_APPROVAL: "approval_request_id"}

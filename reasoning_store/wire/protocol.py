@@ -1,0 +1,82 @@
+"""The object that every protocol's folder offers: its reader and its writer, and their facts.
+
+Readers agree on this, and ingress builds on it:
+
+* One event gives the chunks it holds, in the order of the protocol's own structure:
+  reasoning before text before tool calls where one event carries several.
+* ``content_index`` is set where the protocol itself numbers its units (``Indexer`` turns
+  any key into a number), else ``None``.
+* Deltas need no start and no end where the protocol sends none; ingress makes lifecycles.
+* A seal is a signature or ciphertext: either makes reasoning opaque.
+* An event is checked before anything is remembered of it, so that a bad one leaves no trace.
+* An event that a reader does not understand is an ``UnknownChunk``; no reader raises.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.message_writer import MessageWriter
+
+Event: TypeAlias = Mapping[str, Any]
+
+
+class StreamAdapter(typing.Protocol):
+    """The reader of one stream. One instance reads one stream."""
+
+    id: str
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        """Whether this adapter reads the streams of that model of that provider."""
+        ...
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        """Return the chunks of one event, a dict or an SDK's object."""
+        ...
+
+    def reset(self) -> None:
+        """Forget the stream: the next event is the first of another."""
+        ...
+
+
+@typing.runtime_checkable
+class Flushing(typing.Protocol):
+    """An adapter that may hold a piece until the next one explains it."""
+
+    def flush(self) -> list[Chunk]:
+        """Return the pieces that are still held when the stream ends; a second time nothing."""
+        ...
+
+
+class ResponseParser(typing.Protocol):
+    """Reads a whole response as the chunks that a stream of it would have given."""
+
+    def __call__(self, body: Any, contract: Contract) -> list[Chunk]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """A wire format."""
+
+    id: str
+    reader: Callable[[Contract], StreamAdapter]
+    parse: ResponseParser
+    writer: type[MessageWriter]
+    sdk_arguments: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """Returns a body as keyword arguments of the official SDK's call."""
+    owned_keys: frozenset[str]
+    """The keys of a body that are built from the conversation, and that ``extra`` cannot set."""
+    messages_key: str = "messages"
+    """The key of a body's list of messages."""
+    needs_model: bool = True
+    """Whether a request without a model is refused."""
+    has_mark: Callable[[Event], bool] = lambda event: False
+    """Whether an event carries a mark that no other protocol has."""
+    only_read: tuple[str, ...] = ()
+    """Names of other forms of the api that are read and not written; a reply that came in one
+    is continued in this protocol."""

@@ -1,0 +1,19 @@
+"""The AI SDK's UI messages, and the events of hosts that normalise streams."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reasoning_store.wire.protocol import Protocol
+from reasoning_store.wire.ui_messages.reader import UIMessageReader, parse_response
+from reasoning_store.wire.ui_messages.writer import OWNED_KEYS, UIMessageWriter, sdk_arguments
+
+PROTOCOL: Final = Protocol(
+    id="thinking_events",
+    reader=UIMessageReader,
+    parse=parse_response,
+    writer=UIMessageWriter,
+    sdk_arguments=sdk_arguments,
+    owned_keys=OWNED_KEYS,
+    needs_model=False,
+)

@@ -1,0 +1,262 @@
+"""README and docs are true: their Python runs, their commands are ones that are run.
+
+A block runs alone, in an empty folder, as a program of its own; on a page that says
+``<!-- run in order -->`` the blocks run one after another in one folder. An ``output`` block
+says what the block before it prints. The official clients are used as they are: a provider
+on a local socket answers them, found by the variables that they read. A page that says
+``<!-- on PostgreSQL -->`` finds an empty database of a real server in REASONING_STORE_URL.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from reasoning_store.egress import (
+    budget,
+    compaction_plan,
+    verdicts,
+)
+from reasoning_store.ledger import records
+from reasoning_store.wire import contracts
+from tests import programs
+from tests.docs.provider import Provider
+from tests.properties import each
+
+CHECKOUT = Path(__file__).parent.parent.parent
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND_OF_CI = re.compile(r"^(make [a-z ]+)$", re.MULTILINE)
+IN_ORDER = "<!-- run in order -->"
+ON_POSTGRES = "<!-- on PostgreSQL -->"
+SHELLS = ("sh", "console", "bash")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a page, and what the page says it prints."""
+
+    language: str
+    text: str
+    output: str | None = None
+
+
+def read(page: Path) -> list[Block]:
+    found: list[Block] = []
+    for language, text in FENCE.findall(page.read_text("utf-8")):
+        if language == "output":
+            assert found, f"{page}: an output of nothing"
+            found[-1] = Block(found[-1].language, found[-1].text, text)
+        else:
+            found.append(Block(language, text))
+    return found
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(CHECKOUT))
+
+
+ORDERED = [page for page in PAGES if IN_ORDER in page.read_text("utf-8")]
+
+
+def blocks(*languages: str) -> list[object]:
+    return [
+        pytest.param(block, id=f"{name(page)}:{number}")
+        for page in PAGES
+        if page not in ORDERED
+        for number, block in enumerate(read(page), 1)
+        if block.language in languages
+    ]
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider().listening() as listening:
+        yield listening
+
+
+@pytest.fixture
+def environment(provider: Provider, tmp_path: Path) -> dict[str, str]:
+    """Nothing of whoever runs the tests, and a provider for every client."""
+    scripts = Path(sys.executable).parent
+    return {
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path),
+        "PYTHONWARNINGS": "error",
+        **{key: os.environ[key] for key in ("PYTHONPATH", "SYSTEMROOT") if key in os.environ},
+        **provider.environment,
+    }
+
+
+def run(block: Block, folder: Path, environment: dict[str, str]) -> None:
+    """Run a block as a program, which prints what the page says."""
+    if block.language == "python":
+        ran = programs.run([sys.executable, "-c", block.text], cwd=folder, env=environment)
+    else:
+        ran = subprocess.run(
+            ["sh", "-ec", block.text],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    assert ran.returncode == 0, ran.stderr
+    if block.output is not None:
+        assert lines(ran.stdout) == lines(block.output)
+
+
+def lines(text: str) -> list[str]:
+    """Return a text's lines, without the spaces that nobody sees."""
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("block", blocks("python"))
+def test_the_python_of_the_documentation_runs(
+    block: Block, tmp_path: Path, environment: dict[str, str], provider: Provider
+) -> None:
+    """Every example works as it stands, prints what it says, and no provider refuses it."""
+    run(block, tmp_path, environment)
+
+    assert provider.refused == []
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("page", ORDERED, ids=name)
+def test_a_page_that_is_followed_from_top_to_bottom_holds(
+    page: Path,
+    tmp_path: Path,
+    environment: dict[str, str],
+    provider: Provider,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Each step works on what the steps before it left in the folder."""
+    if ON_POSTGRES in page.read_text("utf-8"):
+        url = request.getfixturevalue("create_database")()
+        environment["REASONING_STORE_URL"] = url.render_as_string(hide_password=False)
+    for block in read(page):
+        if block.language in ("python", *SHELLS):
+            run(block, tmp_path, environment)
+
+    assert provider.refused == []
+
+
+@pytest.mark.parametrize("block", blocks(*SHELLS))
+def test_the_commands_of_the_documentation_run(
+    block: Block, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Each command line is run, but for make's, which CI runs from a clean clone."""
+    run_by_ci = {
+        f"make {target}"
+        for line in COMMAND_OF_CI.findall((CHECKOUT / ".ci" / "run").read_text("utf-8"))
+        for target in line.split()[1:]
+    }
+    for command in filter(None, map(str.strip, block.text.splitlines())):
+        if shlex.split(command, comments=True)[:1] == ["make"]:
+            assert command in run_by_ci
+        else:
+            run(Block("sh", command, block.output), tmp_path, environment)
+
+
+@each("page", PAGES)
+def test_the_links_of_the_documentation_lead_somewhere(page: Path) -> None:
+    """No page points at a file that is not there."""
+    prose = FENCE.sub("", page.read_text("utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", prose)
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
+    """Signatures, settings, errors, lines of an export, the models' demands: as in the code."""
+    ran = subprocess.run(
+        [sys.executable, str(CHECKOUT / "tools" / "make_reference.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, f"run python tools/make_reference.py; it rewrites {ran.stdout}"
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-opus-4-6", "claude-haiku-4-5"])
+@pytest.mark.parametrize(
+    ("provider", "api"),
+    [("anthropic", "anthropic.messages"), ("aws", "bedrock.converse")],
+)
+def test_the_first_row_of_the_demands_that_matches_a_model_is_its_contract(
+    provider: str, api: str, model: str
+) -> None:
+    """Names overlap: what thinks adaptively stands before what has a name like it."""
+    rows = re.findall(
+        rf"^\| `{provider}` \| `{api}` \| (.*?) \| .*? \| (.*?) \|",
+        (CHECKOUT / "docs/howto/choose-a-policy.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    said = (
+        missing
+        for models, missing in rows
+        if models == "all others" or any(fnmatchcase(model, p) for p in models.split("`"))
+    )
+
+    refuses = contracts.resolve(provider, model, api).returning.refusal is not None
+    assert next(said) == ("refused" if refuses else "worse answers")
+
+
+def test_a_field_has_the_type_that_a_reader_would_write() -> None:
+    """Python's own wrapping of a name that it has not looked up yet is not shown."""
+    text = (CHECKOUT / "docs/reference/python.md").read_text("utf-8")
+
+    assert "- `.tokens: int`" in text
+    assert "ForwardRef" not in text
+
+
+@each("page", PAGES)
+def test_a_page_says_each_thing_once(page: Path) -> None:
+    """No two parts of a page have one heading, which would also be one address."""
+    headings = re.findall(r"^#+ .*$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+
+    assert sorted(set(headings)) == sorted(headings)
+
+
+TABLES = (verdicts.WarningCode, compaction_plan.Reason, compaction_plan.Action, records.ProblemCode)
+
+
+def test_every_code_that_a_program_may_meet_is_explained() -> None:
+    """The page that says what they mean has each, and in its tables no other."""
+    page = (CHECKOUT / "docs/reference/warnings.md").read_text("utf-8")
+    tables = {
+        word
+        for cell in re.findall(r"^\| (`.*?`) \|", page, re.MULTILINE)
+        for word in re.findall(r"`(\w+)`", cell)
+    }
+    listed = {word for words in TABLES for word in get_args(words)}
+    beside = {word for words in (verdicts.Rule, budget.BudgetState) for word in get_args(words)}
+
+    assert tables == listed
+    assert beside <= set(re.findall(r"`(\w+)`", page))
+
+
+def test_every_page_is_found_from_the_index() -> None:
+    """The index names each page of the documentation."""
+    index = CHECKOUT / "docs" / "index.md"
+    named = {
+        (index.parent / link).resolve()
+        for link in re.findall(r"\]\(([^)#:]+)[^)]*\)", index.read_text("utf-8"))
+    }
+
+    pages = (CHECKOUT / "docs").rglob("*.md")
+    assert [name(page) for page in pages if page not in {*named, index}] == []

@@ -1,0 +1,212 @@
+"""Branches as an application uses them: fork, edit, regenerate, take back, look beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[Any]:
+    with rs.Store(url) as store:
+        made = store.session("s", create=True)
+        made.append([rs.user("one"), rs.assistant("two"), rs.user("three"), rs.assistant("four")])
+        yield made
+
+
+def texts(session: Any) -> list[str]:
+    return [item.message.text for item in session.history()]
+
+
+def test_a_fork_shares_what_came_before_and_moves_nothing(session: Any) -> None:
+    """fork returns a handle; the session opens where it did."""
+    fork = session.fork(at=3)
+    fork.append(rs.user("drei"))
+
+    assert texts(fork) == ["one", "two", "drei"]
+    assert texts(session) == ["one", "two", "three", "four"]
+    assert [branch.is_current for branch in session.branches()] == [True, False]
+
+
+def test_an_edit_becomes_the_current_branch_and_keeps_the_old_one(session: Any) -> None:
+    """What was said before stays where it was."""
+    stored = session.edit(3, rs.user("drei"))
+
+    assert stored.position == 3
+    assert texts(session) == ["one", "two", "drei"]
+    assert texts(session.branch(1)) == ["one", "two", "three", "four"]
+    assert [branch.is_current for branch in session.branches()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "drei",
+        [rs.user("drei"), rs.assistant("vier")],
+        rs.assistant("drei", status="streaming"),
+        rs.assistant(status="erased"),
+        rs.user(rs.ThinkingBlock(thought="three?")),
+    ],
+    ids=["text", "several", "streaming", "erased", "thinking"],
+)
+def test_an_edit_that_is_refused_leaves_no_branch(session: Any, message: Any) -> None:
+    """The session stays where it is, and so does the handle."""
+    with pytest.raises(rs.InvalidCall):
+        session.edit(3, message)
+
+    assert [branch.id for branch in session.branches()] == [1]
+    assert session.branch_id == 1
+
+
+@pytest.mark.parametrize("position", [3, 4])
+def test_an_edit_keeps_the_role_of_the_message(session: Any, position: int) -> None:
+    """A question takes the place of a question, a reply that of a reply."""
+    right, wrong = (rs.user("x"), rs.assistant("x"))[:: 1 if position == 3 else -1]
+
+    with pytest.raises(rs.InvalidCall, match=f"at {position} is of the role {right.role}") as told:
+        session.edit(position, wrong)
+    assert ("regenerate(4)" in str(told.value.hint)) == (position == 4)
+    assert len(session.branches()) == 1
+
+    assert session.edit(position, right).position == position
+
+
+def test_regenerating_makes_room_for_another_reply(session: Any) -> None:
+    """The handle stands just before the reply, ready to record a new one."""
+    session.regenerate(4).append(rs.assistant("vier"))
+
+    assert texts(session) == ["one", "two", "three", "vier"]
+
+
+def test_only_a_reply_can_be_regenerated(session: Any) -> None:
+    """A user's message is edited."""
+    with pytest.raises(rs.InvalidCall, match="not a model's reply"):
+        session.regenerate(3)
+
+    assert len(session.branches()) == 1
+
+
+def test_a_turn_is_taken_back_from_its_user_message_on(session: Any) -> None:
+    """Twice takes two turns back; then there is none."""
+    assert texts(session.pop_turn()) == ["one", "two"]
+    assert texts(session.pop_turn()) == []
+    with pytest.raises(rs.InvalidCall, match="no turn"):
+        session.pop_turn()
+
+
+def test_history_names_the_branches_that_differ(session: Any) -> None:
+    """At the first message that is another one, and only there; what two share counts once."""
+    fork = session.fork(at=3)
+    fork.append([rs.user("drei"), rs.assistant("vier")])
+    other = fork.fork(at=4)
+    other.append(rs.assistant("IV"))
+
+    assert [item.siblings for item in session.history()] == [(), (), (2,), ()]
+    assert [item.siblings for item in fork.history()] == [(), (), (1,), (3,)]
+    assert [item.siblings for item in other.history()] == [(), (), (1,), (2,)]
+
+
+def test_a_message_alone_names_the_branches_that_differ(session: Any) -> None:
+    """As the same message does in the history."""
+    session.fork(at=3).append(rs.user("drei"))
+
+    for item in session.history():
+        assert session.get(item.position) == item
+
+
+def test_a_branch_without_a_message_there_is_no_sibling(session: Any) -> None:
+    """An empty fork says nothing yet."""
+    session.fork(at=3)
+
+    assert [item.siblings for item in session.history()] == [(), (), (), ()]
+
+
+def test_a_session_opens_on_its_current_branch(session: Any, url: str) -> None:
+    """Whoever opens it later goes on where it was left."""
+    session.pop_turn()
+    with rs.Store(url) as store:
+        assert texts(store.session("s")) == ["one", "two"]
+
+
+READS: dict[str, tuple[Callable[[rs.Session], Any], str]] = {
+    "history": (lambda chat: texts(chat), "history.moment"),
+    "get": (lambda chat: chat.get(1).message.text, "history.moment_at"),
+    "build_request": (
+        lambda chat: chat.build_request().body["messages"],
+        "request_input.at_one_moment",
+    ),
+    "what_if": (lambda chat: str(chat.what_if()), "request_input.at_one_moment"),
+    "compression": (lambda chat: chat.compression(limit=1000), "request_input.usage"),
+}
+
+
+@pytest.mark.parametrize("verb", READS)
+def test_a_verb_reads_of_one_branch_wherever_its_handle_is_moved_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, session: rs.Session, verb: str
+) -> None:
+    """Another thread edits, and the handle that both have goes on with the new branch."""
+    read, step = READS[verb]
+    expected = read(session.branch(1))
+    subject, _, step = step.partition(".")
+    held = getattr(session._state.ledger, subject)
+    asked = getattr(held, step)
+
+    def moved(*args: Any, **kwargs: Any) -> Any:
+        found = asked(*args, **kwargs)
+        monkeypatch.setattr(held, step, asked)
+        session.edit(1, rs.user("Another conversation, which is longer than this one was."))
+        return found
+
+    monkeypatch.setattr(held, step, moved)
+
+    assert read(session) == expected
+    assert session.branch_id == 2
+
+
+@pytest.mark.parametrize("verb", ["build_request", "usage", "what_if"])
+def test_what_a_request_is_made_of_is_read_in_one_transaction(
+    monkeypatch: pytest.MonkeyPatch, session: rs.Session, verb: str
+) -> None:
+    """With the request that the last recorded reply answered, which it is compared with."""
+    chunk = {"choices": [{"delta": {"content": "No."}}]}
+    with session.record([chunk], request=session.build_request(provider="openai")) as reply:
+        list(reply)
+    database = session._state.ledger.database
+    plain, reads = database.read, []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        reads.append(args)
+        return plain(*args, **kwargs)
+
+    monkeypatch.setattr(database, "read", counted)
+    getattr(session, verb)()
+
+    assert len(reads) == 1
+
+
+@pytest.mark.parametrize("read", [texts, lambda chat: [chat.get(1).message.text]])
+def test_a_session_that_is_made_anew_while_it_is_read_is_read_at_one_moment(
+    monkeypatch: pytest.MonkeyPatch, session: rs.Session, read: Callable[[rs.Session], list[str]]
+) -> None:
+    """After it a branch that the new one has not is not found."""
+    fork = session.fork(at=3)
+    expected = read(fork)
+    database = session._state.ledger.database
+    asked = database.read
+
+    def made_anew(*args: Any, **kwargs: Any) -> Any:
+        found = asked(*args, **kwargs)
+        monkeypatch.setattr(database, "read", asked)
+        session.erase()
+        session._state.ledger.sessions.create("", "s", encoding="o200k_base")
+        return found
+
+    monkeypatch.setattr(database, "read", made_anew)
+
+    assert read(fork) == expected
+    with pytest.raises(rs.NotFound):
+        read(fork)

@@ -1,0 +1,768 @@
+"""The end of a recording: interrupted, overtaken, refused. What was shown is kept, or told."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, make_url
+
+import reasoning_store as rs
+from reasoning_store import draft_writer, recording, reply_recorder
+from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import sqlite_connections
+from reasoning_store.ledger.drafts import Drafts
+from reasoning_store.ledger.records import NewParts
+from reasoning_store.reply_recorder import ReplyRecorder
+from tests.durability.disk import Disk, watched
+from tests.ledger.interrupts import everywhere
+from tests.ledger.writing import commits
+
+LIBRARY = sqlite_connections.library()
+PIECES = ("<think>Hm.</think>", "one ", "two")
+
+
+def event(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+def recorded(session: rs.Session) -> rs.Recording:
+    return session.record(map(event, PIECES), model="m")
+
+
+@pytest.fixture(autouse=True)
+def _only_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread writes anything meanwhile."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
+
+
+def kept(url: str) -> list[tuple[str, str]]:
+    """Return what another store reads, once the recorder is gone."""
+    with rs.Store(url) as store:
+        session = store.session("chat")
+        session.append(rs.user("Well?"))
+        return [(one.message.status, one.message.text) for one in session.history()[:-1]]
+
+
+class Held:
+    """A masker that hides nothing, and may do something else when it is asked to."""
+
+    lookback = 0
+
+    def __init__(self) -> None:
+        self.now: Callable[[], object] | None = None
+
+    def mask(self, text: str) -> str:
+        if self.now is not None:
+            now, self.now = self.now, None
+            now()
+        return text
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def left(store: rs.Store, chunks: Iterator[rs.Chunk]) -> None:
+    """Leave a loop whose store is closed: a warning names what is not stored."""
+    assert isinstance(chunks, Generator)
+
+    def leave() -> None:
+        chunks.close()
+        store._state.draft_writer.finish_left()
+
+    with pytest.warns(RuntimeWarning, match="could not be stored: the store is closed"):
+        leave()
+
+
+@pytest.mark.parametrize("under_with", [True, False], ids=["under with", "bare"])
+def test_a_reply_is_kept_whose_end_is_interrupted(url: str, under_with: bool) -> None:
+    """Control-C between the last piece and the disk."""
+    masker = Held()
+    store = rs.Store(url, masker=masker)
+    reply = recorded(store.session("chat", create=True))
+
+    def read() -> None:
+        for chunk in reply:
+            if isinstance(chunk, rs.TextChunk) and chunk.text == "two":
+                masker.now = interrupt
+
+    def read_under_with() -> None:
+        with reply:
+            read()
+
+    with pytest.raises(KeyboardInterrupt):
+        (read_under_with if under_with else read)()
+    store.close()
+
+    assert [text for _, text in kept(url)] == ["one two"]
+
+
+@pytest.mark.parametrize(
+    "room", [recording, reply_recorder, draft_writer], ids=lambda room: room.__name__
+)
+def test_a_reply_whose_end_is_interrupted_anywhere_is_kept_once_and_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, room: ModuleType
+) -> None:
+    """At each place of the recorder, and of the writer, where Python hears of an interrupt."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.01)  # what was not woken looks by itself
+    store: rs.Store | None = None
+
+    def prepare() -> Callable[[], Any]:
+        nonlocal store
+        store = rs.Store("sqlite://")
+        reply = recorded(store.session("chat", create=True)).__enter__()
+        chunks = iter(reply)
+        while getattr(next(chunks), "text", None) != "two":
+            pass
+
+        def end() -> None:
+            try:
+                list(chunks)
+            except BaseException as error:
+                reply.__exit__(type(error), error, error.__traceback__)
+                raise
+            reply.__exit__(None, None, None)
+
+        return end
+
+    def check() -> None:
+        assert store is not None
+        session = store.session("chat")
+        list(recorded(session))
+        assert [one.message.text for one in session.history()] == ["one two"] * 2
+        store.close()
+
+    assert everywhere(str(room.__file__), prepare, check) > 2
+
+
+@pytest.mark.usefixtures("own_garbage")
+@pytest.mark.parametrize("room", [recording, reply_recorder], ids=lambda room: room.__name__)
+def test_a_reply_is_kept_where_leaving_it_is_interrupted(room: ModuleType) -> None:
+    """A second Control-C comes while what the first one ended is stored: nothing is lost."""
+    store: rs.Store | None = None
+    found: list[list[tuple[str, str]]] = []
+
+    def prepare() -> Callable[[], Any]:
+        nonlocal store
+        store = rs.Store("sqlite://")
+        reply = recorded(store.session("chat", create=True)).__enter__()
+        chunks = iter(reply)
+        while getattr(next(chunks), "text", None) != "two":
+            pass
+
+        def leave() -> None:
+            reply.__exit__(None, None, None)
+            assert next(chunks, None) is None  # it is held until here
+
+        return leave
+
+    def check() -> None:
+        assert store is not None
+        gc.collect()  # one that was not left at all is let go of now, and not when it is closed
+        history = store.session("chat").history()
+        found.append([(one.message.status, one.message.text) for one in history])
+        store.close()
+
+    assert everywhere(str(room.__file__), prepare, check) > 5
+    assert found == [[("interrupted", "one two")]] * len(found)
+
+
+def test_a_store_that_is_closed_waits_for_a_reply_that_is_ending(url: str) -> None:
+    """It is stored before the store is closed, and not told that it was."""
+    masker, ending, goes_on = Held(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        ending.set()
+        assert goes_on.wait(60)
+
+    store = rs.Store(url, masker=masker)
+    reply = recorded(store.session("chat", create=True))
+
+    def read() -> None:
+        for chunk in reply:
+            if isinstance(chunk, rs.TextChunk) and chunk.text == "two":
+                masker.now = hold
+
+    reading = threading.Thread(target=read)
+    closing = threading.Thread(target=store.close)
+    reading.start()
+    assert ending.wait(60)
+    closing.start()
+    goes_on.set()
+    reading.join(60)
+    closing.join(60)
+
+    assert reply.stored is not None
+    assert kept(url) == [("complete", "one two")]
+
+
+@pytest.mark.parametrize("what", ["kept", "ended"])
+def test_a_reply_that_is_long_in_ending_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, url: str, what: str
+) -> None:
+    """It may be much that is masked and counted: the others are kept, and can be ended."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.01 if what == "kept" else 3600.0)
+    masker, ending, goes_on = Held(), threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    def hold() -> None:
+        ending.set()
+        waited.append(goes_on.wait(30))
+
+    with rs.Store(url, masker=masker) as store:
+        reply = recorded(store.session("long", create=True))
+
+        def read() -> None:
+            for chunk in reply:
+                if isinstance(chunk, rs.TextChunk) and chunk.text == "two":
+                    masker.now = hold
+
+        other = store.session("chat", create=True)
+        chunks = iter(recorded(other))
+        reading = threading.Thread(target=read)
+        reading.start()
+        assert ending.wait(60)
+        while not isinstance(next(chunks), rs.TextChunk):
+            pass
+        if what == "ended":
+            other.append(rs.user("Well?"))
+        while not waited and [one.message.text for one in other.history()][:1] != ["one "]:
+            pass
+        in_time = not waited
+        goes_on.set()
+        reading.join(60)
+        with pytest.raises(rs.Conflict) if what == "ended" else nullcontext():
+            list(chunks)
+
+    assert in_time
+
+
+def test_a_reply_whose_store_is_closed_is_interrupted_at_once(url: str) -> None:
+    """Nobody waits for its lease: neither who reads it, nor who asks again under its key."""
+    store = rs.Store(url)
+    session = store.session("chat", create=True)
+    chunks = iter(session.record(map(event, PIECES), model="m", idempotency_key="k"))
+    while not isinstance(next(chunks), rs.TextChunk):
+        pass
+    silent = store.session("silent", create=True).record(iter(()), model="m", idempotency_key="k")
+    silent.__enter__()
+    store.close()
+
+    with rs.Store(url) as again:
+        session = again.session("chat")
+        assert [(one.message.status, one.message.text) for one in session.history()] == [
+            ("interrupted", "one ")
+        ]
+        with pytest.raises(rs.Conflict) as told:
+            list(session.record(map(event, PIECES), model="m", idempotency_key="k"))
+        assert told.value.stored.message.text == "one "
+        silent_again = again.session("silent").record(
+            map(event, PIECES), model="m", idempotency_key="k"
+        )
+        assert len(list(silent_again)) > 0
+    left(store, chunks)
+    with pytest.raises(rs.InvalidCall, match="closed"):
+        silent.__exit__(None, None, None)
+
+
+def test_what_a_masker_holds_back_is_kept_as_the_store_is_closed(url: str) -> None:
+    """Nothing more can come that a secret might end in."""
+
+    class Cautious(Held):
+        lookback = 500
+
+    with rs.Store(url, masker=Cautious()) as store:
+        chunks = iter(recorded(store.session("chat", create=True)))
+        while not isinstance(next(chunks), rs.TextChunk):
+            pass
+
+    assert kept(url) == [("interrupted", "one ")]
+    left(store, chunks)
+
+
+def test_a_store_that_takes_nothing_is_closed_after_one_reply(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """Each other reply would wait for as long again."""
+    asked: list[int] = []
+
+    def busy(self: Drafts, *_: Any, **__: Any) -> bool:
+        asked.append(1)
+        raise rs.StoreBusy
+
+    monkeypatch.setattr(Drafts, "write_parts", busy)
+    with rs.Store(url) as store:
+        open_ones = [iter(recorded(store.session(name, create=True))) for name in ("a", "b", "c")]
+        for chunks in open_ones:
+            next(chunks)
+
+    assert len(asked) == 1
+    for chunks in open_ones:
+        left(store, chunks)
+
+
+def test_a_store_is_closed_whose_masker_fails(url: str) -> None:
+    """What it holds back stays out; the other replies are kept, and nothing stays open for it."""
+    masker = Held()
+    masker.lookback = 500
+    store = rs.Store(url, masker=masker)
+    sessions = [store.session(name, create=True) for name in ("a", "b", "c")]
+    open_ones = [iter(recorded(session)) for session in sessions]
+    for chunks in open_ones:
+        while not isinstance(next(chunks), rs.TextChunk):
+            pass
+    masker.now = fail
+    store.close()
+
+    with pytest.raises(rs.InvalidCall, match="closed"):
+        sessions[0].history()
+    for chunks in open_ones:
+        left(store, chunks)
+    with rs.Store(url) as again:
+        found = [one.message.text for name in "abc" for one in again.session(name).history()]
+    assert found == ["one ", "one "]
+
+
+def test_a_reply_that_cannot_be_kept_for_whatever_reason_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The thread that keeps them together goes on with each by itself, and tries it again."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.01)
+    write = Drafts.write_parts
+    too_much: set[int] = set()
+
+    def out_of_memory(self: Drafts, growths: Sequence[NewParts], *, last: bool) -> list[bool]:
+        if too_much & {one.draft.session_key for one in growths}:
+            raise MemoryError
+        return write(self, growths, last=last)
+
+    monkeypatch.setattr(Drafts, "write_parts", out_of_memory)
+    with rs.Store(url) as store:
+        sessions = [store.session(name, create=True) for name in ("a", "b", "c")]
+        too_much.add(sessions[1]._row.key)
+        open_ones = [iter(recorded(session)) for session in sessions]
+        for chunks in open_ones:
+            while not isinstance(next(chunks), rs.TextChunk):
+                pass
+
+        def shown(*wanted: str) -> bool:
+            end, texts = time.monotonic() + 30, list[str]()
+            while texts != [*wanted] and time.monotonic() < end:
+                texts = [one.message.text for session in sessions for one in session.history()]
+            return texts == [*wanted]
+
+        without = shown("one ", "one ")
+        too_much.clear()
+        assert without
+        assert shown("one ", "one ", "one ")
+        for chunks in open_ones:
+            list(chunks)
+
+
+def test_what_is_due_of_many_replies_waits_for_the_disk_together(
+    monkeypatch: pytest.MonkeyPatch, sqlite_path: Path
+) -> None:
+    """All of it is written, in fewer transactions than there are replies."""
+    monkeypatch.setattr(draft_writer, "_TOGETHER", 4)
+    with rs.Store(f"sqlite:///{sqlite_path}") as store:
+        sessions = [store.session(str(number), create=True) for number in range(10)]
+        open_ones = [iter(recorded(session)) for session in sessions]
+        for chunks in open_ones:
+            while not isinstance(next(chunks), rs.TextChunk):
+                pass
+        before = commits(sqlite_path)
+        store._state.draft_writer.write_all()
+
+        assert commits(sqlite_path) - before == 3
+        assert {session.history()[-1].message.text for session in sessions} == {"one "}
+        for chunks in open_ones:
+            list(chunks)
+
+
+def test_a_reply_is_recorded_without_its_thread_and_the_next_one_has_it_again(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """A system that is out of threads for a moment costs no reply."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.01)
+    start = threading.Thread.start
+
+    def none_left(thread: threading.Thread) -> None:
+        if thread.name == "reasoning-store-drafts":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with rs.Store(url) as store, rs.Store(url) as elsewhere:
+        session = store.session("chat", create=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", none_left)
+            assert [chunk for chunk in recorded(session) if isinstance(chunk, rs.TextChunk)]
+        chunks = iter(recorded(session))
+        while not isinstance(next(chunks), rs.TextChunk):
+            pass
+        shown: list[str] = []
+        while not shown or not shown[-1]:
+            shown = [one.message.text for one in elsewhere.session("chat").history()][1:]
+        list(chunks)
+
+    assert shown == ["one "]
+
+
+@pytest.mark.parametrize("what", ["close", "append", "leave", "read on"])
+def test_a_forked_child_waits_for_nobody_who_keeps_a_reply(url: str, what: str) -> None:
+    """What another thread of the parent holds, nobody in the child will ever let go of."""
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        chunks = iter(recorded(session))
+        assert isinstance(chunks, Generator)
+        next(chunks)
+        keeping = store._state.draft_writer
+        (reply,) = keeping._alive()
+        assert isinstance(reply, ReplyRecorder)
+        with reply._ending, keeping._lock, keeping._writing, keeping._finishing:
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                try:
+                    if what == "close":
+                        store.close()
+                    elif what == "append":
+                        session.append(rs.user("From the child."))
+                    elif what == "leave":
+                        chunks.close()
+                    else:
+                        list(chunks)
+                except rs.InvalidCall:
+                    os._exit(7)
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (
+            0 if what in ("close", "leave") else 7
+        )
+        list(chunks)
+
+
+class Mine(Exception):
+    """The application's own."""
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Drafts, *_: Any, **__: Any) -> Any:
+        raise rs.StoreFull("the disk refused the write")
+
+    monkeypatch.setattr(Drafts, "finish", full)
+
+
+@pytest.mark.usefixtures("refusing")
+def test_an_error_in_the_body_of_a_recording_says_what_was_lost(url: str) -> None:
+    """It goes on as it is, with a note."""
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+
+        def read() -> None:
+            with recorded(session) as reply:
+                for _ in reply:
+                    fail()
+
+        with pytest.raises(Mine) as caught:
+            read()
+
+    assert caught.value.__notes__ == [
+        "the interrupted reply could not be stored: the disk refused the write; "
+        "once the store answers again, .save() of the recording stores this reply"
+    ]
+
+
+async def awaited() -> AsyncIterator[dict[str, Any]]:
+    for piece in PIECES:
+        await asyncio.sleep(0)
+        yield event(piece)
+
+
+async def left_behind_a_closed_store(url: str, how: Callable[[], Any]) -> None:
+    store = await rs.AsyncStore(url).__aenter__()
+    session = await store.session("chat", create=True)
+    async with session.record(awaited(), model="m") as reply:
+        async for _ in reply:
+            await store.close()
+            if how() == "break":
+                break
+
+
+def fail() -> None:
+    raise Mine
+
+
+def cancel() -> None:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(("how", "error"), [(fail, Mine), (cancel, asyncio.CancelledError)])
+def test_an_error_behind_a_closed_store_goes_on_unchanged(
+    url: str, how: Callable[[], None], error: type[BaseException]
+) -> None:
+    """Awaited as well, and it says that the reply was not stored."""
+
+    async def run() -> list[str]:
+        with pytest.raises(error) as caught:
+            await left_behind_a_closed_store(url, how)
+        return list(caught.value.__notes__)
+
+    assert asyncio.run(run()) == ["the interrupted reply could not be stored: the store is closed"]
+
+
+def test_a_reply_that_is_left_behind_a_closed_store_is_told(url: str) -> None:
+    """A break is not silent about it."""
+    with pytest.raises(rs.InvalidCall, match="closed"):
+        asyncio.run(left_behind_a_closed_store(url, lambda: "break"))
+
+
+def test_a_recording_that_was_stored_tells_nothing(url: str) -> None:
+    """An error behind its end is none of its business."""
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+
+        def read() -> None:
+            with recorded(session) as reply:
+                list(reply)
+                fail()
+
+        with pytest.raises(Mine) as caught:
+            read()
+
+    assert not hasattr(caught.value, "__notes__")
+    assert kept(url) == [("complete", "one two")]
+
+
+def stream_that_fails() -> Iterator[dict[str, Any]]:
+    yield event("one ")
+    raise Mine
+
+
+@pytest.mark.usefixtures("refusing")
+def test_an_error_of_the_stream_is_noted_once(url: str) -> None:
+    """By the loop, and not again by the block around it."""
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        with (
+            pytest.raises(Mine) as caught,
+            session.record(stream_that_fails(), model="m") as reply,
+        ):
+            list(reply)
+
+    assert len(caught.value.__notes__) == 1
+
+
+def test_a_conflict_that_was_caught_is_not_raised_again(url: str) -> None:
+    """The loop has told of it; the block around it does not tell it twice."""
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        with recorded(session) as reply:
+            chunks = iter(reply)
+            next(chunks)
+            session.append(rs.user("Stop."))
+            with pytest.raises(rs.Conflict):
+                list(chunks)
+
+
+async def cancelled_at_its_end(url: str) -> list[tuple[str, str]]:
+    """Cancel a task whose reply has ended, while its save is still in the queue."""
+    async with rs.AsyncStore(url) as store:
+        session = await store.session("chat", create=True)
+        goes_on, ended = threading.Event(), asyncio.Event()
+        before: list[asyncio.Task[Any]] = []
+
+        async def stream() -> AsyncIterator[dict[str, Any]]:
+            yield event("one two")
+            before.extend(
+                asyncio.create_task(session._threads.write(goes_on.wait)) for _ in range(8)
+            )
+            await asyncio.sleep(0)
+            ended.set()
+
+        async def read() -> None:
+            async for _ in session.record(stream(), model="m"):
+                pass
+
+        reading = asyncio.create_task(read())
+        await ended.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        reading.cancel()
+        goes_on.set()
+        await asyncio.gather(reading, *before, return_exceptions=True)
+        return [(one.message.status, one.message.text) for one in await session.history()]
+
+
+def test_a_reply_whose_task_is_cancelled_at_its_end_is_kept(url: str) -> None:
+    """Its save was asked for, and is done whether or not anybody waits for it."""
+    assert asyncio.run(cancelled_at_its_end(url)) == [("complete", "one two")]
+
+
+@contextmanager
+def locked(url: str) -> Generator[None]:
+    """Let another program hold the lock that every append needs."""
+    if url.startswith("sqlite"):
+        with closing(LIBRARY.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as raw:
+            raw.execute("BEGIN IMMEDIATE")
+            yield
+    else:
+        server = create_engine(url)
+        with server.connect() as connection:
+            connection.exec_driver_sql("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")
+            yield
+            connection.rollback()
+        server.dispose()
+
+
+@contextmanager
+def impatient(url: str) -> Generator[rs.Store]:
+    """A store that waits for a lock only briefly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "BUSY_TIMEOUT", 0.05)
+        hurried = make_url(url)
+        if hurried.drivername.startswith("postgresql"):
+            hurried = hurried.update_query_dict({"options": "-clock_timeout=50"})
+        store = rs.Store(hurried.render_as_string(hide_password=False))
+    with store:
+        yield store
+
+
+def ends_behind(lock: AbstractContextManager[None], within: ExitStack) -> Iterator[Any]:
+    """A stream, at whose end another program takes the lock."""
+    yield from map(event, PIECES)
+    within.enter_context(lock)
+
+
+def test_a_reply_whose_end_found_the_store_locked_is_saved_as_itself(url: str) -> None:
+    """Complete and under its key, as soon as the store answers; once, however often it is asked."""
+    with impatient(url) as store:
+        session = store.session("chat", create=True)
+        with ExitStack() as holding:
+            stream = ends_behind(locked(url), holding)
+            reply = session.record(stream, model="m", idempotency_key="k")
+            with pytest.raises(rs.StoreBusy) as busy:
+                list(reply)
+            assert ".save()" in str(busy.value.hint)
+            with pytest.raises(rs.StoreBusy):
+                reply.save()
+            assert reply.stored is None
+
+        saved = reply.save()
+
+        assert saved is not None
+        assert (saved, saved.message.status) == (reply.save(), "complete")
+        assert [item.id for item in session.history()] == [saved.id]
+        with pytest.raises(rs.Conflict) as again:
+            list(session.record(map(event, PIECES), model="m", idempotency_key="k"))
+        assert again.value.stored.id == saved.id
+
+
+def test_a_reply_that_was_left_and_found_the_store_locked_is_saved_as_interrupted(
+    url: str,
+) -> None:
+    """The exception of the application's goes on, and what arrived can be stored afterwards."""
+    with impatient(url) as store:
+        session = store.session("chat", create=True)
+        reply = session.record(map(event, PIECES))
+        with ExitStack() as holding:
+
+            def read() -> None:
+                with reply:
+                    for _ in reply:
+                        holding.enter_context(locked(url))
+                        fail()
+
+            with pytest.raises(Mine) as left_by:
+                read()
+            assert ".save()" in " ".join(left_by.value.__notes__)
+
+        reply.save()
+
+        assert [one.message.status for one in session.history()] == ["interrupted"]
+
+
+def test_a_reply_that_could_not_be_stored_is_not_lost_to_an_append_that_comes_first(
+    url: str,
+) -> None:
+    """All of it stands there as interrupted, and saving it says so."""
+    with impatient(url) as store:
+        session = store.session("chat", create=True)
+        with ExitStack() as holding:
+            reply = session.record(ends_behind(locked(url), holding), model="m")
+            with pytest.raises(rs.StoreBusy):
+                list(reply)
+        session.append(rs.user("Well?"))
+
+        with pytest.raises(rs.Conflict) as caught:
+            reply.save()
+
+        (kept, _) = session.history()
+        assert (kept.message.status, kept.message.text) == ("interrupted", "one two")
+        assert caught.value.stored.id == kept.id
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "broken"])
+def test_a_reply_whose_end_found_the_disk_full_is_saved_as_itself(
+    tmp_path: Path, full: bool
+) -> None:
+    """As soon as there is room."""
+    disk = Disk(full=full)
+    with watched(LIBRARY, disk), rs.Store(f"sqlite:///{tmp_path}/a.db") as store:
+        session = store.session("chat", create=True)
+
+        def stream() -> Iterator[Any]:
+            yield from map(event, PIECES)
+            disk.break_at(1, for_good=True)
+
+        reply = session.record(stream(), model="m")
+        with pytest.raises(rs.StoreFull):
+            list(reply)
+        disk.mend()
+        reply.save()
+
+        assert [(m.message.status, m.message.text) for m in session.history()] == [
+            ("complete", "one two")
+        ]
+
+
+async def saved_later(url: str) -> list[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "BUSY_TIMEOUT", 0.05)
+        store = rs.AsyncStore(url)
+        await store.__aenter__()
+    session = await store.session("chat", create=True)
+    with ExitStack() as holding:
+        reply = session.record(ends_behind(locked(url), holding), model="m")
+        with pytest.raises(rs.InvalidCall, match="has not begun"):
+            await reply.save()
+        with pytest.raises(rs.StoreBusy):
+            _ = [chunk async for chunk in reply]
+    await reply.save()
+    found: list[str] = [item.message.status for item in await session.history()]
+    await store.__aexit__(None, None, None)
+    return found
+
+
+def test_an_asynchronous_recording_is_saved_too(sqlite_path: Path) -> None:
+    """The same verb, awaited."""
+    assert asyncio.run(saved_later(f"sqlite:///{sqlite_path}")) == ["complete"]
+
+
+def test_a_reply_that_is_still_being_recorded_is_not_saved(url: str) -> None:
+    """It saves itself at its end."""
+    with rs.Store(url) as store, recorded(store.session("chat", create=True)) as reply:
+        chunks = iter(reply)
+        next(chunks)
+        with pytest.raises(rs.InvalidCall, match="still being recorded"):
+            reply.save()

@@ -1,0 +1,853 @@
+"""Recordings in real use: left, killed, overtaken, followed from elsewhere. Nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store import draft_writer, reply_recorder
+from reasoning_store.ledger import draft_rows
+from reasoning_store.ledger.drafts import Drafts
+from reasoning_store.ledger.records import (
+    DraftRow,
+    NewMessage,
+    NewParts,
+)
+from reasoning_store.testing import stream
+from tests.clock import SECOND, Clock
+
+AS_SHIPPED = (draft_writer.PART_SECONDS, draft_writer.PART_CHARACTERS, draft_rows.LEASE)
+"""Before any test hurries them."""
+
+
+def event(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are written soon, so that a test can wait for them; no lease runs out meanwhile."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.02)
+    monkeypatch.setattr(draft_rows, "LEASE", 3600.0)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[rs.Store]:
+    with rs.Store(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch, url: str, clock: Clock) -> Iterator[rs.Store]:
+    """A store that lives by ``clock``, and keeps a reply when it is told to."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
+    monkeypatch.setattr(reply_recorder, "time", SimpleNamespace(monotonic=lambda: clock() / SECOND))
+    with rs.Store(url) as opened:
+        opened._state.ledger.clock.now = clock
+        yield opened
+
+
+def until(true: Callable[[], Any], seconds: float = 30) -> Any:
+    """Wait for something to come true, and return it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never came true")
+
+
+def test_no_more_than_a_second_or_64_kb_of_a_reply_is_in_memory_only(store: rs.Store) -> None:
+    """As the page on durability says; who is silent for 30 seconds has died."""
+    assert AS_SHIPPED == (1.0, 64 * 1024, 30.0)
+    assert store._state.draft_writer._every == draft_writer.PART_SECONDS
+
+
+def test_a_reader_elsewhere_follows_a_reply_that_grows_only_at_its_end(
+    store: rs.Store, url: str
+) -> None:
+    """Another connection sees what has arrived, and the finished message at the same place."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Say the alphabet."))
+    seen: list[str] = []
+    with rs.Store(url) as elsewhere:
+        other = elsewhere.session("s")
+
+        def stream() -> Iterator[dict[str, Any]]:
+            yield event("<think>slow")
+            for letters in ("ly</think>abc", "def", "ghi"):
+                yield event(letters)
+                seen.append(until(lambda: growing(other, longer_than=seen)))
+
+        with session.record(stream(), model="m") as reply:
+            list(reply)
+        final = other.get(2)
+
+    assert all(later.startswith(earlier) for earlier, later in pairwise(seen))
+    assert seen[-1] == final.message.text == "abcdefghi"
+    assert final.message.status == "complete"
+    assert final.id == reply.stored.id  # type: ignore[union-attr]
+
+
+def growing(session: rs.Session, longer_than: list[str]) -> str | None:
+    try:
+        message = session.get(2).message
+    except rs.NotFound:
+        return None
+    assert message.status == "streaming"
+    assert "think" not in message.text
+    return message.text if len(message.text) > len(longer_than[-1] if longer_than else "") else None
+
+
+def test_history_shows_a_reply_that_is_still_arriving_last(store: rs.Store) -> None:
+    """With its status, so that nobody takes it for the whole."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Hi"))
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        found = until(lambda: [s for s in session.history() if s.message.status == "streaming"])
+        assert (found[0].position, found[0].message.text, found[0].tokens) == (2, "Hel", 0)
+        yield event("lo")
+
+    with session.record(stream(), model="m") as reply:
+        list(reply)
+
+    assert [(s.message.text, s.message.status) for s in session.history()] == [
+        ("Hi", "complete"),
+        ("Hello", "complete"),
+    ]
+
+
+def test_a_live_draft_is_neither_sent_nor_counted(store: rs.Store) -> None:
+    """What is still arriving belongs to no request."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Hi"))
+    before = session.usage()
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: len(session.history()) == 2)
+        assert session.usage() == before
+        assert [m["role"] for m in session.build_request().body["messages"]] == ["user"]
+        yield event("lo")
+
+    with session.record(stream(), model="m") as reply:
+        list(reply)
+
+
+def test_a_second_writer_ends_the_draft_and_the_recorder_is_told_at_its_end(
+    store: rs.Store,
+) -> None:
+    """What had arrived is an interrupted message; the rest is still shown to its reader."""
+    session = store.session("s", create=True)
+    shown: list[str] = []
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        store.session("s").append(rs.user("Never mind."))
+        yield event("lo")
+
+    def read(reply: rs.Recording) -> None:
+        shown.extend(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
+
+    with pytest.raises(rs.Conflict) as told, session.record(stream(), model="m") as reply:
+        read(reply)
+
+    assert shown == ["Hel", "lo"]
+    assert told.value.stored.message.text == "Hel"
+    assert [(s.message.text, s.message.status) for s in session.history()] == [
+        ("Hel", "interrupted"),
+        ("Never mind.", "complete"),
+    ]
+
+
+def test_the_further_choices_of_a_reply_that_was_ended_stand_beside_it(store: rs.Store) -> None:
+    """Only its recorder knows of these: they are stored when it comes to its end."""
+    session = store.session("s", create=True)
+    session.append(rs.user("A name?"))
+
+    def other(choice: int, text: str) -> dict[str, Any]:
+        return {"choices": [{"index": choice, "delta": {"content": text}}]}
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Ada")
+        yield other(1, "Bo")
+        store.session("s").append(rs.user("Never mind."))
+        yield other(2, "Cy")
+        yield other(1, "b")
+
+    with pytest.raises(rs.Conflict), session.record(stream(), model="m") as reply:
+        list(reply)
+
+    assert [s.message.text for s in session.history()] == ["A name?", "Ada", "Never mind."]
+    assert session.history()[1].siblings == (2, 3)
+    beside = [session.branch(number).history() for number in (2, 3)]
+    assert [[s.message.text for s in one] for one in beside] == [
+        ["A name?", "Bob"],
+        ["A name?", "Cy"],
+    ]
+    assert store.verify().ok
+
+
+def test_a_second_recording_on_the_branch_ends_the_first(store: rs.Store) -> None:
+    """A branch has one live draft."""
+    session = store.session("s", create=True)
+
+    def first() -> Iterator[dict[str, Any]]:
+        yield event("one")
+        until(lambda: session.history())
+        with session.record(iter([event("two")]), model="m") as second:
+            list(second)
+        yield event(" more")
+
+    with pytest.raises(rs.Conflict), session.record(first(), model="m") as reply:
+        list(reply)
+
+    assert [s.message.text for s in session.history()] == ["one", "two"]
+
+
+def test_what_follows_the_finish_is_not_lost_to_whoever_ends_the_reply(store: rs.Store) -> None:
+    """A call that a host sends behind it is shown to nobody, and stored all the same."""
+    session = store.session("s", create=True)
+    call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Let me look.")
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+        yield {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+        store.session("s").append(rs.user("Never mind."))
+
+    with pytest.raises(rs.Conflict), session.record(stream(), model="m") as reply:
+        list(reply)
+
+    first, second = session.history()
+    assert [call.id for call in first.message.tool_calls] == ["c1"]
+    assert second.message.text == "Never mind."
+
+
+KILLED = """
+import sys, time
+import reasoning_store as rs
+from reasoning_store import draft_writer
+from reasoning_store.ledger import draft_rows
+draft_writer.PART_SECONDS, draft_rows.LEASE = 0.02, 0.5
+
+def stream():
+    for text in ("<think>half a th", "ought</think>half an ", "answer"):
+        yield {"choices": [{"index": 0, "delta": {"content": text}}]}
+    print("spoken", flush=True)
+    time.sleep(3600)
+
+with rs.Store(sys.argv[1]) as store:
+    with store.session("s", create=True).record(stream(), model="m") as reply:
+        for chunk in reply:
+            pass
+"""
+
+
+def test_a_recorder_that_is_killed_leaves_what_had_arrived(store: rs.Store, url: str) -> None:
+    """kill -9: the draft reads as interrupted when its lease is over; an append makes it so."""
+    session = store.session("s", create=True)
+    child = subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "spoken\n"
+    until(lambda: session.history() and session.history()[-1].message.text == "half an answer")
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+
+    until(lambda: session.history()[-1].message.status == "interrupted")
+    session.append(rs.user("Go on."))
+
+    first, second = session.history()
+    assert (first.message.text, first.message.status) == ("half an answer", "interrupted")
+    assert [block.thought for block in first.message.thinking] == ["half a thought"]
+    assert first.tokens > 0
+    assert (second.position, second.message.text) == (2, "Go on.")
+
+
+def keep(recording: rs.Recording) -> None:
+    """Do what the store's own thread does about once a second."""
+    place = recording._reply.place
+    assert place is not None
+    recording._reply._state.draft_writer.write_branch(*place)
+
+
+def states(session: rs.Session) -> list[tuple[str, str]]:
+    return [(item.message.text, item.message.status) for item in session.history()]
+
+
+def test_a_reply_that_waits_long_for_its_model_stays_alive(timed: rs.Store, clock: Clock) -> None:
+    """A lease is renewed while the model thinks without a word."""
+    session = timed.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Let me think. ")
+        for _ in range(6):
+            clock.pass_(draft_rows.LEASE / 2)
+            keep(recording)
+        assert states(session) == [("Let me think. ", "streaming")]
+        yield event("Done.")
+
+    recording = session.record(stream(), model="m")
+    list(recording)
+
+    assert states(session) == [("Let me think. Done.", "complete")]
+
+
+def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(
+    timed: rs.Store, clock: Clock
+) -> None:
+    """An abandoned generator in a living process: all that arrived reads as interrupted."""
+    session = timed.session("s", create=True)
+    recording = session.record(iter([event("a"), event("b"), event("c")]), model="m")
+    chunks = iter(recording)
+    next(chunks)
+    next(chunks)
+    for _ in range(6):
+        keep(recording)
+        clock.pass_(draft_rows.LEASE / 2)
+
+    assert states(session) == [("ab", "interrupted")]
+    session.append(rs.user("Next."))
+    del chunks
+    assert [s.message.text for s in session.history()] == ["ab", "Next."]
+
+
+def test_a_reader_that_comes_back_late_goes_on_where_nobody_was_in_a_hurry(
+    timed: rs.Store, clock: Clock
+) -> None:
+    """A lease that has run out is renewed by the next word, if nothing else was said."""
+    session = timed.session("s", create=True)
+    recording = session.record(iter([event("a"), event("b")]), model="m")
+    chunks = iter(recording)
+    next(chunks)
+    keep(recording)
+    clock.pass_(2 * draft_rows.LEASE)
+    assert states(session) == [("a", "interrupted")]
+    next(chunks)
+    keep(recording)
+    assert states(session) == [("ab", "streaming")]
+    list(chunks)
+
+    assert states(session) == [("ab", "complete")]
+
+
+@pytest.fixture
+def left(timed: rs.Store, clock: Clock) -> Iterator[rs.Session]:
+    """A session whose last reply was left alone by its reader, until its lease ran out."""
+    session = timed.session("s", create=True)
+    session.append(rs.user("Hi"))
+    recording = session.record(iter([event("<think>Hm.</think>Hel"), event("lo")]), model="m")
+    chunks = iter(recording)
+    while not isinstance(next(chunks), rs.TextChunk):
+        pass
+    keep(recording)
+    clock.pass_(2 * draft_rows.LEASE)
+    assert states(session) == [("Hi", "complete"), ("Hel", "interrupted")]
+    yield session
+    chunks.close()  # type: ignore[attr-defined]
+
+
+def test_a_reply_that_was_left_can_be_erased(left: rs.Session) -> None:
+    """It stands in the history, so it has a position like any other."""
+    assert left.erase(2).messages == 1
+
+    assert states(left) == [("Hi", "complete"), ("", "erased")]
+
+
+def test_the_reasoning_of_a_reply_that_was_left_can_be_erased(left: rs.Session) -> None:
+    """What it said stays, as an interrupted message."""
+    assert left.get(2).message.thinking
+
+    assert left.erase(2, only="reasoning").thinking_blocks == 1
+
+    assert states(left) == [("Hi", "complete"), ("Hel", "interrupted")]
+    assert left.get(2).message.thinking == ()
+
+
+def test_a_fork_shares_a_reply_that_was_left(left: rs.Session) -> None:
+    """It ends for this, and is the same message on both branches."""
+    fork = left.fork(at=3)
+    fork.append(rs.user("Go on."))
+
+    assert [s.message.text for s in fork.history()] == ["Hi", "Hel", "Go on."]
+    assert left.history() == fork.history()[:2]
+
+
+def test_a_reply_that_was_left_has_no_count_of_its_own_yet(left: rs.Session) -> None:
+    """It is said to be a draft, and not to be missing; asking changes nothing."""
+    with pytest.raises(rs.NotFound, match="at position 2 is still a draft"):
+        left.usage(at=2)
+
+    assert [branch.head for branch in left.branches()] == [1]
+
+
+def test_a_reply_that_is_being_recorded_ends_where_it_is_erased(store: rs.Store) -> None:
+    """Nothing of it is stored; its reader goes on, and is told at the end."""
+    session = store.session("s", create=True)
+    shown: list[str] = []
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        assert store.session("s").erase(1).messages == 1
+        yield event("lo")
+
+    def read(reply: rs.Recording) -> None:
+        shown.extend(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
+
+    with pytest.raises(rs.Conflict) as told, session.record(stream(), model="m") as reply:
+        read(reply)
+
+    assert shown == ["Hel", "lo"]
+    assert told.value.stored.message.status == "erased"
+    assert states(session) == [("", "erased")]
+
+
+def test_a_fork_does_not_end_a_reply_that_is_being_recorded(store: rs.Store) -> None:
+    """It is a conflict, which says from where on there is something to share."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        with pytest.raises(rs.Conflict, match="at position 1 is still being recorded") as told:
+            session.fork(at=2)
+        assert "fork(at=1)" in str(told.value.hint)
+        yield event("lo")
+
+    list(session.record(stream(), model="m"))
+
+    assert states(session) == [("Hello", "complete")]
+
+
+def test_what_is_no_position_ends_no_reply(store: rs.Store) -> None:
+    """True is not 1, whatever arrives there."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        with pytest.raises(rs.InvalidCall):
+            session.erase(True)
+        yield event("lo")
+
+    list(session.record(stream(), model="m"))
+
+    assert states(session) == [("Hello", "complete")]
+
+
+@pytest.mark.parametrize("verb", ["erase", "fork"])
+def test_where_history_shows_nothing_no_reply_is_ended(store: rs.Store, verb: str) -> None:
+    """A position beyond the reply that is arriving is a mistake, and changes nothing."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("Hel")
+        until(lambda: session.history())
+        with pytest.raises(rs.NotFound, match=r"no message at position [23]"):
+            session.erase(2) if verb == "erase" else session.fork(at=3)
+        yield event("lo")
+
+    list(session.record(stream(), model="m"))
+
+    assert states(session) == [("Hello", "complete")]
+
+
+def test_a_repeat_under_the_key_of_a_reply_that_is_arriving_is_refused(store: rs.Store) -> None:
+    """Two workers that take the same attempt: one records, the other is told."""
+    session = store.session("s", create=True)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("one")
+        second: list[Any] = []
+        with (
+            pytest.raises(rs.Conflict),
+            session.record(iter([event("two")]), model="m", idempotency_key="k") as again,
+        ):
+            second += list(again)
+        assert second == []
+
+    with session.record(stream(), model="m", idempotency_key="k") as reply:
+        list(reply)
+
+    assert [s.message.text for s in session.history()] == ["one"]
+
+
+def test_the_keeper_ends_with_the_last_recording(store: rs.Store) -> None:
+    """No thread is left behind."""
+    with store.session("s", create=True).record(iter([event("a")]), model="m") as reply:
+        list(reply)
+
+    until(lambda: not [t for t in threading.enumerate() if "keeper" in t.name])
+
+
+def test_much_text_at_once_is_written_before_its_second_is_over(
+    store: rs.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part each second or 64 K, whichever comes first."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
+    with rs.Store("sqlite://") as patient:
+        session = patient.session("s", create=True)
+
+        def stream() -> Iterator[dict[str, Any]]:
+            yield event("x" * draft_writer.PART_CHARACTERS)
+            until(lambda: session.history())
+
+        with session.record(stream(), model="m") as reply:
+            list(reply)
+
+
+# What is recorded
+
+
+WHOLE = {
+    "deepseek": {
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "No.", "reasoning_content": "7 * 13"},
+                "finish_reason": "stop",
+            }
+        ]
+    },
+    "anthropic": {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "7 * 13", "signature": "c2ln"},
+            {"type": "text", "text": "No."},
+        ],
+        "stop_reason": "end_turn",
+    },
+}
+
+
+class Answer:
+    """A response as an SDK gives it: an object that can be iterated, and gives its fields."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.body = body
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return self.body
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self.body.items())
+
+
+@pytest.mark.parametrize("provider", WHOLE)
+@pytest.mark.parametrize("made", [dict, Answer])
+def test_a_whole_response_is_recorded_as_it_is(
+    store: rs.Store, provider: str, made: Callable[[Any], Any]
+) -> None:
+    """Where ``stream=True`` was not asked for, the reply is the same and marked as sent."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Is 91 prime?"))
+    request = session.build_request(provider=provider, model="model")
+    reply = session.record(made(WHOLE[provider]), request=request)
+    said = "".join(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
+
+    assert said == "No."
+    (_, stored) = session.history()
+    assert [type(block).__name__ for block in stored.message.blocks] == [
+        "ThinkingBlock",
+        "TextBlock",
+    ]
+    assert stored.message.status == "complete"
+    assert session.build_request().target.provider == provider
+
+
+def test_a_response_of_another_form_is_refused_and_leaves_nothing(store: rs.Store) -> None:
+    """An empty reply is not stored in its place."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.WireError):
+        list(session.record({"answer": "No."}, provider="anthropic"))
+    assert session.history() == []
+
+
+@pytest.mark.parametrize(
+    "spoken", ["openai.responses", "anthropic.messages", "gemini.generate_content"]
+)
+def test_a_reply_is_stored_in_the_protocol_that_its_events_name(
+    store: rs.Store, spoken: str
+) -> None:
+    """The next request is for the protocol that the reply came in."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Go."))
+    events = stream(rs.assistant("The whole answer."), api=spoken)
+    list(session.record(events, provider="openai", model="m"))
+
+    message = session.history()[-1].message
+    assert (message.text, message.status) == ("The whole answer.", "complete")
+    assert message.origin is not None
+    assert message.origin.api == spoken
+    assert session.build_request().target.api == spoken
+
+
+def test_a_reply_of_which_nothing_was_understood_is_stored_as_interrupted(
+    store: rs.Store,
+) -> None:
+    """A protocol that is named by mistake loses nothing: every event is there, and a warning."""
+    session = store.session("s", create=True)
+    session.append(rs.user("Go."))
+    events = list(stream(rs.assistant("The whole answer."), api="anthropic.messages"))
+    reply = session.record(iter(events), api="openai.chat")
+
+    with pytest.warns(RuntimeWarning, match="no event of this stream was understood"):
+        chunks = list(reply)
+
+    assert {type(chunk) for chunk in chunks} == {rs.UnknownChunk}
+    message = session.history()[-1].message
+    assert (message.status, message.finish_reason) == ("interrupted", "unread")
+    assert (message.metadata or {})["unknownEvents"] == events
+
+
+async def _pending() -> None:
+    """A call that nobody awaits."""
+
+
+@pytest.mark.parametrize("given", ["No.", b"No.", None, 1], ids=repr)
+def test_what_is_no_stream_is_refused_before_anything_is_written(
+    store: rs.Store, given: Any
+) -> None:
+    """What can be iterated for letters would be stored as a reply that says nothing."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.InvalidCall) as caught:
+        session.record(given, provider="openai")
+    assert caught.value.hint is not None
+    assert session.history() == []
+
+
+def test_a_call_that_was_not_awaited_is_named(store: rs.Store) -> None:
+    """The mistake that asynchronous clients invite."""
+    pending = _pending()
+    with pytest.raises(rs.InvalidCall, match="not awaited"):
+        store.session("s", create=True).record(pending, provider="openai")  # type: ignore[arg-type]
+    pending.close()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b'data: {"choices":[]}', b""],
+        ['data: {"choices":[]}', ""],
+        ["event: message_start"],
+        ['{"message":{"content":"No."}}'],
+    ],
+    ids=repr,
+)
+def test_lines_are_refused_where_events_are_due(store: rs.Store, lines: list[Any]) -> None:
+    """The hint names what makes events of them; no empty reply is stored."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.InvalidCall) as caught:
+        list(session.record(lines, provider="openai"))
+    assert "wire.sse" in str(caught.value.hint)
+    assert session.history() == []
+
+
+def test_pieces_of_an_answer_are_refused_where_events_are_due(store: rs.Store) -> None:
+    """What somebody has taken out of the events already would be stored as nothing at all."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.InvalidCall, match="pieces of text") as caught:
+        list(session.record(iter(["It is ", "4 C."]), provider="openai"))
+    assert "events" in str(caught.value.hint)
+    assert session.history() == []
+
+
+@pytest.mark.parametrize("pieces", [["So 7 x 13.</think>No."], [*"So 7 x 13.</think>No."]])
+def test_a_thought_that_the_prompt_opened_is_recorded_as_one(
+    store: rs.Store, pieces: list[str]
+) -> None:
+    """Of such a model's tags only the closing one is in the text."""
+    session = store.session("s", create=True)
+    recording = session.record(map(event, pieces), model="QwQ-32B", starts_inside=True)
+    said = [chunk for chunk in recording if isinstance(chunk, rs.TextChunk)]
+    (stored,) = session.history()
+
+    assert "".join(chunk.text for chunk in said) == stored.message.text == "No."
+    assert [block.thought for block in stored.message.thinking] == ["So 7 x 13."]
+
+
+def in_two_places() -> Iterator[dict[str, Any]]:
+    """A reply that thinks in its own field, and then in tags."""
+    for delta in ({"reasoning_content": "One."}, {"content": "<think>Two.</think>No."}):
+        yield {"choices": [{"index": 0, "delta": delta}]}
+
+
+@pytest.mark.parametrize(("merge", "kept"), [(False, ["One."]), (True, ["One.", "Two."])])
+def test_a_recording_may_keep_what_is_tagged_behind_native_thinking(
+    store: rs.Store, merge: bool, kept: list[str]
+) -> None:
+    """It is never in the answer; it is stored where it says something else and is asked for."""
+    session = store.session("s", create=True)
+    list(session.record(in_two_places(), provider="deepseek", merge=merge))
+    (stored,) = session.history()
+
+    assert stored.message.text == "No."
+    assert [block.thought for block in stored.message.thinking] == kept
+
+
+def test_whether_a_thought_was_opened_is_true_or_false(store: rs.Store) -> None:
+    """A word is refused before anything is written."""
+    session = store.session("s", create=True)
+
+    with pytest.raises(rs.InvalidCall, match="starts_inside: True or False, not"):
+        session.record([], starts_inside="no")  # type: ignore[arg-type]
+
+
+# Nothing that was shown is lost
+
+
+def test_a_second_writer_in_this_process_loses_nothing_that_was_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """What was not written yet is part of the interrupted reply, what a masker held too."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
+    with rs.Store(url, masker=rs.SecretMasker(values=["correct-horse"])) as store:
+        session = store.session("s", create=True)
+        session.append(rs.user("Count."))
+        chunks = iter(session.record([event("one "), event("two "), event("3")], provider="openai"))
+        shown = [next(chunks), next(chunks)]
+        session.append(rs.user("Stop."))
+
+        assert [m.message.text for m in session.history()] == ["Count.", "one two ", "Stop."]
+        assert [chunk.text for chunk in shown if isinstance(chunk, rs.TextChunk)] == [
+            "one ",
+            "two ",
+        ]
+        with pytest.raises(rs.Conflict):
+            list(chunks)
+
+
+def test_what_could_not_be_written_any_more_is_not_lost_to_whoever_ends_the_reply(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The thread that keeps it comes between taking the draft and making a message of it."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
+    with rs.Store(url) as store:
+        session = store.session("s", create=True)
+        recording = session.record([event("one "), event("two "), event("3")], provider="openai")
+        chunks = iter(recording)
+        next(chunks)
+        keep(recording)
+        next(chunks)
+        ledger, state = store._state.ledger, store._state
+
+        def resolve(draft: DraftRow) -> NewMessage | None:
+            keep(recording)
+            return state.resolve(draft)
+
+        said = state.prepare(rs.user("Stop."), "o200k_base")
+        ledger.messages.append(session._row.key, 1, [said], resolve=resolve)
+
+        assert [m.message.text for m in session.history()] == ["one two ", "Stop."]
+        with pytest.raises(rs.Conflict):
+            list(chunks)
+
+
+def test_a_second_recording_in_this_process_loses_nothing_that_was_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The reply that it ends is kept as far as it was shown."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
+    with rs.Store(url) as store:
+        session = store.session("s", create=True)
+        chunks = iter(session.record([event("one "), event("two")], provider="openai"))
+        next(chunks)
+        list(session.record([event("three")], provider="openai"))
+
+        assert [m.message.text for m in session.history()] == ["one ", "three"]
+        with pytest.raises(rs.Conflict):
+            list(chunks)
+
+
+def test_a_part_that_could_not_be_written_is_written_before_the_next(
+    monkeypatch: pytest.MonkeyPatch, store: rs.Store
+) -> None:
+    """A store that was busy for a moment leaves no hole in what others read."""
+    session = store.session("s", create=True)
+    write = Drafts.write_parts
+    refused: list[Sequence[NewParts]] = []
+
+    def busy_once(self: Drafts, growths: Sequence[NewParts], *, last: bool) -> list[bool]:
+        if not refused:
+            refused.append(growths)
+            raise rs.StoreBusy
+        return write(self, growths, last=last)
+
+    monkeypatch.setattr(Drafts, "write_parts", busy_once)
+    chunks = iter(session.record([event("one "), event("two ")], provider="openai"))
+    next(chunks)
+    until(lambda: refused)
+    next(chunks)
+
+    assert until(
+        lambda: [m.message.text for m in session.history() if "two" in m.message.text]
+    ) == ["one two "]
+    list(chunks)
+
+
+def test_a_reply_is_shown_while_a_part_of_it_is_being_written(
+    monkeypatch: pytest.MonkeyPatch, store: rs.Store
+) -> None:
+    """A disk that is slow, or locked by another process, holds up no event loop."""
+    session = store.session("s", create=True)
+    write = Drafts.write_parts
+    writing, shown = threading.Event(), threading.Event()
+    held_up: list[bool] = []
+
+    def slow(self: Drafts, growths: Sequence[NewParts], *, last: bool) -> list[bool]:
+        writing.set()
+        held_up.append(not shown.wait(30))
+        return write(self, growths, last=last)
+
+    def stream() -> Iterator[dict[str, Any]]:
+        yield event("one ")
+        assert writing.wait(30)
+        yield event("two")
+        shown.set()
+
+    monkeypatch.setattr(Drafts, "write_parts", slow)
+    with session.record(stream(), provider="openai") as reply:
+        list(reply)
+
+    assert not any(held_up)
+    assert [item.message.text for item in session.history()] == ["one two"]
+
+
+def test_a_reply_that_was_left_and_cannot_be_stored_is_told_under_with(store: rs.Store) -> None:
+    """A break is not silent about it."""
+    session = store.session("s", create=True)
+
+    def leave() -> None:
+        with session.record([event("one "), event("two")], provider="openai") as reply:
+            for _ in reply:
+                session.erase()
+                break
+
+    with pytest.raises(rs.NotFound):
+        leave()
