@@ -294,40 +294,11 @@ def sliced(
         turn = max([start for start in starts if start <= max(cut, 1)])
         turn = max([start for start in starts if start < turn] or [1])
         near = [row for row in inside if row.position >= turn]
-    pairs = mended(near)
+    pairs = windows.ties([windows.link(row) for row in near])
     moves_later = forward == (tokens is None)
     while parted := [pair for pair in pairs if pair[0] <= cut < pair[1]]:
         cut = max(late for _, late in parted) if moves_later else min(parted)[0] - 1
     return [row for row in inside if (row.position <= cut) == forward]
-
-
-def answered_in(row: StoredRow) -> list[str]:
-    blocks = row.message.blocks
-    return [block.call_id for block in blocks if isinstance(block, ToolResponseBlock)]
-
-
-def mended(rows: Sequence[StoredRow]) -> list[tuple[int, int]]:
-    """The pairs of positions that belong together."""
-    pairs = []
-    for n, row in enumerate(rows):
-        for id in {*answered_in(row)}:
-            calls = [[call.id for call in one.message.tool_calls].count(id) for one in rows[:n]]
-            asked = [m for m, count in enumerate(calls) if count]
-            if not asked:
-                continue
-            between = rows[asked[-1] + 1 : n]
-            if sum(answered_in(one).count(id) for one in between) < calls[asked[-1]]:
-                pairs.append((rows[asked[-1]].position, row.position))
-        before = rows[n - 1] if n else None
-        if (
-            before is not None
-            and before.message.role == row.message.role == "assistant"
-            and before.message.thinking
-            and not before.message.tool_calls
-            and row.message.tool_calls
-        ):
-            pairs.append((before.position, row.position))
-    return pairs
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(0, 300))
