@@ -8,7 +8,7 @@ from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compaction_plan import Step
-from reasoning_store.egress.counting import TokenCount
+from reasoning_store.egress.counting import TokenCount, TokensByKind
 from reasoning_store.egress.refusals import Explanation
 from reasoning_store.egress.request import RequestSettings
 from reasoning_store.egress.turn_boundaries import Range
@@ -55,6 +55,7 @@ __all__ = [
     "Step",
     "Stored",
     "TokenCount",
+    "TokensByKind",
     "Verdict",
     "Verified",
     "WhatIf",

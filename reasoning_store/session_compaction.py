@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from reasoning_store.conversation.blocks import Exactness, Message, user
+from reasoning_store.conversation.blocks import Message, user
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.settings import ReasoningSettings
 from reasoning_store.conversation.validation import check_truth
 from reasoning_store.egress import budget, compaction_plan
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compaction_plan import Limits, Plan, StripCount
+from reasoning_store.egress.counting import FixedCount
 from reasoning_store.egress.policy import stricter_settings
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.turn_boundaries import Layout, SummaryInForce
@@ -200,7 +201,7 @@ class CompactionForecast:
         *,
         totals: ViewTotals,
         to: Target,
-        fixed: tuple[int, Exactness],
+        fixed: FixedCount,
     ) -> None:
         self._ledger = ledger
         self._of = of

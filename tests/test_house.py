@@ -299,5 +299,6 @@ RESULTS = """
 Alternative AsyncOwner AsyncOwnerSettings AsyncPage AsyncProfiles AsyncSessionSettings BackedUp
 Branch Budget Compaction ContextUsage Erased Explanation Holder Imported Owner OwnerSettings Page
 Problem Profile Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection
-SessionSettings Split Step Stored TokenCount Verdict Verified WhatIf
+SessionSettings Split Step Stored TokenCount TokensByKind Verdict
+Verified WhatIf
 """.split()

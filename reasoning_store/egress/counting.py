@@ -45,6 +45,37 @@ MEDIA: Mapping[MediaKind, int] = {"image": 1_100, "audio": 1_600, "video": 8_000
 _NOTHING = Count(0, "exact")
 
 
+@dataclass(frozen=True, slots=True)
+class FixedCount:
+    """The tokens of a request that are not history: system, tools, the opening of the answer."""
+
+    system: int
+    tools: int
+    exactness: Exactness
+
+    @property
+    def tokens(self) -> int:
+        return self.system + self.tools + PRIMING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensByKind:
+    """The parts of a count.
+
+    ``system + tools + messages + thinking`` is ``effective``; with ``withheld`` it is ``raw``.
+    """
+
+    system: int
+    tools: int
+    """The definitions of the tools."""
+    messages: int
+    """Texts, tool calls and their results, media, summaries, and the opening of the answer."""
+    thinking: int
+    """The thinking that is sent."""
+    withheld: int
+    """The thinking that is left out."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCount:
     """The tokens of a request.
@@ -57,6 +88,7 @@ class TokenCount:
     effective: int
     raw: int
     fixed: int
+    by_kind: TokensByKind
     exactness: Exactness
     encoding: str
 
@@ -119,35 +151,55 @@ def _count_unreadable(message: Message, readable: int) -> tuple[int, Exactness]:
 
 def count_fixed(
     system: Any, tools: Sequence[Mapping[str, Any]] | None, counter: Counter
-) -> tuple[int, Exactness]:
+) -> FixedCount:
     """Return the tokens of a request that are not history."""
-    tokens = PRIMING
-    labels: list[Exactness] = ["exact"]
-    for part in (system, tools):
-        if part:
-            count, label = counter.count(part if isinstance(part, str) else codec.dumps(part))
-            tokens += count
-            labels.append(label)
-    return tokens, worst(*labels)
+
+    def count(part: Any) -> Count:
+        if not part:
+            return _NOTHING
+        return counter.count(part if isinstance(part, str) else codec.dumps(part))
+
+    of_system, of_tools = count(system), count(tools)
+    exactness = worst(of_system.exactness, of_tools.exactness)
+    return FixedCount(of_system.tokens, of_tools.tokens, exactness)
 
 
 def sum_counts(
-    counts: Iterable[Counts], withheld: int, fixed: tuple[int, Exactness], encoding: str
+    counts: Iterable[Counts], withheld: int, fixed: FixedCount, encoding: str
 ) -> TokenCount:
     """Return the count of a view of which ``withheld`` tokens of thinking are left out."""
-    fixed_tokens, label = fixed
-    raw = fixed_tokens
-    labels = {label}
+    visible = thinking = 0
+    labels = {fixed.exactness}
     for one in counts:
-        raw += one.visible + sum(one.thinking)
+        visible += one.visible
+        thinking += sum(one.thinking)
         labels.add(one.exactness)
-    return TokenCount(
-        effective=raw - withheld,
-        raw=raw,
-        fixed=fixed_tokens,
-        exactness=worst(*labels),
-        encoding=encoding,
+    kinds = kinds_of(fixed, visible, thinking - withheld, withheld)
+    return TokenCount(**count_fields(kinds, worst(*labels), encoding))
+
+
+def kinds_of(fixed: FixedCount, visible: int, thinking: int, withheld: int) -> TokensByKind:
+    """Return the parts of a count; the opening of the answer is one of the messages'."""
+    return TokensByKind(
+        system=fixed.system,
+        tools=fixed.tools,
+        messages=visible + PRIMING,
+        thinking=thinking,
+        withheld=withheld,
     )
+
+
+def count_fields(kinds: TokensByKind, exactness: Exactness, encoding: str) -> dict[str, Any]:
+    """Return the fields of a ``TokenCount`` with these parts."""
+    effective = kinds.system + kinds.tools + kinds.messages + kinds.thinking
+    return {
+        "effective": effective,
+        "raw": effective + kinds.withheld,
+        "fixed": kinds.system + kinds.tools + PRIMING,
+        "by_kind": kinds,
+        "exactness": exactness,
+        "encoding": encoding,
+    }
 
 
 def _count_visible(block: Block, counter: Counter) -> tuple[int, Exactness]:

@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any
 
 from reasoning_store.conversation import codec, validation
-from reasoning_store.conversation.blocks import Exactness
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.json_values import ALLOWED, NotJson, json_value
-from reasoning_store.egress.counting import count_fixed
+from reasoning_store.egress.counting import FixedCount, count_fixed
 from reasoning_store.tokens import Counter
 from reasoning_store.wire.tools import tool_error
 
@@ -56,7 +55,7 @@ class RequestInputs:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @cached_property
-    def fixed(self) -> tuple[int, Exactness]:
+    def fixed(self) -> FixedCount:
         """The tokens of system and tools, and of the answer's opening."""
         return count_fixed(self.system, self.tools, self.counter)
 

@@ -20,7 +20,7 @@ from reasoning_store.egress.admissibility import (
     opaque_inadmissible_because,
     portable_inadmissible_because,
 )
-from reasoning_store.egress.counting import TokenCount
+from reasoning_store.egress.counting import FixedCount, TokenCount, count_fields, kinds_of
 from reasoning_store.egress.selection import decide
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import Rule
@@ -91,12 +91,12 @@ def count_usage(
     settings: ReasoningSettings,
     to: Target,
     *,
-    fixed: tuple[int, Exactness],
+    fixed: FixedCount,
     encoding: str,
     limit: int | None = None,
 ) -> ContextUsage:
     """Return the count of the next request. ``origin_of`` explains the name of a kind."""
-    head, fixed_count = totals.head, fixed[0]
+    head = totals.head
     open_call = head.turn_has_call
     before = _by_kind(totals.before_turn)
     thinking: _Weights = {}
@@ -113,14 +113,11 @@ def count_usage(
         is_open = thinker.position >= (head.turn_start or 0)
         position = TurnPosition(rank, is_open, thinker.has_call, open_call)
         _weigh_apart(thinking, thinker, position)
-    return ContextUsage(
-        effective=head.visible + _kept_tokens(thinking, origin_of, settings, to) + fixed_count,
-        raw=head.visible + sum(every for every, _ in _by_kind(head).values()) + fixed_count,
-        fixed=fixed_count,
-        exactness=worst(head.exactness, fixed[1]),
-        encoding=encoding,
-        limit=limit,
-    )
+    kept = _kept_tokens(thinking, origin_of, settings, to)
+    every_thought = sum(every for every, _ in _by_kind(head).values())
+    kinds = kinds_of(fixed, head.visible, kept, every_thought - kept)
+    exactness = worst(head.exactness, fixed.exactness)
+    return ContextUsage(**count_fields(kinds, exactness, encoding), limit=limit)
 
 
 def closed_tokens(

@@ -135,10 +135,11 @@ def test_usage_is_made_of_its_parts(here: Here) -> None:
     told = here("usage chat-42 --provider deepseek --limit 1000 --system Hi --json").data
     parts = told["breakdown"]
 
-    assert parts["fixed"] + parts["visible"] + parts["thinkingSent"] == told["effective"]
-    assert told["effective"] + parts["thinkingWithheld"] == told["raw"]
+    sent = ("system", "tools", "messages", "thinking")
+    assert sum(parts[name] for name in sent) == told["effective"]
+    assert told["effective"] + parts["withheld"] == told["raw"]
     assert told["effective"] + parts["free"] == told["limit"]
-    assert parts["thinkingSent"] == 5
+    assert parts["thinking"] == 5
 
 
 def test_tools_come_from_a_file(here: Here) -> None:

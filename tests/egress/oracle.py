@@ -60,10 +60,11 @@ class Said:
         self.visible.append(name)
         self.visible.append(arguments if isinstance(arguments, str) else compact(arguments))
 
-    def count(self, reported: Mapping[str, int]) -> int:
+    def count(self, reported: Mapping[str, int]) -> tuple[int, int]:
+        """Return what is visible and what is thinking; the framing is with the visible."""
         visible = [text for text in self.visible if text not in PLACEHOLDERS]
         if not (visible or self.thoughts or self.marks):
-            return 0
+            return 0, 0
         readable = sum(map(tokens, self.thoughts))
         hidden = 0
         if self.marks:
@@ -73,7 +74,8 @@ class Said:
                 if known
                 else -(-sum(len(seal) for seal in self.seals) // 4)
             )
-        return sum(map(tokens, visible)) + readable + hidden + FRAMING
+        framing = (FRAMING, 0) if visible else (0, FRAMING)
+        return sum(map(tokens, visible)) + framing[0], readable + hidden + framing[1]
 
 
 def effective(
@@ -85,11 +87,25 @@ def effective(
     reported: Mapping[str, int] | None = None,
 ) -> int:
     """Return what a body counts. ``system`` and ``tools`` are what was asked to go with it."""
-    fixed = PRIMING
-    fixed += tokens(system) if system else 0
-    fixed += tokens(compact(list(tools))) if tools else 0
-    walked = WALKS[api](body)
-    return fixed + sum(message.count(reported or {}) for message in walked)
+    return sum(by_kind(body, api, system=system, tools=tools, reported=reported).values())
+
+
+def by_kind(
+    body: Body,
+    api: str,
+    *,
+    system: str | None = None,
+    tools: Sequence[Any] = (),
+    reported: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Return the parts of that count; the opening of the answer is one of the messages'."""
+    counts = [message.count(reported or {}) for message in WALKS[api](body)]
+    return {
+        "system": tokens(system) if system else 0,
+        "tools": tokens(compact(list(tools))) if tools else 0,
+        "messages": PRIMING + sum(visible for visible, _ in counts),
+        "thinking": sum(thinking for _, thinking in counts),
+    }
 
 
 def chat(body: Body) -> Iterator[Said]:

@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,22 +84,26 @@ def happened(story: Sequence[Sequence[Reply]]) -> tuple[list[rs.Message], dict[s
     return [*out, rs.user("And now?")], reported
 
 
+def sent_kinds(kinds: rs.results.TokensByKind) -> dict[str, int]:
+    """Return the parts that a body holds."""
+    return {name: tokens for name, tokens in asdict(kinds).items() if name != "withheld"}
+
+
 @each_target
 @examples(30)
 @given(story=stories, policy=st.sampled_from(POLICIES))
 def test_the_count_is_that_of_the_body(
     target: Target, story: list[list[Reply]], policy: dict[str, Any]
 ) -> None:
-    """For every history, policy and protocol."""
+    """For every history, policy and protocol, and kind by kind."""
     messages, reported = happened(story)
     built = rs.build_request(
         messages, settings={**target.asks, **policy}, **target.to, system=SYSTEM, tools=TOOLS
     )
-    counted = oracle.effective(
-        built.body, target.api, system=SYSTEM, tools=TOOLS, reported=reported
-    )
+    counted = oracle.by_kind(built.body, target.api, system=SYSTEM, tools=TOOLS, reported=reported)
 
-    assert built.tokens.effective == counted
+    assert sent_kinds(built.tokens.by_kind) == counted
+    assert built.tokens.effective == sum(counted.values())
 
 
 STORY = [
@@ -109,20 +113,21 @@ STORY = [
 ]
 ASK = """
 import json, sys
+from dataclasses import asdict
 import reasoning_store as rs
 
 path, rows = sys.argv[1], json.load(sys.stdin)
 with rs.Store(path) as store:
     session = store.session("chat")
     print(json.dumps([
-        session.usage(settings=settings, **to, system=system, tools=tools).effective
+        asdict(session.usage(settings=settings, **to, system=system, tools=tools).by_kind)
         for to, settings, system, tools in rows
     ]))
 """
 
 
 def test_usage_agrees_in_a_process_that_has_built_nothing(tmp_path: Path) -> None:
-    """From carried state alone, for every target and policy, the same number."""
+    """From running totals alone, for every target and policy, the same parts."""
     path = f"sqlite:///{tmp_path / 'chat.db'}"
     messages, reported = happened(
         [[replace(r, maker=(r.maker + n) % len(TARGETS)) for r in turn]
@@ -147,8 +152,9 @@ def test_usage_agrees_in_a_process_that_has_built_nothing(tmp_path: Path) -> Non
         for to, settings, system, tools in rows
     ]
 
-    assert json.loads(ran.stdout) == [
-        oracle.effective(body, to["api"], system=SYSTEM, tools=TOOLS, reported=reported)
+    kinds = [rs.results.TokensByKind(**row) for row in json.loads(ran.stdout)]
+    assert [sent_kinds(one) for one in kinds] == [
+        oracle.by_kind(body, to["api"], system=SYSTEM, tools=TOOLS, reported=reported)
         for body, (to, *_) in zip(bodies, rows, strict=True)
     ]
 

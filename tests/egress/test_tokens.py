@@ -177,6 +177,7 @@ def test_the_count_is_the_same_whichever_way_it_is_asked(
             effective=usage.effective,
             raw=usage.raw,
             fixed=usage.fixed,
+            by_kind=usage.by_kind,
             exactness=usage.exactness,
             encoding=usage.encoding,
         )
@@ -185,6 +186,9 @@ def test_the_count_is_the_same_whichever_way_it_is_asked(
     assert count.raw - count.effective == sum(
         verdict.tokens for verdict in request.verdicts if not verdict.kept
     )
+    kinds = count.by_kind
+    assert kinds.system + kinds.tools + kinds.messages + kinds.thinking == count.effective
+    assert count.effective + kinds.withheld == count.raw
 
 
 @pytest.mark.parametrize("worse", ["reported", "estimated"])

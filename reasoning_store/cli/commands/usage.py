@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from reasoning_store.egress.usage import ContextUsage
 
 _FULL = 1.0
-_NO_THINKING = {"reasoning.includeInContext": False, "reasoning.floor": "off"}
 
 
 @click.command(
@@ -59,13 +59,11 @@ def usage(
         raise InvalidCall("--fail-over is a share of a limit", hint="pass --limit too")
     with where.open(call) as session:
         found = session.usage(limit=limit, at=at, **asked)
-        silent = {**asked, "settings": {**asked["settings"], **_NO_THINKING}}
-        visible = session.usage(at=at, **silent).effective - found.fixed
     share = None if limit is None else found.effective / limit
     over = fail_over is not None and share is not None and share > fail_over
     if over:
         call.exit = Exit.OVER
-    parts = _parts(found, visible)
+    parts = _parts(found)
     data = {
         "effective": found.effective,
         "raw": found.raw,
@@ -99,21 +97,17 @@ def usage(
 
 
 _NAMES = {
-    "fixed": "the request itself, with --system and --tools",
-    "visible": "messages without thinking",
-    "thinkingSent": "thinking that is sent",
-    "thinkingWithheld": "thinking that is not sent (not counted)",
+    "system": "--system",
+    "tools": "--tools",
+    "messages": "messages without thinking",
+    "thinking": "thinking that is sent",
+    "withheld": "thinking that is left out (not counted)",
     "free": "room left",
 }
 
 
-def _parts(found: ContextUsage, visible: int) -> dict[str, int]:
-    parts = {
-        "fixed": found.fixed,
-        "visible": visible,
-        "thinkingSent": found.effective - found.fixed - visible,
-        "thinkingWithheld": found.raw - found.effective,
-    }
+def _parts(found: ContextUsage) -> dict[str, int]:
+    parts = asdict(found.by_kind)
     if found.limit is not None:
         parts["free"] = found.limit - found.effective
     return parts
