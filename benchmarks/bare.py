@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.conversation import SESSION, USAGE, Turn
-from reasoning_store.ledger.keys import session_key
+from reasoning_store.ledger.rows.keys import session_key
 from reasoning_store.tokens import DEFAULT_ENCODING, vocabularies
 
 KEY = session_key("", SESSION)

@@ -22,8 +22,8 @@ from reasoning_store.egress.request import Request
 from reasoning_store.ingress.draft_parts import DraftParts
 from reasoning_store.ingress.masking import mask_origin
 from reasoning_store.ingress.normalizer import StreamNormalizer
-from reasoning_store.ledger import draft_rows
 from reasoning_store.ledger.records import DraftRow, NewParts
+from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.stored import Stored, as_public_conflict
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from reasoning_store.egress.usage import first_thinking_sent
 from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.ledger.records import SentRow, SessionRow, StoredRow
 from reasoning_store.ledger.request_input import RequestInputs as Reads
-from reasoning_store.ledger.thinking_header import ThinkingHeader
-from reasoning_store.ledger.totals import field_of, origin_of
+from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
+from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import Stored, draft_so_far, siblings, stored_history

@@ -15,7 +15,7 @@ from alembic import op
 from sqlalchemy.dialects import sqlite
 
 from reasoning_store.conversation import codec
-from reasoning_store.ledger.digests import digest, in_order
+from reasoning_store.ledger.rows.digests import digest, in_order
 from reasoning_store.ledger.transfer import first_usage
 
 revision = "0002"

@@ -21,8 +21,8 @@ from reasoning_store.conversation.errors import (
     NotFound,
 )
 from reasoning_store.importers.values import Conversation, Report
-from reasoning_store.ledger import encode
 from reasoning_store.ledger.records import SessionRow
+from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.ledger.transfer.lines import (
     EndLine,

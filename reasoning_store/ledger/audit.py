@@ -24,20 +24,7 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     NotFound,
 )
-from reasoning_store.ledger import (
-    audit_session,
-    branches,
-    budgets,
-    compaction_rows,
-    decode,
-    draft_rows,
-    encode,
-    history,
-    keys,
-    origins,
-    sessions,
-    totals,
-)
+from reasoning_store.ledger import audit_session, branches, budgets, history, sessions
 from reasoning_store.ledger.database import foreign
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement, driver
@@ -51,6 +38,15 @@ from reasoning_store.ledger.records import (
     Segment,
     SessionRow,
     Verified,
+)
+from reasoning_store.ledger.rows import (
+    compaction_rows,
+    decode,
+    draft_rows,
+    encode,
+    keys,
+    origins,
+    totals,
 )
 from reasoning_store.ledger.tables import (
     STATE,

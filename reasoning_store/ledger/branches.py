@@ -15,10 +15,9 @@ from sqlalchemy import Connection, bindparam, insert, literal_column, select, un
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.validation import check_number, describe
-from reasoning_store.ledger import decode, encode, sessions
+from reasoning_store.ledger import sessions
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.records import (
     MOST_NUMBER,
     BranchRow,
@@ -27,6 +26,9 @@ from reasoning_store.ledger.records import (
     Segment,
     SessionRow,
 )
+from reasoning_store.ledger.rows import decode, encode
+from reasoning_store.ledger.rows.keys import Clock
+from reasoning_store.ledger.rows.totals import NOTHING
 from reasoning_store.ledger.tables import (
     STATE,
     branches,
@@ -34,7 +36,6 @@ from reasoning_store.ledger.tables import (
     messages,
 )
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.totals import NOTHING
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.drafts import Drafts

@@ -16,21 +16,17 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import (
-    branches,
-    compaction_rows,
-    sessions,
-    totals,
-)
-from reasoning_store.ledger.compaction_rows import (
+from reasoning_store.ledger import branches, sessions
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import BranchRow, NewMessage
+from reasoning_store.ledger.rows import compaction_rows, totals
+from reasoning_store.ledger.rows.compaction_rows import (
     THESE,
     get,
     standing,
 )
-from reasoning_store.ledger.database.open import Database
-from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.keys import Clock
-from reasoning_store.ledger.records import BranchRow, NewMessage
+from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions
 from reasoning_store.ledger.view_records import (

@@ -20,15 +20,8 @@ from reasoning_store.conversation.errors import (
     StoreBusy,
 )
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import (
-    branches,
-    draft_rows,
-    encode,
-    history,
-)
+from reasoning_store.ledger import branches, history
 from reasoning_store.ledger.database.open import Database
-from reasoning_store.ledger.encode import EncodedMessage
-from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.messages import (
     Messages,
     new_rows,
@@ -41,6 +34,9 @@ from reasoning_store.ledger.records import (
     Resolve,
     StoredRow,
 )
+from reasoning_store.ledger.rows import draft_rows, encode
+from reasoning_store.ledger.rows.encode import EncodedMessage
+from reasoning_store.ledger.rows.keys import Clock
 
 
 class Drafts:

@@ -16,15 +16,9 @@ from sqlalchemy import Connection
 from reasoning_store.conversation import seals
 from reasoning_store.conversation.blocks import Counts, Message
 from reasoning_store.conversation.errors import InvalidCall, NotFound
-from reasoning_store.ledger import (
-    branches,
-    erasure_rows,
-    history,
-)
+from reasoning_store.ledger import branches, history
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.drafts import Drafts
-from reasoning_store.ledger.erasure_rows import Change
-from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -33,6 +27,9 @@ from reasoning_store.ledger.records import (
     Segment,
     StoredRow,
 )
+from reasoning_store.ledger.rows import erasure_rows
+from reasoning_store.ledger.rows.erasure_rows import Change
+from reasoning_store.ledger.rows.keys import Clock
 
 Only: TypeAlias = Literal["reasoning"] | None
 Count: TypeAlias = Callable[[Message, str], Counts]

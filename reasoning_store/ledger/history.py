@@ -13,17 +13,9 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import (
-    branches,
-    draft_rows,
-    encode,
-    origins,
-    windows,
-)
+from reasoning_store.ledger import branches
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.decode import Page, stored_rows
-from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.message_columns import READ
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -31,6 +23,9 @@ from reasoning_store.ledger.records import (
     Segment,
     StoredRow,
 )
+from reasoning_store.ledger.rows import draft_rows, encode, origins, windows
+from reasoning_store.ledger.rows.decode import Page, stored_rows
+from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
 
 _m, _b, _t = messages.c, bodies.c, thinking_blocks.c

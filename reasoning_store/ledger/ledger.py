@@ -23,12 +23,12 @@ from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.erasure import Erasure
 from reasoning_store.ledger.history import History
-from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.profiles import Profiles
 from reasoning_store.ledger.records import BackedUp
 from reasoning_store.ledger.reports import Reports
 from reasoning_store.ledger.request_input import RequestInputs
+from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.sessions import Sessions
 from reasoning_store.ledger.transfer.transfer import Transfer
 

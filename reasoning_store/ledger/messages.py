@@ -13,20 +13,9 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
 )
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import (
-    branches,
-    decode,
-    draft_rows,
-    encode,
-    erasure_rows,
-    history,
-    message_rows,
-    sessions,
-)
+from reasoning_store.ledger import branches, history, sessions
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.open import Database
-from reasoning_store.ledger.encode import EncodedMessage
-from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.records import (
     MOST,
     DraftRow,
@@ -34,6 +23,9 @@ from reasoning_store.ledger.records import (
     Resolve,
     StoredRow,
 )
+from reasoning_store.ledger.rows import decode, draft_rows, encode, erasure_rows, message_rows
+from reasoning_store.ledger.rows.encode import EncodedMessage
+from reasoning_store.ledger.rows.keys import Clock
 
 _ATTEMPTS = 50
 """Drafts come and go: many times over, what was in the way may be gone when looked at."""

@@ -19,10 +19,10 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement, by_dialect
-from reasoning_store.ledger.decode import UNREADABLE, name_of, parsed
-from reasoning_store.ledger.encode import name
-from reasoning_store.ledger.keys import Clock, owner_key
 from reasoning_store.ledger.records import ProfileRow
+from reasoning_store.ledger.rows.decode import UNREADABLE, name_of, parsed
+from reasoning_store.ledger.rows.encode import name
+from reasoning_store.ledger.rows.keys import Clock, owner_key
 from reasoning_store.ledger.tables import settings_profiles
 
 _p = settings_profiles.c

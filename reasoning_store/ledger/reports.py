@@ -13,9 +13,9 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.decode import parsed
-from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.records import MOST, ReportRow
+from reasoning_store.ledger.rows.decode import parsed
+from reasoning_store.ledger.rows.keys import owner_key
 from reasoning_store.ledger.tables import messages, origins, sessions
 
 By: TypeAlias = Literal["session", "owner", "model", "day"]

@@ -17,18 +17,8 @@ from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.turns import LAST_THINKERS
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import (
-    branches,
-    compaction_rows,
-    draft_rows,
-    history,
-    origins,
-    sessions,
-    totals,
-)
+from reasoning_store.ledger import branches, history, sessions
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.decode import parsed
-from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.records import (
     BranchRow,
     OwnThinking,
@@ -37,8 +27,11 @@ from reasoning_store.ledger.records import (
     SentRow,
     StoredRow,
 )
+from reasoning_store.ledger.rows import compaction_rows, draft_rows, origins, totals
+from reasoning_store.ledger.rows.decode import parsed
+from reasoning_store.ledger.rows.keys import session_key
+from reasoning_store.ledger.rows.totals import origin_of, own_thinking
 from reasoning_store.ledger.tables import bodies, messages
-from reasoning_store.ledger.totals import origin_of, own_thinking
 from reasoning_store.ledger.view_records import (
     NOTHING_IN_FORCE,
     Cleared,

@@ -36,17 +36,17 @@ from reasoning_store.ledger import profiles
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.decode import (
+from reasoning_store.ledger.records import SessionPage, SessionRow
+from reasoning_store.ledger.rows.decode import (
     UNREADABLE,
     name_of,
     parsed,
     twin,
 )
-from reasoning_store.ledger.encode import name, state_columns
-from reasoning_store.ledger.keys import Clock, owner_key, session_key
-from reasoning_store.ledger.records import SessionPage, SessionRow
+from reasoning_store.ledger.rows.encode import name, state_columns
+from reasoning_store.ledger.rows.keys import Clock, owner_key, session_key
+from reasoning_store.ledger.rows.totals import NOTHING
 from reasoning_store.ledger.tables import branches, sessions
-from reasoning_store.ledger.totals import NOTHING
 
 _t = sessions.c
 COLUMNS = (

@@ -19,8 +19,8 @@ from reasoning_store.egress.counting import count_message
 from reasoning_store.egress.target import find_target
 from reasoning_store.egress.turn_boundaries import Range, SummaryInForce
 from reasoning_store.egress.usage import closed_tokens
-from reasoning_store.ledger import totals
 from reasoning_store.ledger.records import OwnThinking
+from reasoning_store.ledger.rows import totals
 from reasoning_store.tokens import counter
 from tests.egress.compression_model import Chat, Row
 from tests.egress.histories import providers, settings, views

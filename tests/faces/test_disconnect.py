@@ -18,7 +18,7 @@ from fastapi.responses import StreamingResponse
 
 import reasoning_store as rs
 from reasoning_store import draft_writer
-from reasoning_store.ledger import draft_rows
+from reasoning_store.ledger.rows import draft_rows
 
 PIECES = ["<think>first I th", "ink</think>", "Half", " an", " answer"]
 

@@ -17,13 +17,13 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store import draft_writer, reply_recorder
-from reasoning_store.ledger import draft_rows
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.records import (
     DraftRow,
     NewMessage,
     NewParts,
 )
+from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.testing import stream
 from tests.clock import SECOND, Clock
 
@@ -248,7 +248,7 @@ KILLED = """
 import sys, time
 import reasoning_store as rs
 from reasoning_store import draft_writer
-from reasoning_store.ledger import draft_rows
+from reasoning_store.ledger.rows import draft_rows
 draft_writer.PART_SECONDS, draft_rows.LEASE = 0.02, 0.5
 
 def stream():

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from reasoning_store.conversation.blocks import Origin
-from reasoning_store.ledger import totals
 from reasoning_store.ledger.records import RunningTotals, StoredRow
+from reasoning_store.ledger.rows import totals
 
 NO_RESULTS: Mapping[str, int] = {}
 

@@ -28,7 +28,7 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.placeholders import has_results
 from reasoning_store.conversation.validation import tool
-from reasoning_store.ledger import draft_rows, tables
+from reasoning_store.ledger import tables
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
@@ -37,6 +37,7 @@ from reasoning_store.ledger.records import (
     NewParts,
     SessionRow,
 )
+from reasoning_store.ledger.rows import draft_rows
 
 # Every character there is, NUL too.
 any_text = st.one_of(

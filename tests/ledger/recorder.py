@@ -11,8 +11,8 @@ import sys
 import time
 
 from reasoning_store.conversation.errors import Conflict
-from reasoning_store.ledger import draft_rows
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.rows import draft_rows
 
 from .histories import add_part, complete, part, resolved
 

@@ -31,9 +31,7 @@ from reasoning_store.conversation.errors import (
 )
 from reasoning_store.conversation.placeholders import PLACEHOLDER
 from reasoning_store.conversation.validation import tool
-from reasoning_store.ledger import totals
 from reasoning_store.ledger.database.statement import driver
-from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
     NewMessage,
@@ -41,6 +39,8 @@ from reasoning_store.ledger.records import (
     SessionRow,
     StoredRow,
 )
+from reasoning_store.ledger.rows import totals
+from reasoning_store.ledger.rows.keys import origin_number
 from reasoning_store.ledger.view_records import (
     Cleared,
     SummaryRange,

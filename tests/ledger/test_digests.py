@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.conversation import codec
 from reasoning_store.egress.counting import count_message
-from reasoning_store.ledger.digests import digest
-from reasoning_store.ledger.encode import prepare
 from reasoning_store.ledger.records import NewMessage
+from reasoning_store.ledger.rows.digests import digest
+from reasoning_store.ledger.rows.encode import prepare
 from reasoning_store.tokens import counter
 from tests.strategies import json_objects, messages
 

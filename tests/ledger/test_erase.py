@@ -31,7 +31,7 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.errors import Conflict, NotFound
 from reasoning_store.conversation.validation import tool
-from reasoning_store.ledger import encode, erasure
+from reasoning_store.ledger import erasure
 from reasoning_store.ledger.database import (
     atomic_file,
     sqlite,
@@ -40,6 +40,7 @@ from reasoning_store.ledger.database import (
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import Erased, NewMessage
+from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.tables import metadata
 from tests.properties import examples
 

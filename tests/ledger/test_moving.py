@@ -38,7 +38,6 @@ from reasoning_store.conversation.errors import (
 )
 from reasoning_store.ledger import compactions
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
     DraftRow,
@@ -47,6 +46,7 @@ from reasoning_store.ledger.records import (
     ReasoningUsed,
     SessionRow,
 )
+from reasoning_store.ledger.rows.keys import session_key
 from reasoning_store.ledger.transfer import lines as line_kinds
 from reasoning_store.ledger.view_records import NewCompaction, SummaryRow
 from tests.properties import examples

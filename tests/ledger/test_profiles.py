@@ -16,9 +16,10 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     NotFound,
 )
-from reasoning_store.ledger import keys, profiles, sessions
+from reasoning_store.ledger import profiles, sessions
 from reasoning_store.ledger.database.statement import Params, Statement, driver
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.rows import keys
 from tests.properties import examples
 
 from .histories import any_text, new_session, said

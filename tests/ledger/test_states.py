@@ -17,10 +17,10 @@ from reasoning_store.conversation.blocks import (
     assistant,
 )
 from reasoning_store.conversation.errors import NotFound
-from reasoning_store.ledger import totals
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage, StoredRow
+from reasoning_store.ledger.rows import totals
 from reasoning_store.ledger.view_records import ViewTotals
 from tests.properties import examples
 
@@ -90,7 +90,7 @@ def test_every_state_equals_a_recount(
 
 def carried_number(origin: Origin) -> int:
     from reasoning_store.conversation import codec
-    from reasoning_store.ledger.keys import origin_number
+    from reasoning_store.ledger.rows.keys import origin_number
 
     return origin_number(codec.dumps(codec.origin_to_json(origin)))
 

@@ -15,21 +15,23 @@ from reasoning_store.conversation.blocks import Counts, Message
 from reasoning_store.ledger import (
     branches,
     budgets,
-    compaction_rows,
-    draft_rows,
-    encode,
-    erasure_rows,
     history,
     message_columns,
-    message_rows,
-    origins,
     profiles,
-    recomputation,
     request_input,
     sessions,
 )
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import NewMessage
+from reasoning_store.ledger.rows import (
+    compaction_rows,
+    draft_rows,
+    encode,
+    erasure_rows,
+    message_rows,
+    origins,
+    recomputation,
+)
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.transfer import load
 from tests.properties import examples

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reasoning_store.ledger import encode
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
+from reasoning_store.ledger.rows import encode
 
 from .recounting import recount
 

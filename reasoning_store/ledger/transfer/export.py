@@ -9,17 +9,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, bindparam, select
 
 from reasoning_store.conversation import codec
-from reasoning_store.ledger import (
-    branches,
-    budgets,
-    compaction_rows,
-    decode,
-    draft_rows,
-    erasure_rows,
-    history,
-    profiles,
-    sessions,
-)
+from reasoning_store.ledger import branches, budgets, history, profiles, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.records import (
@@ -27,6 +17,7 @@ from reasoning_store.ledger.records import (
     DraftRow,
     Segment,
 )
+from reasoning_store.ledger.rows import compaction_rows, decode, draft_rows, erasure_rows
 from reasoning_store.ledger.tables import (
     bodies,
     messages,

@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Counts, Message, Origin
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall, ReasoningStoreError
-from reasoning_store.ledger import compactions, encode
-from reasoning_store.ledger.encode import EncodedMessage
+from reasoning_store.ledger import compactions
 from reasoning_store.ledger.erasure import Count
 from reasoning_store.ledger.records import DraftRow, NewMessage
+from reasoning_store.ledger.rows import encode
+from reasoning_store.ledger.rows.encode import EncodedMessage
 from reasoning_store.ledger.transfer import first_usage
 from reasoning_store.ledger.transfer.lines import (
     BranchLine,

@@ -13,20 +13,17 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import Conflict, InvalidCall, ReasoningStoreError
-from reasoning_store.ledger import (
-    audit_session,
-    branches,
+from reasoning_store.ledger import audit_session, branches, profiles, sessions
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import BranchRow, DraftRow
+from reasoning_store.ledger.rows import (
     compaction_rows,
     decode,
     draft_rows,
     erasure_rows,
     message_rows,
-    profiles,
-    sessions,
 )
-from reasoning_store.ledger.compaction_rows import CompactionRange
-from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import BranchRow, DraftRow
+from reasoning_store.ledger.rows.compaction_rows import CompactionRange
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions as compactions_table
 from reasoning_store.ledger.tables import draft_parts, messages, settings_profiles

@@ -16,12 +16,12 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger import profiles, sessions
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.open import Database
-from reasoning_store.ledger.encode import EncodedMessage
 from reasoning_store.ledger.erasure import Count
-from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import Imported, NewMessage
+from reasoning_store.ledger.rows.encode import EncodedMessage
+from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.transfer import export, lines, load
 from reasoning_store.ledger.transfer.import_ import (
     IncomingSession,

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from reasoning_store.conversation.blocks import Exactness
 from reasoning_store.ledger.records import OwnThinking, RunningTotals
-from reasoning_store.ledger.thinking_header import OPAQUE, ThinkingHeader
+from reasoning_store.ledger.rows.thinking_header import OPAQUE, ThinkingHeader
 from reasoning_store.ledger.view_records import SummaryRange
 
 NOTHING = RunningTotals()

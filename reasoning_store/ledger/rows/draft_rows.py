@@ -28,13 +28,13 @@ from reasoning_store.conversation.errors import (
 )
 from reasoning_store.ledger import branches as lineages
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.decode import UNREADABLE, parsed
-from reasoning_store.ledger.encode import holdable
 from reasoning_store.ledger.records import (
     BranchRow,
     DraftRow,
     NewParts,
 )
+from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
+from reasoning_store.ledger.rows.encode import holdable
 from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages
 
 LEASE = 30.0

@@ -25,23 +25,24 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, null, select, update
 
-from reasoning_store.ledger import origins
 from reasoning_store.ledger.database.statement import (
     Statement,
     driver,
     quoted,
     schema_of,
 )
-from reasoning_store.ledger.decode import state
-from reasoning_store.ledger.encode import (
+from reasoning_store.ledger.message_columns import NAMES
+from reasoning_store.ledger.records import ReasoningUsed
+from reasoning_store.ledger.rows import origins
+from reasoning_store.ledger.rows.decode import state
+from reasoning_store.ledger.rows.encode import (
     BODY,
     THINKING,
     EncodedMessage,
     state_columns,
     state_values,
 )
-from reasoning_store.ledger.message_columns import NAMES
-from reasoning_store.ledger.records import ReasoningUsed
+from reasoning_store.ledger.rows.totals import running, then
 from reasoning_store.ledger.sessions import SAID
 from reasoning_store.ledger.tables import (
     STATE,
@@ -51,7 +52,6 @@ from reasoning_store.ledger.tables import (
     messages,
     thinking_blocks,
 )
-from reasoning_store.ledger.totals import running, then
 
 _b = branches.c
 _THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))

@@ -35,26 +35,19 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Counts, Message, TextBlock
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.tool_pairs import ToolBlock, tool_blocks
-from reasoning_store.ledger import (
-    branches,
-    decode,
-    pairs,
-    recomputation,
-    sessions,
-)
-from reasoning_store.ledger import (
-    encode as columns,
-)
+from reasoning_store.ledger import branches, sessions
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
-from reasoning_store.ledger.pairs import RowAddress, ToolRow
-from reasoning_store.ledger.recomputation import Own
 from reasoning_store.ledger.records import (
     BranchRow,
     NewMessage,
     StoredRow,
 )
+from reasoning_store.ledger.rows import decode, pairs, recomputation
+from reasoning_store.ledger.rows import encode as columns
+from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.pairs import RowAddress, ToolRow
+from reasoning_store.ledger.rows.recomputation import Own
 from reasoning_store.ledger.tables import (
     bodies,
     compactions,

@@ -36,7 +36,7 @@ from reasoning_store.ledger.records import (
     RunningTotals,
     StoredRow,
 )
-from reasoning_store.ledger.thinking_header import ThinkingHeader
+from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading a row raises that nobody here wrote, or that was changed since."""

@@ -24,18 +24,18 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_text
-from reasoning_store.ledger import keys
-from reasoning_store.ledger.digests import digest, in_order
-from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.message_columns import MessageParts, encode_columns
 from reasoning_store.ledger.records import (
     NewMessage,
     ReasoningUsed,
     RunningTotals,
 )
+from reasoning_store.ledger.rows import keys
+from reasoning_store.ledger.rows.digests import digest, in_order
+from reasoning_store.ledger.rows.keys import origin_number
+from reasoning_store.ledger.rows.thinking_header import READABLE, ThinkingHeader
+from reasoning_store.ledger.rows.totals import message_totals
 from reasoning_store.ledger.tables import STATE
-from reasoning_store.ledger.thinking_header import READABLE, ThinkingHeader
-from reasoning_store.ledger.totals import message_totals
 
 BODY = ("text", "data", "sent")
 THINKING = ("ordinal", "tokens", "source_field", "thought", "data")

@@ -9,16 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select, update
 
 from reasoning_store.conversation.errors import CorruptRow
-from reasoning_store.ledger import (
-    branches,
-    decode,
-    encode,
-    totals,
-)
+from reasoning_store.ledger import branches
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import TOTALLED
-from reasoning_store.ledger.pairs import RowAddress
 from reasoning_store.ledger.records import BranchRow, RunningTotals
+from reasoning_store.ledger.rows import decode, encode, totals
+from reasoning_store.ledger.rows.pairs import RowAddress
 from reasoning_store.ledger.tables import STATE, messages
 from reasoning_store.ledger.tables import branches as branches_table
 

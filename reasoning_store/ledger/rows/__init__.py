@@ -1,0 +1,1 @@
+"""Rows: values as columns and back, and the statements that several subjects share."""
