@@ -75,8 +75,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from reasoning_store import results as results
-    from reasoning_store.aio import AsyncStore
-    from reasoning_store.aio_session import AsyncContext, AsyncSession
+    from reasoning_store.aio.recording import AsyncRecording
+    from reasoning_store.aio.session import AsyncContext, AsyncSession
+    from reasoning_store.aio.store import AsyncStore
     from reasoning_store.conversation.blocks import (
         Block,
         MediaBlock,
@@ -129,14 +130,15 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
     from reasoning_store.ingress.secrets import SecretMasker
     from reasoning_store.ingress.tags import TagFilter, split_reasoning
-    from reasoning_store.recording import AsyncRecording, Recording
+    from reasoning_store.recording.recording import Recording
     from reasoning_store.session import Session
     from reasoning_store.session_context import Context
     from reasoning_store.store import Store
 
 _HOMES = {
-    "aio": "AsyncStore",
-    "aio_session": "AsyncContext AsyncSession",
+    "aio.recording": "AsyncRecording",
+    "aio.session": "AsyncContext AsyncSession",
+    "aio.store": "AsyncStore",
     "conversation.blocks": """Block MediaBlock Message Origin RawBlock TextBlock ThinkingBlock
         ToolCallBlock ToolResponseBlock Usage assistant system user""",
     "conversation.chunks": """BlockChunk Chunk ErrorChunk FinishChunk OriginChunk ReasoningChunk
@@ -155,7 +157,7 @@ _HOMES = {
     "ingress.normalizer": "StreamNormalizer normalize_response",
     "ingress.secrets": "SecretMasker",
     "ingress.tags": "TagFilter split_reasoning",
-    "recording": "AsyncRecording Recording",
+    "recording.recording": "Recording",
     "session": "Session",
     "session_context": "Context",
     "store": "Store",

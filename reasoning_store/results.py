@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasoning_store.aio import AsyncOwner, AsyncOwnerSettings, AsyncPage, AsyncProfiles
-from reasoning_store.aio_session import AsyncSessionSettings
+from reasoning_store.aio.session import AsyncSessionSettings
 from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
 from reasoning_store.egress.budget import Budget

@@ -23,8 +23,9 @@ from reasoning_store.egress.usage import ContextUsage
 from reasoning_store.egress.what_if import WhatIf
 from reasoning_store.ledger.erasure import Only
 from reasoning_store.ledger.records import Erased, SessionRow
-from reasoning_store.recording import Recording, check_stream
-from reasoning_store.reply_recorder import ReplyRecorder
+from reasoning_store.recording.recording import Recording
+from reasoning_store.recording.reply_recorder import ReplyRecorder
+from reasoning_store.recording.streams import check_stream
 from reasoning_store.session_branch import ContextOptions, SessionBranch
 from reasoning_store.session_compaction import SessionCompaction, session_budget
 from reasoning_store.session_context import Context

@@ -14,11 +14,11 @@ from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Counts, Message
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import from_environment
-from reasoning_store.draft_writer import DraftWriter
 from reasoning_store.egress.counting import count_message
 from reasoning_store.ingress.masking import Masker, mask_message
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, NewMessage
+from reasoning_store.recording.draft_writer import DraftWriter
 from reasoning_store.stored import drafted
 from reasoning_store.tokens import Counter, counter
 

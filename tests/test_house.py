@@ -27,7 +27,7 @@ ROOMS = {
     "conversation": 0,
     **dict.fromkeys(("tokens", "wire"), 1),
     **dict.fromkeys(("ingress", "ledger", "egress", "display"), 2),
-    "root": 3,
+    **dict.fromkeys(("root", "recording", "aio"), 3),
     **dict.fromkeys(("importers", "integrations", "server", "cli", "testing"), 4),
 }
 """Each folder imports only folders with a lower number, the ledger only ``conversation``."""
@@ -73,6 +73,8 @@ def imported_room(name: str) -> str | None:
 
 
 def may_import(here: str, there: str) -> bool:
+    if ROOMS[here] == ROOMS[there] == ROOMS["root"]:
+        return not (here == "recording" and there == "aio")
     if here == there or (here, there) in ABOVE:
         return True
     if here == "ledger":

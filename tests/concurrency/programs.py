@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import reasoning_store as rs
-from reasoning_store import draft_writer
+from reasoning_store.recording import draft_writer
 from tests.durability.processes import Barrier, Connection
 
 

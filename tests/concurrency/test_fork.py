@@ -107,7 +107,7 @@ asyncio.run(main())
 """
 
 RECORDING = """
-from reasoning_store import draft_writer
+from reasoning_store.recording import draft_writer
 draft_writer.PART_SECONDS = 0.01
 
 with rs.Store(url) as store:

@@ -22,7 +22,6 @@ from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
 import reasoning_store as rs
-from reasoning_store import draft_writer
 from reasoning_store.ledger.database import (
     checkpoints,
     migrate,
@@ -32,6 +31,7 @@ from reasoning_store.ledger.database import (
     open as engine,
 )
 from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.recording import draft_writer
 
 from .disk import Disk, watched
 from .processes import Connection, stay

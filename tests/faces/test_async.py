@@ -15,16 +15,10 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import (
-    aio,
-    aio_session,
-    recording,
-    session,
-    session_context,
-    session_settings,
-    store,
-    threads,
-)
+from reasoning_store import aio, session, session_context, session_settings, store
+from reasoning_store.aio import session as aio_session
+from reasoning_store.aio import store as aio_store
+from reasoning_store.aio import threads
 from tests.ledger.writing import Held as WriterHeld
 from tests.ledger.writing import commits, waiting, writer_of
 
@@ -36,7 +30,7 @@ PAIRS = [
     (session_settings.SessionSettings, aio_session.AsyncSessionSettings),
     (session_settings.OwnerSettings, aio.AsyncOwnerSettings),
     (session_settings.Profiles, aio.AsyncProfiles),
-    (recording.Recording, recording.AsyncRecording),
+    (rs.Recording, rs.AsyncRecording),
 ]
 
 
@@ -395,7 +389,7 @@ def test_what_was_begun_before_closing_is_written(
             held.goes_on.set()
 
     monkeypatch.setattr(threads, "wait", waits)
-    monkeypatch.setattr(aio, "Store", Closed)
+    monkeypatch.setattr(aio_store, "Store", Closed)
 
     async def main() -> None:
         opened = await rs.AsyncStore(url, masker=held).__aenter__()
@@ -420,7 +414,7 @@ def test_in_a_file_tasks_that_write_at_once_share_commits(sqlite_path: Path) -> 
     async def work(opened: rs.AsyncStore) -> None:
         chats = [await opened.session(f"{n}", create=True) for n in range(16)]
         writer = writer_of(opened._sync._state.ledger)
-        lanes = len({chat._threads._lane % aio._LANES for chat in chats})
+        lanes = len({chat._threads._lane % aio_store._LANES for chat in chats})
 
         def until_all_wait() -> None:
             while waiting(writer) < lanes:
@@ -490,7 +484,7 @@ def test_a_store_that_a_cancelled_task_was_opening_is_closed(
         await asyncio.wait([opening])
         assert opening.cancelled()
 
-    monkeypatch.setattr(aio, "Store", Slow)
+    monkeypatch.setattr(aio_store, "Store", Slow)
     asyncio.run(main())
 
     with pytest.raises(rs.InvalidCall, match="closed"):

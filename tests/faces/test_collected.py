@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import draft_writer
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.rows import message_rows
+from reasoning_store.recording import draft_writer
 
 pytestmark = pytest.mark.usefixtures("own_garbage")
 PIECES = ("<think>slow", "ly</think>one ", "two ", "three")

@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 import reasoning_store as rs
-from reasoning_store import draft_writer
 from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.recording import draft_writer
 
 PIECES = ["<think>first I th", "ink</think>", "Half", " an", " answer"]
 

@@ -18,12 +18,12 @@ import pytest
 from sqlalchemy import create_engine, make_url
 
 import reasoning_store as rs
-from reasoning_store import draft_writer, recording, reply_recorder
 from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.database import sqlite_connections
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.records import NewParts
-from reasoning_store.reply_recorder import ReplyRecorder
+from reasoning_store.recording import draft_writer, recording, reply_recorder
+from reasoning_store.recording.reply_recorder import ReplyRecorder
 from tests.durability.disk import Disk, watched
 from tests.ledger.interrupts import everywhere
 from tests.ledger.writing import commits

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import draft_writer
+from reasoning_store.recording import draft_writer
 
 
 @pytest.fixture

@@ -359,7 +359,7 @@ def test_a_recording_that_is_interrupted_as_it_begins_leaves_no_draft(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reasoning_store.draft_writer.DraftWriter.add", interrupted)
+    monkeypatch.setattr("reasoning_store.recording.draft_writer.DraftWriter.add", interrupted)
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
         reply = session.record([event("one ")], model="m")

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import draft_writer, reply_recorder
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.records import (
     DraftRow,
@@ -24,6 +23,7 @@ from reasoning_store.ledger.records import (
     NewParts,
 )
 from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.recording import draft_writer, reply_recorder
 from reasoning_store.testing import stream
 from tests.clock import SECOND, Clock
 
@@ -247,8 +247,8 @@ def test_what_follows_the_finish_is_not_lost_to_whoever_ends_the_reply(store: rs
 KILLED = """
 import sys, time
 import reasoning_store as rs
-from reasoning_store import draft_writer
 from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.recording import draft_writer
 draft_writer.PART_SECONDS, draft_rows.LEASE = 0.02, 0.5
 
 def stream():

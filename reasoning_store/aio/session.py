@@ -7,17 +7,18 @@ from datetime import datetime
 from functools import partial
 from typing import Any, overload
 
+from reasoning_store.aio.recording import AsyncRecording
+from reasoning_store.aio.threads import Threads, awaited
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.settings import ReasoningSettings
 from reasoning_store.egress.request import Request
-from reasoning_store.recording import AsyncRecording, check_stream
-from reasoning_store.reply_recorder import ReplyRecorder
+from reasoning_store.recording.reply_recorder import ReplyRecorder
+from reasoning_store.recording.streams import check_stream
 from reasoning_store.session import Session
 from reasoning_store.session_branch import ContextOptions
 from reasoning_store.session_context import Context
 from reasoning_store.session_settings import SessionSettings
 from reasoning_store.stored import Stored
-from reasoning_store.threads import Threads, awaited
 
 
 class AsyncSession:

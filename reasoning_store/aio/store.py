@@ -14,14 +14,14 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from reasoning_store.aio_session import AsyncSession
+from reasoning_store.aio.session import AsyncSession
+from reasoning_store.aio.threads import Threads, awaited
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.ledger.records import Imported
 from reasoning_store.ledger.transfer.transfer import OnConflict
 from reasoning_store.session_settings import OwnerSettings, Profiles
 from reasoning_store.store import Owner, Store
-from reasoning_store.threads import Threads, awaited
 from reasoning_store.tokens import DEFAULT_ENCODING
 
 _READERS = 4

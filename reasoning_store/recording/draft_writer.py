@@ -29,7 +29,7 @@ from reasoning_store.conversation.errors import StoreBusy, StoreFull
 from reasoning_store.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from reasoning_store.reply_recorder import ReplyRecorder
+    from reasoning_store.recording.reply_recorder import ReplyRecorder
 
 PART_SECONDS = 1.0
 PART_CHARACTERS = 65_536

@@ -17,13 +17,13 @@ from reasoning_store.conversation.blocks import Message, Origin
 from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
 from reasoning_store.conversation.validation import describe
-from reasoning_store.draft_writer import PART_CHARACTERS
 from reasoning_store.egress.request import Request
 from reasoning_store.ingress.draft_parts import DraftParts
 from reasoning_store.ingress.masking import mask_origin
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.ledger.records import DraftRow, NewParts
 from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.recording.draft_writer import PART_CHARACTERS
 from reasoning_store.stored import Stored, as_public_conflict
 
 if TYPE_CHECKING:

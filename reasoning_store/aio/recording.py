@@ -1,0 +1,166 @@
+"""AsyncRecording: a reply that is recorded from an asynchronous loop."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self
+
+from reasoning_store.aio.threads import Threads
+from reasoning_store.conversation.blocks import Message, ToolCallBlock
+from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.recording.reply_recorder import ReplyRecorder
+from reasoning_store.recording.streams import check_first, is_whole, noting_failure
+from reasoning_store.stored import Stored
+
+
+class AsyncRecording:
+    """A reply that is recorded from an asynchronous loop. Made by ``AsyncSession.record``.
+
+    Iterate it with ``async for``, bare or under ``async with``.
+    """
+
+    def __init__(
+        self,
+        threads: Threads,
+        make: Callable[[], ReplyRecorder],
+        stream: AsyncIterable[Any] | Iterable[Any],
+    ) -> None:
+        self._threads = threads
+        self._make = make
+        self._stream = stream
+        self._reply: ReplyRecorder | None = None
+        self._running: weakref.ref[Any] | None = None
+        self._entered = False
+
+    def __repr__(self) -> str:
+        described = "not begun" if self._reply is None else self._reply.described
+        return f"<{type(self).__name__} {described}>"
+
+    @property
+    def stored(self) -> Stored | None:
+        """The stored message; ``None`` before the end, and if nothing had arrived."""
+        return self._reply.stored if self._reply is not None else None
+
+    @property
+    def message(self) -> Message | None:
+        """The message: the stored one, or before the end what has arrived."""
+        return self._reply.message if self._reply is not None else None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
+        """The calls that the model asks for; you make them and append the answers."""
+        return self.message.tool_calls if self.message is not None else ()
+
+    async def save(self) -> Stored | None:
+        """Store a reply whose end the store refused (``StoreBusy``, ``StoreFull``).
+
+        Call it once the store answers again, and as often as it takes: a reply is stored once.
+        ``Conflict`` means that another append came first and ended it as interrupted.
+        """
+        if self._reply is None:
+            raise InvalidCall(
+                "this recording has not begun", hint="async for chunk in it reads its stream"
+            )
+        return await self._threads.must(self._reply.save)
+
+    async def __aenter__(self) -> Self:
+        await self._begin()
+        self._entered = True
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        running = self._running() if self._running is not None else None
+        # Another task may still be in the generator, as with a timeout around its next chunk.
+        if running is not None and not running.ag_running:
+            await running.aclose()
+        if self._reply is not None:
+            if not self._reply.over:
+                await self._leave(self._reply, error)
+            self._reply.report(error)
+
+    def __aiter__(self) -> AsyncIterator[Chunk]:
+        over = self._reply is not None and self._reply.over
+        if self._running is not None or over:
+            raise InvalidCall("a recording is iterated once", hint="record another stream")
+        generator = self._chunks()
+        self._running = weakref.ref(generator)
+        return generator
+
+    async def _begin(self) -> ReplyRecorder:
+        if self._reply is None:
+            try:
+                self._reply = await self._threads.read(self._make)
+            except BaseException as error:
+                await _close(self._stream, error)
+                raise
+            try:
+                await self._threads.write(self._reply.begin)
+            except BaseException as error:
+                await self._leave(self._reply, error)
+                raise
+        return self._reply
+
+    async def _chunks(self) -> AsyncGenerator[Chunk]:
+        reply = await self._begin()
+        try:
+            reply.wait()
+            if is_whole(self._stream):
+                for chunk in reply.feed_whole(self._stream):
+                    yield chunk
+            else:
+                async with aclosing(_events(self._stream)) as events:
+                    async for event in events:
+                        if reply.is_empty:
+                            check_first(event)
+                        for chunk in reply.feed(event):
+                            yield chunk
+                        reply.wait()
+            rest = await self._threads.must(reply.complete)
+        except BaseException as error:
+            await self._leave(reply, error)
+            raise
+        for chunk in rest:
+            yield chunk
+
+    async def _leave(self, reply: ReplyRecorder, error: BaseException | None) -> None:
+        # A cancelled task waits for its reply to be stored, however often it is cancelled.
+        goes_on = error
+        try:
+            await self._threads.must(reply.leave, error)
+        except Exception as failure:
+            goes_on = failure if error is None else error
+            if not (self._entered and isinstance(error, GeneratorExit)):
+                reply.lose(failure, error)
+            reply.failure = failure
+        finally:
+            await _close(self._stream, goes_on)
+
+
+async def _events(stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncGenerator[Any]:
+    if isinstance(stream, AsyncIterable):
+        async for event in stream:
+            yield event
+    else:
+        for event in stream:
+            yield event
+
+
+async def _close(stream: Any, error: BaseException | None) -> None:
+    for name in ("aclose", "close"):
+        close = getattr(stream, name, None)
+        if callable(close):
+            with noting_failure(error):
+                closing = close()
+                if inspect.isawaitable(closing):
+                    await closing
+            return

@@ -1,0 +1,133 @@
+"""A reply that is read in a loop and stored at its end.
+
+A recording stores one assistant message, and calls neither a tool nor a model. At the end of its
+stream the message is complete. If the loop is left early - a break, an exception of the
+application or of the stream, a cancelled task - what arrived is stored as interrupted, the stream
+is closed if it can be, and the exception goes on unchanged.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Generator, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from reasoning_store.conversation.blocks import Message, ToolCallBlock
+from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.recording.reply_recorder import ReplyRecorder
+from reasoning_store.recording.streams import check_first, is_whole, noting_failure
+from reasoning_store.stored import Stored
+
+
+class Recording:
+    """A reply that is recorded from a loop. Made by ``Session.record``.
+
+    Iterate it for the chunks, bare or under ``with``; afterwards ``stored``, ``message`` and
+    ``tool_calls`` hold the result.
+    """
+
+    def __init__(self, reply: ReplyRecorder, stream: Iterable[Any]) -> None:
+        self._reply = reply
+        self._stream = stream
+        # The loop owns the generator, so that it ends when the loop is left.
+        self._running: weakref.ref[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._reply.described}>"
+
+    @property
+    def stored(self) -> Stored | None:
+        """The stored message; ``None`` before the end, and if nothing had arrived."""
+        return self._reply.stored
+
+    @property
+    def message(self) -> Message | None:
+        """The message: the stored one, or before the end what has arrived."""
+        return self._reply.message
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
+        """The calls that the model asks for; you make them and append the answers."""
+        return self.message.tool_calls if self.message is not None else ()
+
+    def save(self) -> Stored | None:
+        """Store a reply whose end the store refused (``StoreBusy``, ``StoreFull``).
+
+        Call it once the store answers again, and as often as it takes: a reply is stored once.
+        ``Conflict`` means that another append came first and ended it as interrupted.
+        """
+        return self._reply.save()
+
+    def __enter__(self) -> Self:
+        self._begin()
+        self._reply.has_block = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            running = self._running() if self._running is not None else None
+            if running is not None and not running.gi_running:
+                running.close()
+        finally:
+            # Another thread may still be in the generator.
+            if not self._reply.over:
+                self._leave(error)
+        if not isinstance(error, GeneratorExit):
+            self._reply.finish_left()
+            self._reply.report(error)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if self._running is not None or self._reply.over:
+            raise InvalidCall("a recording is iterated once", hint="record another stream")
+        generator = self._chunks()
+        self._running = weakref.ref(generator)
+        return generator
+
+    def _chunks(self) -> Generator[Chunk]:
+        self._begin()
+        reply = self._reply
+        try:
+            reply.wait()
+            if is_whole(self._stream):
+                yield from reply.feed_whole(self._stream)
+            else:
+                for event in self._stream:
+                    if reply.is_empty:
+                        check_first(event)
+                    yield from reply.feed(event)
+                    reply.wait()
+            rest = reply.complete()
+        except BaseException as error:
+            self._leave(error)
+            raise
+        yield from rest
+
+    def _begin(self) -> None:
+        try:
+            self._reply.begin()
+        except BaseException as error:
+            self._leave(error)
+            raise
+
+    def _leave(self, error: BaseException | None) -> None:
+        goes_on = error
+        try:
+            if isinstance(error, GeneratorExit):
+                self._reply.leave_later()
+            else:
+                self._reply.leave(error)
+        except Exception as failure:
+            goes_on = failure if error is None else error
+            raise
+        finally:
+            with noting_failure(goes_on):
+                closing = getattr(self._stream, "close", None)
+                if callable(closing):
+                    closing()
