@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS, Counts, Message
+from reasoning_store.conversation.echoes import message_echo
 from reasoning_store.ledger.rows.thinking_header import ThinkingHeader, shape_of
 
 
@@ -139,6 +140,7 @@ _DESCRIBED = (
         exported_as="erased_at",
     ),
     _reported("cache_write"),
+    MessageColumn("echo", "number", lambda parts: message_echo(parts.message), is_required=False),
 )
 
 COLUMNS: Mapping[str, MessageColumn] = {column.name: column for column in _DESCRIBED}

@@ -182,6 +182,7 @@ messages = Table(
         # So on PostgreSQL too, by the migration; said here it would load that dialect always.
         sqlite_where=text("idempotency_key IS NOT NULL"),
     ),
+    Index("ix_messages_echo", "echo"),  # a client's message is looked up in all sessions
     **CLUSTERED,
 )
 
