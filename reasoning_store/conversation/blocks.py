@@ -107,6 +107,27 @@ class RawBlock:
     provider_metadata: Metadata | None = None
     type: Literal["raw"] = "raw"
 
+    @property
+    def answered_call(self) -> str | None:
+        """The id of the call that a provider's own item answers; None for any other item."""
+        return answered_call(self.data) if self.kind == "raw" else None
+
+
+_ANSWERS_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "mcp_approval_response": ("approval_request_id",),
+    "local_shell_call_output": ("call_id", "id"),
+}
+
+
+def answered_call(item: Any) -> str | None:
+    """Return the id of the call that an item of the Responses protocol answers."""
+    kind = item.get("type") if isinstance(item, Mapping) else None
+    if not isinstance(kind, str):
+        return None
+    names = _ANSWERS_BY.get(kind, ("call_id",) if kind.endswith("_output") else ())
+    found = (item.get(name) for name in names)
+    return next((value for value in found if isinstance(value, str)), None)
+
 
 Block: TypeAlias = (
     TextBlock | ThinkingBlock | ToolCallBlock | ToolResponseBlock | MediaBlock | RawBlock
@@ -169,7 +190,9 @@ class Message:
     def starts_turn(self) -> bool:
         """Whether it is a real user message: it holds more than tool responses."""
         return self.role == "user" and any(
-            not isinstance(block, ToolResponseBlock) for block in self.blocks
+            not isinstance(block, ToolResponseBlock)
+            and not (isinstance(block, RawBlock) and block.answered_call)
+            for block in self.blocks
         )
 
     @property

@@ -1,11 +1,13 @@
 """The placeholder of a cleared tool result: one short text in its place.
 
 A cleared message keeps its calls and each response's id, name and ``isError``; a result that is
-not longer than the placeholder stays. Only a view is cleared, never a stored message.
+not longer than the placeholder stays, and so does an approval. Only a view is cleared, never a
+stored message.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from reasoning_store.conversation import codec
@@ -18,9 +20,10 @@ from reasoning_store.conversation.blocks import (
 PLACEHOLDER = "[old tool result cleared]"
 
 
-def gains(text: str) -> bool:
-    """Whether clearing makes a result shorter."""
-    return len(text) > len(PLACEHOLDER)
+def is_clearable(block: ToolResponseBlock, text: str) -> bool:
+    """Whether a result, whose text this is, would be cleared."""
+    is_decision = isinstance(block.result, Mapping) and "approve" in block.result
+    return len(text) > len(PLACEHOLDER) and not is_decision
 
 
 def has_results(message: Message) -> bool:
@@ -42,7 +45,7 @@ def cleared(message: Message) -> Message:
 
 
 def _clears(block: Block) -> bool:
-    return isinstance(block, ToolResponseBlock) and gains(codec.result_text(block))
+    return isinstance(block, ToolResponseBlock) and is_clearable(block, codec.result_text(block))
 
 
 def _cleared(block: Block) -> Block:

@@ -8,15 +8,25 @@ is repeated, or an orphan where no message before it calls its id.
 Requests, windows and erasure read pairs here. They differ in one thing: a repeated response
 is left out of a request and may be parted from its call by a window, but an erasure takes it
 along (``erased_with``).
+
+A response may be a block or the provider's own item, a ``RawBlock`` in a user's or a tool's
+message (``read_answers``). A model's message may hold such items too: those of hosted tools.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from reasoning_store.conversation.blocks import Message, ToolCallBlock, ToolResponseBlock
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    RawBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    with_blocks,
+)
 
 Spot: TypeAlias = tuple[int, int]
 """A block: the number of its message in what is read, and its index among the blocks there."""
@@ -37,13 +47,39 @@ class ToolBlock(NamedTuple):
     """A call has a name and a model made it; no other call can have a response."""
 
 
-_TOOL_BLOCKS = frozenset({ToolCallBlock, ToolResponseBlock})
+_TOOL_BLOCKS: Final = frozenset({ToolCallBlock, ToolResponseBlock})
+_READ_AS_TOOLS: Final = _TOOL_BLOCKS | {RawBlock}
+_OF_FUNCTIONS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+"""Items whose ``output`` is all that they hold."""
+
+
+def read_answers(message: Message) -> Message:
+    """Return a message with each item that answers a call as a ``ToolResponseBlock``.
+
+    The result is the whole item, which is sent as it is where the call is of its kind.
+    """
+    if message.role == "assistant" or RawBlock not in map(type, message.blocks):
+        return message
+    return with_blocks(message, [_read_answer(block) for block in message.blocks])
+
+
+def _read_answer(block: Block) -> Block:
+    call_id = block.answered_call if isinstance(block, RawBlock) else None
+    if not isinstance(block, RawBlock) or call_id is None:
+        return block
+    item = block.data
+    return ToolResponseBlock(
+        call_id=call_id,
+        result=item.get("output") if item["type"] in _OF_FUNCTIONS else item,
+        is_error=item.get("status") == "failed",
+    )
 
 
 def tool_blocks(message: Message) -> tuple[ToolBlock, ...]:
     """Return the calls and responses of a message, in order."""
-    if _TOOL_BLOCKS.isdisjoint(map(type, message.blocks)):
+    if _READ_AS_TOOLS.isdisjoint(map(type, message.blocks)):
         return ()
+    message = read_answers(message)
     found: list[ToolBlock] = []
     for index, block in enumerate(message.blocks):
         if isinstance(block, ToolCallBlock):

@@ -26,7 +26,7 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
-from reasoning_store.conversation.placeholders import PLACEHOLDER, gains
+from reasoning_store.conversation.placeholders import PLACEHOLDER, is_clearable
 from reasoning_store.tokens import (
     Count,
     Counter,
@@ -220,5 +220,5 @@ def _count_response(block: ToolResponseBlock, counter: Counter) -> tuple[int, Ex
     """Return the tokens of a response, their label, and the tokens that clearing it frees."""
     text = codec.result_text(block)
     tokens, label = counter.count(text)
-    freed = tokens - counter.count(PLACEHOLDER)[0] if gains(text) else 0
+    freed = tokens - counter.count(PLACEHOLDER)[0] if is_clearable(block, text) else 0
     return tokens, label, freed

@@ -42,6 +42,7 @@ from reasoning_store.conversation.tool_pairs import (
     Unpaired,
     displaced_responses,
     pair_messages,
+    read_answers,
 )
 from reasoning_store.egress.admissibility import Admissibility
 from reasoning_store.egress.message_order import order_messages
@@ -64,6 +65,7 @@ def repair(
     messages: Sequence[Message], owed: Sequence[bool], to: Target
 ) -> tuple[list[Outgoing], tuple[RequestWarning, ...]]:
     """Return the messages that are sent of a selection, and the warnings of their repairs."""
+    messages = [read_answers(message) for message in messages]
     repairs = _Repairs(messages, to)
     outgoing: list[Outgoing] = []
     for number, message in enumerate(messages):

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from reasoning_store.conversation.blocks import answered_call
 from reasoning_store.importers import content_parts
 from reasoning_store.importers.history_reader import HistoryReader
 from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
@@ -23,7 +24,6 @@ from reasoning_store.wire.openai_responses import typed_calls
 _API: Final = "openai.responses"
 _PARTS: Final = ("input_text", "output_text", "input_image", "input_file")
 _ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
-_ANSWER: Final = "_output"
 _APPROVAL: Final = "mcp_approval_response"
 _KINDS: Final = re.compile(
     r"message|reasoning|compaction|item_reference|mcp_\w+|\w+(_call|_output)"
@@ -88,10 +88,7 @@ def _role(item: Mapping[str, Any]) -> str | None:
         return None
     if kind == "message":
         return "assistant" if role == "assistant" else _ROLES.get(str(role))
-    if kind == _APPROVAL:
-        return "tool" if isinstance(item.get("approval_request_id"), str) else "assistant"
-    answers = kind.endswith(_ANSWER) and isinstance(item.get("call_id"), str)
-    return "tool" if answers else "assistant"
+    return "assistant" if answered_call(item) is None else "tool"
 
 
 def _reply(run: Sequence[SourceMessage], reader: HistoryReader) -> None:
@@ -139,17 +136,15 @@ def _listed(item: Mapping[str, Any], name: str) -> list[Any]:
 
 def _answer(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
-    kind = value["type"]
+    kind, call_id = value["type"], answered_call(value)
     if kind == _APPROVAL:
         content: Any = other_fields(value, ("type", "id", "approval_request_id"))
-        block = reader.tool_response(
-            placed, value["approval_request_id"], content, beside={"item_type": kind}
-        )
+        block = reader.tool_response(placed, call_id, content, beside={"item_type": kind})
         reader.add_tool_message(block, content, placed, {})
         return
     content = value.get("tools" if kind == "tool_search_output" else "output")
     beside = {} if kind in _CALLS else {"item_type": kind}
-    block = reader.tool_response(placed, value["call_id"], content, beside=beside)
+    block = reader.tool_response(placed, call_id, content, beside=beside)
     reader.add_tool_message(
         block, content, placed, other_fields(value, (*_READ, "call_id", "output", "tools"))
     )

@@ -287,7 +287,7 @@ def test_a_call_with_a_type_of_its_own_is_answered_in_its_own_form(kind: str) ->
 
 @pytest.mark.parametrize(
     ("result", "approve"),
-    [(True, True), ("approve", True), ({"approve": True}, True), ("later", False), (None, False)],
+    [(True, True), ("approve", True), ({"approve": True}, True), ("No", False), (False, False)],
 )
 def test_a_servers_call_is_approved_only_in_so_many_words(result: Any, approve: bool) -> None:
     """An approval names the request by its item's id."""
@@ -310,6 +310,77 @@ def test_a_result_that_is_the_typed_answer_is_sent_as_it_stands() -> None:
     answer = rs.ToolResponseBlock(call_id="c", tool_name="shell", result=output)
 
     assert sent(received([item]), rs.tool(answer))[1] == {**output, "call_id": "c"}
+
+
+REFUSED = {
+    "computer_call": ("done", "a picture, not a text"),
+    "mcp_approval_request": ("later", "a yes or a no, not a text"),
+    "tool_search_call": ("no tool fits", "a list of tools, not a text"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_an_answer_that_a_typed_call_has_no_form_for_is_refused(kind: str) -> None:
+    """An error is sent in the call's own form all the same."""
+    text, wanted = REFUSED[kind]
+    fields = TYPED[kind][0] if kind in TYPED else {"name": "roll", "arguments": "{}"}
+    message = received([{"id": "x_1", "type": kind, **fields}])
+    [call] = message.tool_calls
+
+    with pytest.raises(
+        rs.InvalidCall, match=f"the answer to the {kind} 'x_1' is {wanted}"
+    ) as raised:
+        sent(message, rs.tool(rs.ToolResponseBlock(call_id=call.id, result=text)))
+    assert text not in str(raised.value)
+    assert "result=" in str(raised.value.hint)
+    assert sent(message, rs.tool(rs.ToolResponseBlock(call_id=call.id, result=text, is_error=True)))
+
+
+RAW_ANSWERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    *(
+        (kind, {**fields, "call_id": "call_1"}, {**answer, "call_id": "call_1"})
+        for kind, (fields, _, answer) in TYPED.items()
+    ),
+    (
+        "mcp_approval_request",
+        {"id": "call_1", "name": "roll", "arguments": "{}"},
+        {"type": "mcp_approval_response", "approval_request_id": "call_1", "approve": True},
+    ),
+    (
+        "function_call",
+        {"call_id": "call_1", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "97"},
+    ),
+]
+
+
+@pytest.mark.parametrize("make", [rs.user, rs.tool])
+@pytest.mark.parametrize(("kind", "fields", "answer"), RAW_ANSWERS)
+def test_an_answer_in_the_providers_own_form_is_sent_as_the_answer(
+    make: Any, kind: str, fields: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    """Of a user or a tool; it answers its call and begins no turn."""
+    message = received([{"id": "x_1", "type": kind, "status": "completed", **fields}])
+    answered = make(rs.RawBlock(data=answer))
+    to: dict[str, Any] = {"provider": "openai", "model": "gpt-5.6", "api": API}
+    request = rs.build_request([rs.user("q"), message, answered], **to)
+
+    assert request.body["input"][2:] == [answer]
+    assert request.warnings == ()
+    assert not answered.starts_turn
+
+
+def test_an_answer_in_the_providers_own_form_stays_with_its_call() -> None:
+    """In a window of the history, and when one of them is erased."""
+    item = {"id": "sh_1", "type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
+    answer = rs.RawBlock(data={"type": "shell_call_output", "call_id": "c", "output": []})
+    with rs.Store("sqlite://") as store:
+        session = store.session("s", create=True)
+        session.append([rs.user("q"), received([item]), rs.tool(answer)])
+
+        assert [one.position for one in session.history(limit=1)] == [2, 3]
+        session.erase(2)
+        assert session.get(3).message.status == "erased"
 
 
 def test_a_call_that_the_service_answers_is_not_the_applications() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     Connection,
@@ -100,6 +100,7 @@ _TELL = Statement(
         )
     )
 )
+_OF_PAIRS: Final = ("tool_call", "tool_response", "raw")
 _LINKS = Statement(
     select(_b.position, _m.role, _b.data)
     .join_from(
@@ -108,7 +109,7 @@ _LINKS = Statement(
         and_(_m.session_key == _b.session_key, _m.branch == _b.branch, _m.position == _b.position),
     )
     .where(_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
-    .where(or_(_b.data.like('%"type":"tool_call"%'), _b.data.like('%"type":"tool_response"%')))
+    .where(or_(*(_b.data.like(f'%"type":"{kind}"%') for kind in _OF_PAIRS)))
     .order_by(_b.position)
 )
 _ROLE = Statement(select(_m.role).where(*_at(_m)))

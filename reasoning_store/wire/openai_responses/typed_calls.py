@@ -4,8 +4,11 @@ In addition to functions the application executes calls whose type names the too
 file, running a command, using a computer, approving a server's call, finding tools. The name
 of such a call is its type, its parameters are the fields of its item. The result is an item of
 another type: a result that is such an item already is sent as it is, any other is put where
-that type has its output. A shell in the service's environment and a search for tools that the
-server executes are hosted, and need no result.
+that type has its output. An answer that this type has no form for is refused. An error and a
+cleared result have no picture and no tools: a blank picture and an empty list are sent.
+
+A shell in the service's environment and a search for tools that the server executes are hosted,
+and need no result.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from typing import Any, Final
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import ToolCallBlock, ToolResponseBlock
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.placeholders import PLACEHOLDER
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.tools import call_arguments
 
@@ -22,7 +27,15 @@ Item = dict[str, Any]
 
 _OWN_FIELDS: Final = ("id", "type", "call_id", "status")
 _APPROVAL: Final = "mcp_approval_request"
-_YES: Final = frozenset({"approve", "approved", "true", "yes"})
+_WORDS: Final = {
+    **dict.fromkeys(("approve", "approved", "true", "yes"), True),
+    **dict.fromkeys(("deny", "denied", "false", "no", "reject", "rejected"), False),
+}
+_BLANK: Final = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA"
+    "60e6kgAAAABJRU5ErkJggg=="
+)
+"""A picture of one pixel."""
 
 
 def is_typed(data: Mapping[str, Any]) -> bool:
@@ -107,8 +120,12 @@ def _local_shell_fields(block: ToolResponseBlock) -> Item:
 def _computer_fields(block: ToolResponseBlock) -> Item:
     if isinstance(block.result, Mapping):
         return {"output": dict(block.result)}
-    text = codec.result_text(block)
-    return {"output": {"type": "computer_screenshot", "image_url": text}}
+    url = _BLANK if _says_nothing(block) else block.result
+    if not isinstance(url, str) or not url.startswith(("data:", "http:", "https:")):
+        raise _wrong_answer(
+            block, "computer_call", "a picture", 'result="data:image/png;base64,..."'
+        )
+    return {"output": {"type": "computer_screenshot", "image_url": url}}
 
 
 def _approval_fields(block: ToolResponseBlock) -> Item:
@@ -116,18 +133,36 @@ def _approval_fields(block: ToolResponseBlock) -> Item:
     result = block.result
     if isinstance(result, Mapping) and isinstance(result.get("approve"), bool):
         return {"approve": result["approve"], **other_fields(result, ("approve", "type"))}
-    if isinstance(result, bool):
-        return {"approve": result and not block.is_error}
-    text = codec.result_text(block)
-    approve = not block.is_error and text.strip().lower() in _YES
-    return {"approve": approve} if approve or not text else {"approve": approve, "reason": text}
+    if block.is_error:
+        return {"approve": False, "reason": codec.result_text(block)}
+    approve = _WORDS.get(result.strip().lower()) if isinstance(result, str) else result
+    if not isinstance(approve, bool):
+        raise _wrong_answer(block, _APPROVAL, "a yes or a no", "result=True, or result=False")
+    return {"approve": approve}
 
 
 def _search_fields(block: ToolResponseBlock) -> Item:
     result = block.result
     found = result.get("tools") if isinstance(result, Mapping) else result
-    tools = found if isinstance(found, list) else []
+    tools = [] if _says_nothing(block) else found
+    if not isinstance(tools, list):
+        raise _wrong_answer(block, "tool_search_call", "a list of tools", "result=[tool, ...]")
     return {"execution": "client", "status": "completed", "tools": tools}
+
+
+def _says_nothing(block: ToolResponseBlock) -> bool:
+    """Whether a text is the reason why there is no result."""
+    is_text = not isinstance(block.result, Mapping | list)
+    return is_text and (block.is_error or block.result == PLACEHOLDER)
+
+
+def _wrong_answer(block: ToolResponseBlock, kind: str, wanted: str, example: str) -> InvalidCall:
+    got = "a text" if isinstance(block.result, str) else type(block.result).__name__
+    return InvalidCall(
+        f"the answer to the {kind} {block.call_id!r} is {wanted}, not {got}",
+        hint=f"rs.ToolResponseBlock(call_id={block.call_id!r}, {example}); "
+        "session.edit(position, message) replaces a stored answer",
+    )
 
 
 _RESULTS: Final[Mapping[Any, tuple[str, Callable[[ToolResponseBlock], Item]]]] = {
