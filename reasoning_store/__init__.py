@@ -118,7 +118,7 @@ if TYPE_CHECKING:
         StoreFull,
         WireError,
     )
-    from reasoning_store.conversation.settings import ReasoningSettings
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.conversation.validation import tool
     from reasoning_store.display.text_renderer import ReasoningRenderer
     from reasoning_store.display.visible_parts import visible_parts
@@ -145,7 +145,7 @@ _HOMES = {
         TextChunk ToolCallChunk UnknownChunk UsageChunk""",
     "conversation.errors": """Conflict CorruptRow InvalidCall MissingExtra NotFound
         ReasoningStoreError SchemaError SettingError StoreBusy StoreFull WireError""",
-    "conversation.settings": "ReasoningSettings",
+    "conversation.reasoning_settings": "ReasoningSettings",
     "conversation.validation": "tool",
     "display.text_renderer": "ReasoningRenderer",
     "display.visible_parts": "visible_parts",

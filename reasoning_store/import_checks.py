@@ -14,6 +14,7 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     SettingError,
 )
+from reasoning_store.egress.target import known_target
 from reasoning_store.ingress import draft_parts
 from reasoning_store.ledger.transfer.lines import (
     CompactionLine,
@@ -23,7 +24,6 @@ from reasoning_store.ledger.transfer.lines import (
     ProfileLine,
     SessionLine,
 )
-from reasoning_store.session_branch import known_target
 from reasoning_store.tokens import ENCODINGS
 
 _ALONG = {"settings", "clearing"}

@@ -8,27 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import Conflict
-from reasoning_store.conversation.settings import ReasoningSettings
-from reasoning_store.conversation.validation import describe
-from reasoning_store.egress import budget as _budget
-from reasoning_store.egress.budget import THRESHOLD, Budget
-from reasoning_store.egress.compaction_plan import Plan
-from reasoning_store.egress.request import Request
-from reasoning_store.egress.usage import ContextUsage
-from reasoning_store.egress.what_if import WhatIf
-from reasoning_store.ledger.erasure import Only
+from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Erased, SessionRow
-from reasoning_store.recording.recording import Recording
-from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import check_stream
 from reasoning_store.session_branch import ContextOptions, SessionBranch
-from reasoning_store.session_compaction import SessionCompaction, session_budget
-from reasoning_store.session_context import Context
 from reasoning_store.session_settings import SessionSettings
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
@@ -42,6 +29,16 @@ from reasoning_store.stored import (
     time_of,
 )
 
+if TYPE_CHECKING:
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+    from reasoning_store.egress.compaction_plan import Plan
+    from reasoning_store.egress.request import Request
+    from reasoning_store.egress.usage import ContextUsage
+    from reasoning_store.egress.what_if import WhatIf
+    from reasoning_store.ledger.erasure import Only
+    from reasoning_store.recording.recording import Recording
+    from reasoning_store.session_context import Context
+
 
 class Session:
     """One conversation. Made by ``Store.session``."""
@@ -52,8 +49,8 @@ class Session:
         self._branch = branch
 
     def __repr__(self) -> str:
-        of = f" of {describe(self.owner)}" if self.owner else ""
-        return f"<{type(self).__name__} {describe(self.id)}{of}, branch {self._branch}>"
+        of = f" of {validation.describe(self.owner)}" if self.owner else ""
+        return f"<{type(self).__name__} {validation.describe(self.id)}{of}, branch {self._branch}>"
 
     @property
     def id(self) -> str:
@@ -182,6 +179,10 @@ class Session:
         prompt: only its end is in the text. After native thinking
         ``merge`` keeps thoughts in tags that differ from it, too.
         """
+        from reasoning_store.recording.recording import Recording
+        from reasoning_store.recording.reply_recorder import ReplyRecorder
+        from reasoning_store.recording.streams import check_stream
+
         check_stream(stream, awaited=False)
         options = ContextOptions(provider, model, api, base_url)
         reply = ReplyRecorder(
@@ -235,7 +236,7 @@ class Session:
         last recorded reply. ``system`` and ``tools`` are counted, and never stored.
         """
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return Context(self, options, limit)
+        return self._context(options, limit)
 
     def build_request(
         self,
@@ -256,7 +257,7 @@ class Session:
         its body. ``cache_break`` compares it with the request which that reply answered.
         """
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return Context(self, options).request(extra)
+        return self._context(options).request(extra)
 
     def usage(
         self,
@@ -276,7 +277,7 @@ class Session:
         With ``at`` it is the request that would have followed that position.
         """
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return Context(self, options, limit).usage(at=at)
+        return self._context(options, limit).usage(at=at)
 
     def what_if(
         self,
@@ -291,7 +292,7 @@ class Session:
     ) -> WhatIf:
         """Return what each policy would send, side by side."""
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return Context(self, options).what_if()
+        return self._context(options).what_if()
 
     # Getting shorter
 
@@ -321,7 +322,7 @@ class Session:
         are. ``compact`` applies the plan.
         """
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return Context(self, options, limit).compression(
+        return self._context(options, limit).compression(
             threshold=threshold,
             reserve=reserve,
             target=target,
@@ -341,6 +342,8 @@ class Session:
 
         Returns the summary, or the clearing if there is no summary; ``compactions`` has both.
         """
+        from reasoning_store.session_compaction import SessionCompaction
+
         return SessionCompaction(self._here()).compact(plan, summary)
 
     def compactions(self) -> list[Compaction]:
@@ -356,12 +359,19 @@ class Session:
         """
         return compaction(self._state.ledger.compactions.undo(self._row.key, self._branch, id))
 
-    def budget(self, *, limit: int | None = None, warn_at: float = _budget.WARN_AT) -> Budget:
+    def budget(self, *, limit: int | None = None, warn_at: float = WARN_AT) -> Budget:
         """Return the reasoning tokens of this session, on all its branches, against a limit.
 
         ``crossed`` names each mark once, to one of all the processes that ask.
         """
+        from reasoning_store.session_compaction import session_budget
+
         return session_budget(self._state.ledger, self._row.key, limit=limit, warn_at=warn_at)
+
+    def _context(self, options: ContextOptions, limit: int | None = None) -> Context:
+        from reasoning_store.session_context import Context
+
+        return Context(self, options, limit)
 
     def _here(self) -> SessionBranch:
         return SessionBranch(self._state, self._row, self._branch)
@@ -375,10 +385,7 @@ class Session:
         may be a reply whose recorder is gone; one that is still being recorded may not
         (``Conflict``).
         """
-        state = self._state
-        return self.branch(
-            state.ledger.branches.fork(self._row.key, self._branch, at, resolve=state.resolve)
-        )
+        return self.branch(self._here().fork(at))
 
     def edit(self, position: int, message: Message) -> Stored:
         """Replace the message at ``position``, on a new branch that becomes the current one.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from reasoning_store import session_settings
 from reasoning_store.conversation.blocks import (
     Block,
     Message,
@@ -16,12 +15,7 @@ from reasoning_store.conversation.blocks import (
     with_blocks,
 )
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.settings import KEYS, Policy, ReasoningSettings
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.egress.request_inputs import RequestInputs
-from reasoning_store.egress.target import Target, find_target
-from reasoning_store.egress.usage import first_thinking_sent
-from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.ledger.records import SentRow, SessionRow, StoredRow
 from reasoning_store.ledger.request_input import RequestInputs as Reads
 from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
@@ -29,6 +23,13 @@ from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import Stored, draft_so_far, siblings, stored_history
+
+if TYPE_CHECKING:
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+    from reasoning_store.conversation.settings import Policy
+    from reasoning_store.egress.request_inputs import RequestInputs
+    from reasoning_store.egress.target import Target
+    from reasoning_store.egress.verdicts import ViewedMessage
 
 UNNAMED = (None, None, None, None)
 AFTER_ALL = 1 << 62
@@ -104,6 +105,11 @@ class SessionBranch:
             )
         return Stored(self.ledger.messages.edit(self.key, self.branch, position, entry))
 
+    def fork(self, at: int) -> int:
+        """Make a new branch that shares the messages before ``at``."""
+        resolve = self.state.resolve
+        return self.ledger.branches.fork(self.key, self.branch, at, resolve=resolve)
+
     def fork_before_reply(self, position: int) -> int:
         """Make a new current branch that ends before the reply at ``position``."""
         if self.get(position).message.role != "assistant":
@@ -124,6 +130,8 @@ class SessionBranch:
         return self.ledger.sessions.get(self.row.owner, self.row.id)
 
     def policy(self, options: ContextOptions) -> Policy:
+        from reasoning_store import session_settings
+
         return session_settings.policy(self.state, self.session(), options.settings)
 
     def target(self, options: ContextOptions) -> Target:
@@ -140,6 +148,8 @@ class SessionBranch:
         self, options: ContextOptions, encoding: str, extra: Mapping[str, Any] | None = None
     ) -> RequestInputs:
         """Return the checked system and tools, and ``extra``."""
+        from reasoning_store.egress.request_inputs import RequestInputs
+
         return RequestInputs.of(self.state.counter(encoding), options.system, options.tools, extra)
 
     def view(self, thinking_from: int) -> list[ViewedMessage]:
@@ -156,6 +166,8 @@ class SessionBranch:
         """
         if to.contract.returning.prefix_bound_hint is None:
             return items
+        from reasoning_store.egress.usage import first_thinking_sent
+
         first = first_thinking_sent(self.totals, policy.settings, to)
         sent = self.reads.sent_from(self.key, self.branch, first)
         digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
@@ -171,19 +183,21 @@ class SessionBranch:
 
         None if its system and tools were others, or nothing is known of it.
         """
+        from reasoning_store.conversation.settings import resolve
+        from reasoning_store.egress.usage import first_thinking_sent
+
         last = now.sent
         if last is None or last.sent.get("digest") != digest:
             return None
         to = _target_of(last.sent)
-        settings = ReasoningSettings.model_validate(last.sent["settings"])
-        policy = Policy(settings, dict.fromkeys(KEYS, "call"))
+        policy = resolve(last.sent["settings"])
         in_force = self.reads.in_force_when_sent(self.key, last)
         erased_at = now.session.erased_at
         if in_force != now.usage.in_force.before(last.position) or (
             erased_at is not None and erased_at >= last.created_at
         ):
             return EarlierRequest(to, policy, 0, AFTER_ALL)
-        first = first_thinking_sent(lambda: self.totals(last.position - 1), settings, to)
+        first = first_thinking_sent(lambda: self.totals(last.position - 1), policy.settings, to)
         return EarlierRequest(to, policy, last.position, first)
 
 
@@ -200,6 +214,8 @@ class EarlierRequest:
 
 
 def _viewed(row: StoredRow | SummaryRow) -> ViewedMessage:
+    from reasoning_store.egress.verdicts import ViewedMessage
+
     if isinstance(row, SummaryRow):
         return ViewedMessage(row.message, row.counts, row.position, summary=True)
     message = row.message if not row.headers else _with_unread_thinking(row.message, row.headers)
@@ -239,12 +255,10 @@ def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, 
     return origin_and_field
 
 
-# A conversation names the same few models, and each is matched against many patterns.
-known_target = lru_cache(maxsize=256)(find_target)
-
-
 def resolve_target(names: tuple[str | None, ...], last: Callable[[], SentRow | None]) -> Target:
     """Return the model that is named, or the one that gave the last recorded reply."""
+    from reasoning_store.egress.target import find_target, known_target
+
     if names == UNNAMED:
         found = last()
         return _target_of(found.sent if found is not None else {})
@@ -254,6 +268,8 @@ def resolve_target(names: tuple[str | None, ...], last: Callable[[], SentRow | N
 
 
 def _target_of(sent: Mapping[str, Any]) -> Target:
-    """Return the target of a recorded request; a form that is only read is continued as written."""
+    """Return the target of a recorded request."""
+    from reasoning_store.egress.target import continued_target
+
     names = (sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl"))
-    return replace(known_target(*names), only_read=None)
+    return continued_target(*names)

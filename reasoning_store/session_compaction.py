@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 from reasoning_store.conversation.blocks import Message, user
 from reasoning_store.conversation.errors import Conflict, InvalidCall
-from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.settings import SettingValues
 from reasoning_store.conversation.validation import check_truth
 from reasoning_store.egress import budget, compaction_plan
 from reasoning_store.egress.budget import Budget
@@ -213,7 +213,7 @@ class CompactionForecast:
         self._results = _ToolResults(self._totals_at, totals.in_force)
         self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
 
-    def usage(self, settings: ReasoningSettings) -> ContextUsage:
+    def usage(self, settings: SettingValues) -> ContextUsage:
         """Return what the next request counts under these settings."""
         return count_usage(
             self._totals,
@@ -224,7 +224,7 @@ class CompactionForecast:
             encoding=self._totals.encoding,
         )
 
-    def counting(self, settings: ReasoningSettings) -> StripCount:
+    def counting(self, settings: SettingValues) -> StripCount:
         """Return the counts of the next request and of its parts, for a decision."""
         return StripCount(
             settings.strip_from_context,
@@ -248,11 +248,11 @@ class CompactionForecast:
             splits=_PairSplits(self._ledger, self._of, head),
         )
 
-    def _upto(self, settings: ReasoningSettings, position: int) -> int:
+    def _upto(self, settings: SettingValues, position: int) -> int:
         counted = self._closed(settings, position, self._totals.last_thinkers)
         return counted - self._totals_at[min(position, self._results.cleared)].clearable
 
-    def _regained(self, settings: ReasoningSettings, first: int, last: int) -> int:
+    def _regained(self, settings: SettingValues, first: int, last: int) -> int:
         now, before = self._totals.last_thinkers, first - 1
         if first == 1 or not any(first <= thinker.position <= last for thinker in now):
             return 0
@@ -260,9 +260,7 @@ class CompactionForecast:
         then = self._closed(settings, before, (*later, *self._thinkers_at(before)))
         return then - self._closed(settings, before, now)
 
-    def _closed(
-        self, settings: ReasoningSettings, at: int, thinkers: tuple[OwnThinking, ...]
-    ) -> int:
+    def _closed(self, settings: SettingValues, at: int, thinkers: tuple[OwnThinking, ...]) -> int:
         return closed_tokens(self._totals_at[at], at, thinkers, self._origins, settings, self._to)
 
     def _thinkers_at(self, position: int) -> tuple[OwnThinking, ...]:

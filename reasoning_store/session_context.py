@@ -14,18 +14,11 @@ from reasoning_store import session_settings
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import Policy
 from reasoning_store.conversation.validation import check_tokens
-from reasoning_store.egress import what_if as _what_if
 from reasoning_store.egress.budget import THRESHOLD
-from reasoning_store.egress.compaction_plan import Limits, Plan
-from reasoning_store.egress.request import Request, build
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.usage import ContextUsage, count_usage, first_thinking_sent
 from reasoning_store.egress.verdicts import ViewedMessage
-from reasoning_store.egress.what_if import WhatIf
 from reasoning_store.ledger.records import SentRow
-from reasoning_store.recording.recording import Recording
-from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import check_stream
 from reasoning_store.session_branch import (
     AFTER_ALL,
     UNNAMED,
@@ -35,9 +28,13 @@ from reasoning_store.session_branch import (
     origins_by_kind,
     resolve_target,
 )
-from reasoning_store.session_compaction import SessionCompaction
 
 if TYPE_CHECKING:
+    from reasoning_store.egress.compaction_plan import Plan
+    from reasoning_store.egress.request import Request
+    from reasoning_store.egress.what_if import WhatIf
+    from reasoning_store.recording.recording import Recording
+    from reasoning_store.recording.reply_recorder import ReplyRecorder
     from reasoning_store.session import Session
 
 
@@ -64,6 +61,8 @@ class Context:
         ``extra`` is laid over its body. ``cache_break`` compares it with the request that the
         last recorded reply answered.
         """
+        from reasoning_store.egress.request import build
+
         branch = self._branch()
         options = self._options
         inputs = branch.inputs(options, branch.row.encoding, extra)
@@ -100,6 +99,8 @@ class Context:
 
     def what_if(self) -> WhatIf:
         """Return what each policy would send, side by side."""
+        from reasoning_store.egress.what_if import what_if
+
         options = self._options
         branch = self._branch()
         inputs = branch.inputs(options, branch.row.encoding)
@@ -111,7 +112,7 @@ class Context:
             # Nothing is written, so no thought has to be read.
             return branch.with_digests(branch.view(AFTER_ALL), policy, to), policy, to
 
-        return _what_if.what_if(*branch.at_one_moment(read), inputs)
+        return what_if(*branch.at_one_moment(read), inputs)
 
     def compression(
         self,
@@ -135,6 +136,9 @@ class Context:
                 "a plan needs the limit of the model's context",
                 hint="give it once, as in session.context(limit=212_000)",
             )
+        from reasoning_store.egress.compaction_plan import Limits
+        from reasoning_store.session_compaction import SessionCompaction
+
         limits = Limits(
             limit=self._limit,
             reserve=reserve,
@@ -158,11 +162,16 @@ class Context:
 
         See ``Session.record``.
         """
+        from reasoning_store.recording.recording import Recording
+        from reasoning_store.recording.streams import check_stream
+
         check_stream(stream, awaited=False)
         reply = self._reply(idempotency_key, starts_inside, merge=merge)
         return Recording(reply, stream)
 
     def _reply(self, key: str | None, starts_inside: bool | None, *, merge: bool) -> ReplyRecorder:
+        from reasoning_store.recording.reply_recorder import ReplyRecorder
+
         return ReplyRecorder(
             self._branch(), self._last_request, self._options, key, starts_inside, merge=merge
         )

@@ -10,19 +10,18 @@ import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation import settings as _settings
 from reasoning_store.conversation.errors import SettingError
-from reasoning_store.conversation.settings import (
-    Policy,
-    ReasoningSettings,
-    Resolved,
-)
+from reasoning_store.conversation.settings import Policy, Resolved
 from reasoning_store.ledger.profiles import no_profile
 from reasoning_store.ledger.records import ProfileRow, SessionRow
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import time_of
+
+if TYPE_CHECKING:
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 
 
 def policy(

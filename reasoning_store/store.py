@@ -9,9 +9,8 @@ from datetime import datetime
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from reasoning_store import import_checks
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.errors import (
     Conflict,
@@ -19,16 +18,12 @@ from reasoning_store.conversation.errors import (
     NotFound,
 )
 from reasoning_store.conversation.validation import check_text, check_truth, describe
-from reasoning_store.ingress import masking
-from reasoning_store.ingress.draft_parts import mask_parts
-from reasoning_store.ingress.masking import Masker, mask_message
 from reasoning_store.ledger.database import (
     migrate,
 )
 from reasoning_store.ledger.database import (
     open as engine,
 )
-from reasoning_store.ledger.erasure import Only
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
     BackedUp,
@@ -37,10 +32,7 @@ from reasoning_store.ledger.records import (
     ReportRow,
     Verified,
 )
-from reasoning_store.ledger.reports import By
-from reasoning_store.ledger.transfer.transfer import OnConflict
 from reasoning_store.session import Session
-from reasoning_store.session_settings import OwnerSettings
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import microseconds
 from reasoning_store.tokens import (
@@ -48,6 +40,13 @@ from reasoning_store.tokens import (
     ENCODINGS,
     counter,
 )
+
+if TYPE_CHECKING:
+    from reasoning_store.ingress.masking import Masker
+    from reasoning_store.ledger.erasure import Only
+    from reasoning_store.ledger.reports import By
+    from reasoning_store.ledger.transfer.transfer import OnConflict
+    from reasoning_store.session_settings import OwnerSettings
 
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
 CONNECTIONS = 8
@@ -78,6 +77,8 @@ class Owner:
     @property
     def settings(self) -> OwnerSettings:
         """The settings profiles of this owner, for its sessions to use."""
+        from reasoning_store.session_settings import OwnerSettings
+
         return OwnerSettings(self._state, self._owner)
 
     def session(
@@ -196,6 +197,10 @@ class Owner:
     def _import_lines(
         self, lines: Iterable[str | bytes], on_conflict: OnConflict, *, owner: str | None
     ) -> Imported:
+        from reasoning_store import import_checks
+        from reasoning_store.ingress.draft_parts import mask_parts
+        from reasoning_store.ingress.masking import mask_message
+
         state = self._state
         masker = state.masker
         return state.ledger.transfer.import_lines(
@@ -234,7 +239,10 @@ class Store(Owner):
         schema: str | None = None,
     ) -> None:
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
-        masking.check_masker(masker)
+        if masker is not None:
+            from reasoning_store.ingress.masking import check_masker
+
+            check_masker(masker)
         check_truth("read_only", read_only)
         where = engine.with_schema(url, schema)
         ledger = Ledger.open(where, connections=CONNECTIONS, read_only=read_only)

@@ -8,19 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Counts, Message
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.settings import from_environment
-from reasoning_store.egress.counting import count_message
-from reasoning_store.ingress.masking import Masker, mask_message
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, NewMessage
 from reasoning_store.recording.draft_writer import DraftWriter
 from reasoning_store.stored import drafted
 from reasoning_store.tokens import Counter, counter
+
+if TYPE_CHECKING:
+    from reasoning_store.ingress.masking import Masker
 
 _MADE: Final = 'rs.user("text"), or rs.normalize_response(body) for what a provider answered'
 
@@ -62,7 +62,7 @@ class StoreState:
         message = validation.check_message(message, place and f"{place}.")
         if sent is None:  # a recorded reply is stored as it came, whatever it lacks
             validation.check_content(message, place and f"{place}.")
-        safe = message if self.masker is None else mask_message(message, self.masker)
+        safe = message if self.masker is None else self._mask(message, self.masker)
         return NewMessage(safe, self.count(safe, encoding), sent)
 
     def resolve(self, draft: DraftRow) -> NewMessage | None:
@@ -77,7 +77,15 @@ class StoreState:
         # Its parts were masked when they were written.
         return NewMessage(message, self.count(message, encoding), draft.sent)
 
+    @staticmethod
+    def _mask(message: Message, masker: Masker) -> Message:
+        from reasoning_store.ingress.masking import mask_message
+
+        return mask_message(message, masker)
+
     def count(self, message: Message, encoding: str) -> Counts:
+        from reasoning_store.egress.counting import count_message
+
         return count_message(message, self.counter(encoding))
 
     def counter(self, encoding: str) -> Counter:
@@ -85,4 +93,6 @@ class StoreState:
 
     def environment(self) -> dict[str, Any]:
         """Return what the environment sets at this moment (BR-008)."""
+        from reasoning_store.conversation.settings import from_environment
+
         return from_environment(os.environ)

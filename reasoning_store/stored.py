@@ -13,7 +13,6 @@ from reasoning_store.conversation.blocks import (
     Origin,
 )
 from reasoning_store.conversation.errors import Conflict, InvalidCall
-from reasoning_store.ingress import draft_parts
 from reasoning_store.ledger.records import (
     BranchRow,
     DraftRow,
@@ -139,6 +138,8 @@ class Compaction:
 
 def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
     """Return what has arrived of a reply, as the message that it would be."""
+    from reasoning_store.ingress import draft_parts
+
     return draft_parts.build_message(
         draft.parts,
         origin=draft.origin or Origin(),

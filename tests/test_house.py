@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
@@ -194,19 +195,42 @@ def own_of(kind: type) -> Iterator[tuple[str, Any]]:
                     yield name, member
 
 
+@cache
+def names_for_types(module: str) -> dict[str, Any]:
+    """Return what a module imports for its types alone."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    tests = (node for node in tree.body if isinstance(node, ast.If))
+    names: dict[str, Any] = {}
+    for node in tests:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            exec(compile(ast.Module(node.body, []), module, "exec"), names)
+    return names
+
+
+def types_of(thing: Any) -> dict[str, Any]:
+    """Return the types that are written down in a function or class."""
+    holders = thing.__mro__ if inspect.isclass(thing) else [thing]
+    names = [
+        names_for_types(one.__module__)
+        for one in holders
+        if one.__module__.startswith("reasoning_store")
+    ]
+    return get_type_hints(thing, localns={k: v for each in names for k, v in each.items()})
+
+
 def named(thing: Any) -> Iterator[tuple[str, Any]]:
     """Yield the types that a public name's signatures and fields say, each with its place."""
     if inspect.isfunction(thing):
-        yield from get_type_hints(thing).items()
+        yield from types_of(thing).items()
     elif not inspect.isclass(thing):
         yield "", thing
     else:
-        yield from ((name, t) for name, t in get_type_hints(thing).items() if name[0] != "_")
+        yield from ((name, t) for name, t in types_of(thing).items() if name[0] != "_")
         for name, member in own_of(thing):
             reader = getattr(member, "fget", None) or getattr(member, "func", None)
             function = reader or getattr(member, "__func__", member)
             if inspect.isfunction(function) and imported_room(function.__module__) is not None:
-                yield from ((f"{name}: {at}", t) for at, t in get_type_hints(function).items())
+                yield from ((f"{name}: {at}", t) for at, t in types_of(function).items())
 
 
 def kinds(hint: Any) -> Iterator[type]:

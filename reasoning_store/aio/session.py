@@ -10,7 +10,7 @@ from typing import Any, overload
 from reasoning_store.aio.recording import AsyncRecording
 from reasoning_store.aio.threads import Threads, awaited
 from reasoning_store.conversation.blocks import Message
-from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.egress.request import Request
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import check_stream

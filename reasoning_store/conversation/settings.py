@@ -1,6 +1,6 @@
 """The ``reasoning.*`` settings: names, types, defaults, messages, layers.
 
-One table, the fields of ``ReasoningSettings``, says what there is. A value comes in by its
+One table, the fields of ``SettingValues``, says what there is. A value comes in by its
 field's name in Python, by its key in JSON and on the command line, or by a variable of
 the environment; a bad one is refused whole with the allowed values named, and the current
 value stays (ERR-001).
@@ -15,23 +15,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
-
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictInt,
-    ValidationError,
-    model_validator,
-)
-from pydantic.alias_generators import to_camel
-from pydantic.functional_validators import ModelWrapValidatorHandler
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from reasoning_store.conversation.errors import SettingError
 from reasoning_store.conversation.validation import describe
+
+if TYPE_CHECKING:
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Strip: TypeAlias = Literal["all", "allButLast", "none", "priorTurns"]
@@ -43,61 +34,32 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 PREFIX = "reasoning."
 
 
-class ReasoningSettings(BaseModel):
-    """What an application or a user may choose about reasoning.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingValues:
+    """Every setting's value, as it was resolved; ``ReasoningSettings`` explains them."""
 
-    As ``settings=`` of a call only the keys that were set count; the rest come from the
-    weaker layers.
-    """
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        populate_by_name=True,
-        alias_generator=lambda name: PREFIX + to_camel(name),
-    )
-
-    enabled: StrictBool = True
-    """Ask the provider for reasoning. What comes unasked is stored all the same (BR-006)."""
+    enabled: bool = True
     effort: Effort | None = None
-    """How hard to think, where the provider takes a word for it."""
-    budget_tokens: Annotated[StrictInt, Field(ge=0)] | None = None
-    """How many tokens to think for at most, where the provider takes a number."""
-    include_in_context: StrictBool = False
-    """Send reasoning back to models. Off by default (BR-001)."""
-    include_in_response: StrictBool = True
-    """Show reasoning to the user; says nothing about what is sent (BR-003)."""
+    budget_tokens: int | None = None
+    include_in_context: bool = False
+    include_in_response: bool = True
     strip_from_context: Strip = "none"
-    """What is taken out of the history first, before ``include_in_context`` (BR-005)."""
     format: Literal["field", "native"] = "field"
-    """``native`` is accepted and means ``field`` (BR-007)."""
     floor: Literal["provider", "off"] = "provider"
-    """Whether what a provider demands back is sent whatever the other settings say."""
     tags: Literal["auto", "always", "never"] = "auto"
-    """Whether answers are searched for inline delimiters."""
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _refuse_whole(
-        cls, data: Any, handler: ModelWrapValidatorHandler[ReasoningSettings]
-    ) -> ReasoningSettings:
-        # ERR-001: one message that names the key and what is allowed; nothing is changed.
-        try:
-            return handler(data)
-        except ValidationError as error:
-            wrong = error.errors(include_input=True, include_url=False)[0]
-            raise _refusal(str(wrong["loc"][0]) if wrong["loc"] else "", wrong) from None
-
-    def given(self) -> dict[str, Any]:
-        """Return the keys that were set, by their names in JSON."""
-        return {KEY_OF[name]: getattr(self, name) for name in sorted(self.model_fields_set)}
 
     def by_key(self) -> dict[str, Any]:
         """Return every value by its name in JSON."""
         return {key: getattr(self, name) for name, key in KEY_OF.items()}
 
 
-KEY_OF: dict[str, str] = {name: PREFIX + to_camel(name) for name in ReasoningSettings.model_fields}
+def _key_of(name: str) -> str:
+    first, *rest = name.split("_")
+    return PREFIX + first + "".join(map(str.capitalize, rest))
+
+
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(SettingValues)}
+KEY_OF: dict[str, str] = {name: _key_of(name) for name in _DEFAULTS}
 """Each field's name in JSON."""
 _FIELDS: dict[str, str] = {key: name for name, key in KEY_OF.items()}
 KEYS: tuple[str, ...] = tuple(KEY_OF.values())
@@ -114,7 +76,7 @@ def _allowed(annotation: Any) -> tuple[Any, ...]:
 
 
 _ALLOWED: dict[str, tuple[Any, ...]] = {
-    name: _allowed(field.annotation) for name, field in ReasoningSettings.model_fields.items()
+    name: _allowed(annotation) for name, annotation in get_type_hints(SettingValues).items()
 }
 
 
@@ -136,7 +98,7 @@ class Resolved:
 class Policy:
     """What holds for one request: every setting's value, and where each came from."""
 
-    settings: ReasoningSettings
+    settings: SettingValues
     layers: Mapping[str, Layer]
 
     def resolved(self) -> dict[str, Resolved]:
@@ -170,15 +132,28 @@ def resolve(
         for key, value in given[layer].items():
             values[key], layers[key] = value, layer
     return Policy(
-        ReasoningSettings.model_validate(values),
+        SettingValues(**{_FIELDS[key]: value for key, value in checked(values).items()}),
         {key: layers.get(key, "default") for key in KEYS},
     )
+
+
+def _is_allowed(key: str, value: Any) -> bool:
+    name = _FIELDS.get(key)
+    if name is None:
+        return False
+    if name == "budget_tokens":
+        return value is None or (type(value) is int and value >= 0)
+    return value is _DEFAULTS[name] or (type(value) in (bool, str) and value in _ALLOWED[name])
 
 
 def checked(settings: ReasoningSettings | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the keys that are set, by their names in JSON; refuse a bad one (ERR-001)."""
     if settings is None:
         return {}
+    if type(settings) is dict and all(map(_is_allowed, settings, settings.values())):
+        return dict(settings)
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+
     if isinstance(settings, ReasoningSettings):
         return settings.given()
     if not isinstance(settings, Mapping):
@@ -192,7 +167,7 @@ def parse(key: str, text: str) -> Any:
     """Return the value that a person wrote for a key, on a command line or in a variable."""
     name = _FIELDS.get(key)
     if name is None:
-        raise _refusal(key, {"type": "extra_forbidden"})
+        raise refusal(key, {"type": "extra_forbidden"})
     word = text.strip()
     value: Any = word
     if _ALLOWED.get(name) == (True, False):
@@ -228,7 +203,7 @@ _WORDS = {
 }
 
 
-def _refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
+def refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
     """Make the message of ERR-001 out of what pydantic found."""
     name = _FIELDS.get(place, place)
     if wrong.get("type") in ("extra_forbidden", "invalid_key"):

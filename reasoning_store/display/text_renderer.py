@@ -25,7 +25,7 @@ from reasoning_store.conversation.chunks import (
     ToolCallChunk,
 )
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 
 # Seed 003, decision 2: one boolean, and these delimiters to the character.
 OPENING: Final = "\n\n---\n"

@@ -10,11 +10,8 @@ from reasoning_store.conversation.blocks import (
     Message,
     ThinkingBlock,
 )
-from reasoning_store.conversation.settings import (
-    ReasoningSettings,
-    Resolved,
-    resolve,
-)
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+from reasoning_store.conversation.settings import Resolved, resolve
 from reasoning_store.conversation.validation import Holder, message_of
 
 

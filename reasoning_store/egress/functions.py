@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.settings import ReasoningSettings, resolve
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+from reasoning_store.conversation.settings import resolve
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.conversation.validation import Holder, message_of
 from reasoning_store.egress import selection as _selection

@@ -8,9 +8,9 @@ functions below, so a count cannot disagree with the request that is built (BR-0
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reasoning_store.conversation.settings import ReasoningSettings, Strip
+from reasoning_store.conversation.settings import SettingValues, Strip
 from reasoning_store.conversation.turns import TurnPosition
 from reasoning_store.wire.contract import Floor
 
@@ -49,7 +49,7 @@ _DEMANDED: Mapping[Floor, Callable[[TurnPosition], bool]] = {
 }
 
 
-def strip_policy(settings: ReasoningSettings) -> StripPolicy:
+def strip_policy(settings: SettingValues) -> StripPolicy:
     """Return the strip policy that these settings name."""
     return STRIP_POLICIES[settings.strip_from_context]
 
@@ -59,12 +59,12 @@ def is_demanded(floor: Floor, position: TurnPosition) -> bool:
     return _DEMANDED[floor](position)
 
 
-def is_rolling(settings: ReasoningSettings) -> bool:
+def is_rolling(settings: SettingValues) -> bool:
     """Whether a thought that was sent in one turn may be withheld in the next."""
     return settings.include_in_context and strip_policy(settings).last_thinkers > 0
 
 
-def stricter_settings(settings: ReasoningSettings) -> list[ReasoningSettings]:
+def stricter_settings(settings: SettingValues) -> list[SettingValues]:
     """Return the settings that a compression plan may change to, the gentlest first.
 
     A rolling strip is not among them: it would rewrite the history at every message.
@@ -75,4 +75,4 @@ def stricter_settings(settings: ReasoningSettings) -> list[ReasoningSettings]:
         for strip, policy in STRIP_POLICIES.items()
         if policy.strictness > now and not policy.last_thinkers
     )
-    return [settings.model_copy(update={"strip_from_context": strip}) for _, strip in choices]
+    return [replace(settings, strip_from_context=strip) for _, strip in choices]

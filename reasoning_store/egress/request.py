@@ -15,13 +15,8 @@ from pydantic import PrivateAttr
 
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.settings import (
-    KEY_OF,
-    Layer,
-    Policy,
-    ReasoningSettings,
-    Resolved,
-)
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+from reasoning_store.conversation.settings import KEY_OF, Layer, Policy, Resolved
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.egress.counting import TokenCount, sum_counts
 from reasoning_store.egress.repairs import repair

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.placeholders import is_cleared
-from reasoning_store.conversation.settings import KEY_OF, ReasoningSettings
+from reasoning_store.conversation.settings import KEY_OF, SettingValues
 from reasoning_store.conversation.turns import TurnPosition
 from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.admissibility import is_foreign, is_made_at
@@ -120,7 +120,7 @@ class SelectedMessage(NamedTuple):
 
 def selection_warnings(
     selected: Sequence[SelectedMessage],
-    settings: ReasoningSettings,
+    settings: SettingValues,
     to: Target,
     inputs_digest: str | None,
 ) -> tuple[RequestWarning, ...]:
@@ -138,7 +138,7 @@ def selection_warnings(
 
 
 def _floor_warnings(
-    selected: Sequence[SelectedMessage], settings: ReasoningSettings, to: Target, host: str
+    selected: Sequence[SelectedMessage], settings: SettingValues, to: Target, host: str
 ) -> Iterator[RequestWarning]:
     """Yield a warning where reasoning that the provider demands is not sent to it."""
     rules = to.contract.returning

@@ -21,7 +21,7 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
     with_blocks,
 )
-from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.settings import SettingValues
 from reasoning_store.conversation.turns import TurnPosition
 from reasoning_store.egress.admissibility import Admissibility
 from reasoning_store.egress.policy import is_demanded, strip_policy
@@ -41,7 +41,7 @@ class Decision(NamedTuple):
 def select(
     view: Sequence[ViewedMessage],
     positions: Sequence[TurnPosition],
-    settings: ReasoningSettings,
+    settings: SettingValues,
     to: Target,
     inputs_digest: str | None = None,
 ) -> Selection:
@@ -77,7 +77,7 @@ def select(
 
 def decide(
     inadmissible_because: Rule | None,
-    settings: ReasoningSettings,
+    settings: SettingValues,
     position: TurnPosition,
     to: Target,
 ) -> Decision:
@@ -107,7 +107,7 @@ def make_view(messages: Iterable[Message], counts: Iterable[Counts]) -> list[Vie
 def _block_verdicts(
     item: ViewedMessage,
     position: TurnPosition,
-    settings: ReasoningSettings,
+    settings: SettingValues,
     admissibility: Admissibility,
 ) -> list[Verdict]:
     """Decide about the thinking blocks of one message."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_names
-from reasoning_store.wire import contracts, registry
+from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract
-from reasoning_store.wire.protocol import Protocol
+
+if TYPE_CHECKING:
+    from reasoning_store.wire.protocol import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Target:
     @property
     def protocol(self) -> Protocol:
         """The protocol that the request is written in."""
+        from reasoning_store.wire import registry
+
         return registry.find_protocol(self.contract.api)
 
     @property
@@ -43,6 +49,17 @@ def find_target(
     provider: str | None, model: str | None, api: str | None, base_url: str | None
 ) -> Target:
     """Return the target that these names mean; an unknown host gets its protocol's own row."""
+    target = _target(provider, model, api, base_url)
+    if api is None and base_url is None:
+        return target
+    from reasoning_store.wire import registry
+
+    return replace(target, only_read=registry.only_read_form(api, base_url))
+
+
+def _target(
+    provider: str | None, model: str | None, api: str | None, base_url: str | None
+) -> Target:
     check_names(provider=provider, model=model, api=api, base_url=base_url)
     if base_url is not None and not contracts.is_address(base_url):
         raise InvalidCall("base_url cannot be read as an address", hint="e.g. https://host/v1")
@@ -51,5 +68,10 @@ def find_target(
         provider=contracts.provider_id(provider, base_url),
         model=model,
         base_url=base_url,
-        only_read=registry.only_read_form(api, base_url),
     )
+
+
+# A conversation names the same few models, and each is matched against many patterns.
+known_target = lru_cache(maxsize=256)(find_target)
+continued_target = lru_cache(maxsize=256)(_target)
+"""The target of a recorded request: a form that is only read is continued as it is written."""

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Protocol, TypeAlias
 
 from reasoning_store.conversation.blocks import Exactness, Origin
-from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.settings import SettingValues
 from reasoning_store.conversation.turns import LAST_THINKERS, TurnPosition
 from reasoning_store.egress.admissibility import (
     opaque_inadmissible_because,
@@ -88,7 +88,7 @@ class ContextUsage(TokenCount):
 def count_usage(
     totals: UsageTotals,
     origin_of: OriginOf,
-    settings: ReasoningSettings,
+    settings: SettingValues,
     to: Target,
     *,
     fixed: FixedCount,
@@ -125,7 +125,7 @@ def closed_tokens(
     position: int,
     last_thinkers: Sequence[Thinker],
     origin_of: OriginOf,
-    settings: ReasoningSettings,
+    settings: SettingValues,
     to: Target,
 ) -> int:
     """Return the tokens of the closed turns up to ``position`` in the next request.
@@ -147,7 +147,7 @@ def closed_tokens(
 
 
 def first_thinking_sent(
-    read_totals: Callable[[], UsageTotals], settings: ReasoningSettings, to: Target
+    read_totals: Callable[[], UsageTotals], settings: SettingValues, to: Target
 ) -> int:
     """Return the first position whose thinking a request may send.
 
@@ -191,7 +191,7 @@ def _weigh_apart(weights: _Weights, thinker: Thinker, position: TurnPosition) ->
 
 
 def _kept_tokens(
-    weights: _Weights, origin_of: OriginOf, settings: ReasoningSettings, to: Target
+    weights: _Weights, origin_of: OriginOf, settings: SettingValues, to: Target
 ) -> int:
     """Return the tokens of the thinking that is sent."""
     kept = 0

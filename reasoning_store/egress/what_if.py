@@ -7,7 +7,7 @@ legal where nothing is missing that the provider enforces by its contract.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from reasoning_store.conversation.settings import Policy, Strip
@@ -81,7 +81,7 @@ def what_if(
     positions = turn_positions(view)
     current = policy.settings
     choices = [
-        current.model_copy(update={"include_in_context": include, "strip_from_context": strip})
+        replace(current, include_in_context=include, strip_from_context=strip)
         for include, strip in product((False, True), STRIP_POLICIES)
     ]
     selections = [select(view, positions, choice, to, inputs.digest) for choice in choices]

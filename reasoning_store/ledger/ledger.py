@@ -6,31 +6,48 @@ values. Everything slow or able to fail in a caller's value is done before the t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from sqlalchemy import URL
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.audit import Audit
-from reasoning_store.ledger.branches import Branches
-from reasoning_store.ledger.budgets import Budgets
-from reasoning_store.ledger.compactions import Compactions
 from reasoning_store.ledger.database import migrate
 from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.database.open import Database
-from reasoning_store.ledger.drafts import Drafts
-from reasoning_store.ledger.erasure import Erasure
-from reasoning_store.ledger.history import History
-from reasoning_store.ledger.messages import Messages
-from reasoning_store.ledger.profiles import Profiles
 from reasoning_store.ledger.records import BackedUp
-from reasoning_store.ledger.reports import Reports
-from reasoning_store.ledger.request_input import RequestInputs
 from reasoning_store.ledger.rows.keys import Clock
-from reasoning_store.ledger.sessions import Sessions
-from reasoning_store.ledger.transfer.transfer import Transfer
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.audit import Audit
+    from reasoning_store.ledger.branches import Branches
+    from reasoning_store.ledger.budgets import Budgets
+    from reasoning_store.ledger.compactions import Compactions
+    from reasoning_store.ledger.drafts import Drafts
+    from reasoning_store.ledger.erasure import Erasure
+    from reasoning_store.ledger.history import History
+    from reasoning_store.ledger.messages import Messages
+    from reasoning_store.ledger.profiles import Profiles
+    from reasoning_store.ledger.reports import Reports
+    from reasoning_store.ledger.request_input import RequestInputs
+    from reasoning_store.ledger.sessions import Sessions
+    from reasoning_store.ledger.transfer.transfer import Transfer
+
+T = TypeVar("T")
+
+
+class subject(Generic[T]):
+    """A subject that is imported and made when it is first asked for; threads share one."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(self, ledger: Ledger, kind: type[Ledger] | None = None) -> T:
+        made = ledger.__dict__.setdefault(self._make.__name__, self._make(ledger))
+        return cast(T, made)
 
 
 class Ledger:
@@ -39,19 +56,84 @@ class Ledger:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self.database = database
         self.clock = clock or Clock()
-        self.sessions = Sessions(database, self.clock)
-        self.budgets = Budgets(database)
-        self.profiles = Profiles(database, self.clock)
-        self.messages = Messages(database, self.clock)
-        self.drafts = Drafts(database, self.clock, self.messages)
-        self.branches = Branches(database, self.clock, self.drafts)
-        self.history = History(database, self.clock)
-        self.compactions = Compactions(database, self.clock)
-        self.request_input = RequestInputs(database)
-        self.erasure = Erasure(database, self.clock, self.messages, self.drafts)
-        self.transfer = Transfer(database, self.clock, self.messages)
-        self.reports = Reports(database)
-        self.audit = Audit(database)
+
+    @subject
+    def sessions(self) -> Sessions:
+        from reasoning_store.ledger.sessions import Sessions
+
+        return Sessions(self.database, self.clock)
+
+    @subject
+    def budgets(self) -> Budgets:
+        from reasoning_store.ledger.budgets import Budgets
+
+        return Budgets(self.database)
+
+    @subject
+    def profiles(self) -> Profiles:
+        from reasoning_store.ledger.profiles import Profiles
+
+        return Profiles(self.database, self.clock)
+
+    @subject
+    def messages(self) -> Messages:
+        from reasoning_store.ledger.messages import Messages
+
+        return Messages(self.database, self.clock)
+
+    @subject
+    def drafts(self) -> Drafts:
+        from reasoning_store.ledger.drafts import Drafts
+
+        return Drafts(self.database, self.clock, self.messages)
+
+    @subject
+    def branches(self) -> Branches:
+        from reasoning_store.ledger.branches import Branches
+
+        return Branches(self.database, self.clock, self.drafts)
+
+    @subject
+    def history(self) -> History:
+        from reasoning_store.ledger.history import History
+
+        return History(self.database, self.clock)
+
+    @subject
+    def compactions(self) -> Compactions:
+        from reasoning_store.ledger.compactions import Compactions
+
+        return Compactions(self.database, self.clock)
+
+    @subject
+    def request_input(self) -> RequestInputs:
+        from reasoning_store.ledger.request_input import RequestInputs
+
+        return RequestInputs(self.database)
+
+    @subject
+    def erasure(self) -> Erasure:
+        from reasoning_store.ledger.erasure import Erasure
+
+        return Erasure(self.database, self.clock, self.messages, self.drafts)
+
+    @subject
+    def transfer(self) -> Transfer:
+        from reasoning_store.ledger.transfer.transfer import Transfer
+
+        return Transfer(self.database, self.clock, self.messages)
+
+    @subject
+    def reports(self) -> Reports:
+        from reasoning_store.ledger.reports import Reports
+
+        return Reports(self.database)
+
+    @subject
+    def audit(self) -> Audit:
+        from reasoning_store.ledger.audit import Audit
+
+        return Audit(self.database)
 
     @classmethod
     def open(cls, url: str | URL, *, connections: int = 8, read_only: bool = False) -> Self:

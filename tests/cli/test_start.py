@@ -56,6 +56,27 @@ def test_looking_loads_no_vocabulary_no_migrations_and_no_rich(
     assert not loaded(folder, *words) & {"alembic", "rich", "tiktoken"}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("sessions",), ("show", "chat-42"), ("usage", "chat-42", "--limit", "1000"), ("get", "short")],
+    ids=lambda words: words[0],
+)
+def test_a_command_that_reads_loads_only_what_reads(folder: Path, words: tuple[str, ...]) -> None:
+    """No protocol, no writing of requests, no recording, no validation of what is stored."""
+    unread = {
+        "pydantic",
+        "reasoning_store.egress.request",
+        "reasoning_store.ingress.accumulator",
+        "reasoning_store.ledger.erasure",
+        "reasoning_store.ledger.messages",
+        "reasoning_store.ledger.transfer",
+        "reasoning_store.recording",
+        "reasoning_store.wire.registry",
+    }
+
+    assert not loaded(folder, *words) & unread
+
+
 def test_an_sqlite_file_loads_nothing_for_a_server(folder: Path) -> None:
     """Neither the driver nor its dialect."""
     assert not loaded(folder, "usage", "chat-42") & {"psycopg", "sqlalchemy.dialects.postgresql"}

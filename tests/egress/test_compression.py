@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.conversation.settings import resolve
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.egress import selection
 from reasoning_store.egress.compaction_plan import Limits, Plan
@@ -381,6 +382,7 @@ def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
 ) -> None:
     """The sums that a row carries give the same number as walking the selected messages."""
     to = find_target(provider, None, None, None)
+    values = resolve(chosen).settings
     counts = [count_message(message, counter("o200k_base")) for message in messages]
     view = selection.make_view(messages, counts)
     origins: list[rs.Origin | None] = [None]
@@ -407,13 +409,13 @@ def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
         has_call = bool(messages[at - 1].tool_calls)
         last = (totals.own_thinking(states[at - 1], states[at], has_call=has_call),)
     kept = [0] * (len(messages) + 1)
-    for verdict in selection.select(view, turn_positions(view), chosen, to).verdicts:
+    for verdict in selection.select(view, turn_positions(view), values, to).verdicts:
         kept[verdict.message + 1] += verdict.tokens if verdict.kept else 0
     closed = range(head.turn_start or 1)
 
     def made_by(kind: str) -> tuple[rs.Origin | None, str | None]:
         return origins[totals.origin_of(kind)], totals.field_of(kind)
 
-    assert [closed_tokens(states[p], p, last, made_by, chosen, to) for p in closed] == [
+    assert [closed_tokens(states[p], p, last, made_by, values, to) for p in closed] == [
         states[p].visible + sum(kept[: p + 1]) for p in closed
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import reasoning_store as rs
-from reasoning_store.conversation.settings import ReasoningSettings, Strip
+from reasoning_store.conversation.settings import SettingValues, Strip
 from reasoning_store.conversation.turns import LAST_THINKERS, turn_positions
 from reasoning_store.egress.counting import count_message
 from reasoning_store.egress.policy import STRIP_POLICIES
@@ -36,6 +36,7 @@ from tests.egress.histories import (
 )
 
 KEEP = rs.ReasoningSettings(include_in_context=True)
+SENT = SettingValues(include_in_context=True)
 
 
 def kept(
@@ -110,7 +111,7 @@ def test_ec_006_an_open_tool_loop_keeps_what_its_provider_demands(
     provider: str, strip: str
 ) -> None:
     """EC-006: reasoning accompanies the tool call it led to, whatever the settings say."""
-    settings = rs.ReasoningSettings.model_validate({"reasoning.stripFromContext": strip})
+    settings = {"reasoning.stripFromContext": strip}
     verdicts = rs.select(OPEN_LOOP, settings=settings, provider=provider).verdicts
 
     assert [(v.message, v.rule) for v in verdicts if v.kept] == [(3, "required")]
@@ -413,7 +414,7 @@ def with_floor(floor: Floor, **more: Any) -> Target:
 
 def selected(
     view: list[ViewedMessage],
-    settings: ReasoningSettings,
+    settings: SettingValues,
     to: Target,
     inputs_digest: str | None = None,
 ) -> rs.results.Selection:
@@ -452,7 +453,7 @@ LONG = (
 def test_each_floor_reaches_the_messages_of_its_scope(floor: Floor, required: list[int]) -> None:
     """By place and call, whatever strip and include say."""
     for strip in ("all", "allButLast", "none", "priorTurns"):
-        chosen = ReasoningSettings.model_validate({"reasoning.stripFromContext": strip})
+        chosen = SettingValues(strip_from_context=strip)
         verdicts = selected(view_of(*LONG), chosen, with_floor(floor)).verdicts
 
         assert [verdict.message for verdict in verdicts if verdict.kept] == required
@@ -463,7 +464,7 @@ def test_an_open_turn_without_a_call_owes_nothing() -> None:
     """Claude wants its thoughts back once a tool was called, and not before."""
     plain = (rs.user("Hm?"), rs.assistant(thought("a"), "So.", origin=DEEPSEEK))
     verdicts = selected(
-        view_of(*plain), ReasoningSettings(), with_floor("open_turn_with_call")
+        view_of(*plain), SettingValues(), with_floor("open_turn_with_call")
     ).verdicts
 
     assert [verdict.rule for verdict in verdicts] == ["include"]
@@ -473,7 +474,7 @@ def test_a_summary_starts_no_turn() -> None:
     """A compacted range is a user's message that nobody asked."""
     view = view_of(rs.user("Two?"), LONG[5], LONG[6], rs.user("What was said."), LONG[8])
     view[3] = replace(view[3], summary=True)
-    verdicts = selected(view, ReasoningSettings(), with_floor("open_calls")).verdicts
+    verdicts = selected(view, SettingValues(), with_floor("open_calls")).verdicts
 
     assert [verdict.message for verdict in verdicts if verdict.kept] == [1, 4]
 
@@ -621,7 +622,7 @@ def test_a_compacted_range_breaks_what_stands_behind_it() -> None:
     view[0] = replace(view[0], summary=True)
     to = find_target("anthropic", "claude-opus-5-5", None, None)
 
-    assert "compacted" in selected(view, KEEP, to).warnings[0].text
+    assert "compacted" in selected(view, SENT, to).warnings[0].text
 
 
 def test_other_tools_than_a_reply_was_made_with_are_said() -> None:
@@ -629,8 +630,8 @@ def test_other_tools_than_a_reply_was_made_with_are_said() -> None:
     view = [replace(item, inputs_digest="before") for item in view_of(*BOUND_TURNS)]
     to = find_target("anthropic", "claude-opus-5-5", None, None)
 
-    assert "system or tools" in selected(view, KEEP, to, inputs_digest="now").warnings[0].text
-    assert selected(view, KEEP, to, inputs_digest="before").warnings == ()
+    assert "system or tools" in selected(view, SENT, to, inputs_digest="now").warnings[0].text
+    assert selected(view, SENT, to, inputs_digest="before").warnings == ()
 
 
 def test_a_host_that_binds_nothing_warns_of_nothing() -> None:

@@ -25,7 +25,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
 
     CAPTURE holds server-sent events, JSON lines or a JSON list; - is standard input.
     """
-    from reasoning_store.conversation.settings import ReasoningSettings
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.display.text_renderer import ReasoningRenderer, render_chunk
     from reasoning_store.ingress.normalizer import UNREAD
 
