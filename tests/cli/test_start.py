@@ -70,7 +70,7 @@ def test_a_command_that_reads_loads_only_what_reads(folder: Path, words: tuple[s
         "reasoning_store.ledger.erasure",
         "reasoning_store.ledger.messages",
         "reasoning_store.ledger.transfer",
-        "reasoning_store.recording",
+        "reasoning_store.recording.recording",
         "reasoning_store.wire.registry",
     }
 
