@@ -44,7 +44,7 @@ _SPENT = Statement(
         _s.session_key == bindparam("key")
     )
 )
-_PROFILES = Statement(select(_p.session_key, _p.owner, _p.name, _p.settings))
+_PROFILES = Statement(select(_p.session_key, _p.owner, _p.settings))
 _PAGE = 500
 _OF_REPLY = _m.role == "assistant"
 _LEFT = and_(_OF_REPLY, _m.status != "erased")
@@ -92,27 +92,15 @@ def profiles(connection: Connection) -> list[Problem]:
     """Return the settings profiles that cannot be read back, or are not where they are sought."""
     with _PROFILES.streamed(connection, {}, _PAGE) as found:
         return [
-            Problem(
-                "unreadable", "a settings profile is not as it was written", owner=_owner(row[1])
-            )
+            Problem("unreadable", "a settings profile is not as it was written", owner=row[1])
             for row in found
             if not _is_profile(*row)
         ]
 
 
-def _owner(text: str) -> str | None:
-    """Return whose a profile says that it is, where that can be read."""
+def _is_profile(key: int, owner: str, settings: str) -> bool:
     try:
-        return decode.name_of(text)
-    except CorruptRow:
-        return None
-
-
-def _is_profile(key: int, owner: str, name: str, settings: str) -> bool:
-    try:
-        decode.name_of(name)
-        whose, held = decode.name_of(owner), decode.parsed(settings)
-        return keys.owner_key(whose) == key and type(held) is dict
+        return keys.owner_key(owner) == key and type(decode.parsed(settings)) is dict
     except CorruptRow:
         return False
 

@@ -145,7 +145,7 @@ def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str,
 def looked(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
     """Return what ``look`` does, of its row."""
     *own, encoding, next_compaction = row
-    return _row(own), decode.name_of(encoding), next_compaction
+    return _row(own), encoding, next_compaction
 
 
 def check(branch: int) -> None:

@@ -52,7 +52,7 @@ _BODIES = Statement(
     select(_b.position, _b.text, _b.data).where(*in_range(_b)).order_by(_b.position)
 )
 _THINKING = Statement(
-    select(_t.position, _t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data)
+    select(_t.position, _t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data, _t.is_hidden)
     .where(*in_range(_t))
     .order_by(_t.position, _t.ordinal)
 )

@@ -20,7 +20,7 @@ from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement, by_dialect
 from reasoning_store.ledger.records import ProfileRow
-from reasoning_store.ledger.rows.decode import UNREADABLE, name_of, parsed
+from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
 from reasoning_store.ledger.rows.encode import name
 from reasoning_store.ledger.rows.keys import Clock, owner_key
 from reasoning_store.ledger.tables import settings_profiles
@@ -68,7 +68,7 @@ def columns_of(
     return {
         "session_key": owner_key(owner),
         "name": column_of(profile),
-        "owner": codec.dumps(owner),
+        "owner": owner,
         "settings": codec.dumps(dict(settings)),
         "updated_at": now,
     }
@@ -113,16 +113,16 @@ def no_profile(profile: str, near: str | None = None) -> NotFound:
 def _named(owner: str, profile: str) -> dict[str, Any]:
     return {
         "key": owner_key(owner),
-        "of": codec.dumps(owner),
+        "of": owner,
         "this": column_of(profile),
     }
 
 
 def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
     """Return the profiles of an owner, by name."""
-    found = _LIST.rows(connection, {"key": owner_key(owner), "of": codec.dumps(owner)})
+    found = _LIST.rows(connection, {"key": owner_key(owner), "of": owner})
     try:
-        rows = [ProfileRow(parsed(label), parsed(held), at) for label, held, at in found]
+        rows = [ProfileRow(label, parsed(held), at) for label, held, at in found]
     except UNREADABLE:
         raise CorruptRow("a settings profile cannot be read back") from None
     return sorted(rows, key=lambda row: row.name)
@@ -130,7 +130,7 @@ def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
 
 def settings_of(connection: Connection, owner: str, profile: str) -> Any:
     """Return what a profile sets, by the columns of its owner and name; None where it is absent."""
-    params = {"key": owner_key(name_of(owner)), "of": owner, "this": profile}
+    params = {"key": owner_key(owner), "of": owner, "this": profile}
     found = _USED.row(connection, params)
     return None if found is None else parsed(found[0])
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from sqlalchemy import Connection, and_, bindparam, case, func, literal_column, select
 
-from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
@@ -57,8 +56,8 @@ class _Group(NamedTuple):
 
 
 _GROUPS = {
-    "owner": _Group(_s.owner, parsed),
-    "session": _Group(_s.id, parsed),
+    "owner": _Group(_s.owner, str),
+    "session": _Group(_s.id, str),
     "model": _Group(_o.origin, _model),
     "day": _Group(_NUMBER_OF_DAY, _day),
 }
@@ -107,7 +106,7 @@ def report(
         "until": _EVER if until is None else min(until, _EVER),
     }
     if owner is not None:
-        params |= {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
+        params |= {"owner_key": owner_key(owner), "owner": owner}
     # Several rows can be one group: a model that was reached under two addresses.
     sums: dict[tuple[str | None, ...], list[int]] = {}
     for row in _statement(names, whose=owner is not None).rows(connection, params):

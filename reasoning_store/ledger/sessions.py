@@ -39,12 +39,11 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import SessionPage, SessionRow
 from reasoning_store.ledger.rows.decode import (
     UNREADABLE,
-    name_of,
     parsed,
     twin,
 )
 from reasoning_store.ledger.rows.encode import name, state_columns
-from reasoning_store.ledger.rows.keys import Clock, owner_key, session_key
+from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.rows.totals import NOTHING
 from reasoning_store.ledger.tables import branches, sessions
 
@@ -149,8 +148,8 @@ def _session(row: Sequence[Any], used: Any) -> SessionRow:
     key, owner, id_, title, metadata, settings, encoding, branch, *times, profile = row
     created, updated, archived, erased = times
     it: Any = _Session()
-    it.key, it.owner, it.id, it.encoding = key, name_of(owner), name_of(id_), name_of(encoding)
-    it.title = None if title is None else parsed(title)
+    it.key, it.owner, it.id, it.encoding = key, owner, id_, encoding
+    it.title, it.profile = title, profile
     it.metadata, it.settings, it.current_branch = parsed(metadata), parsed(settings), branch
     if type(it.metadata) is not dict or type(it.settings) is not dict:
         raise TypeError("an object was written")
@@ -160,7 +159,6 @@ def _session(row: Sequence[Any], used: Any) -> SessionRow:
         archived == ARCHIVED,
         erased,
     )
-    it.profile = None if profile is None else parsed(profile)
     it.profile_settings = used
     it.__class__ = SessionRow
     made: SessionRow = it
@@ -181,12 +179,12 @@ def new(
     return {
         "session_key": session_key(owner, session_id),
         "owner_key": owner_key(owner),
-        "owner": codec.dumps(owner),
+        "owner": owner,
         "id": name(session_id, "a session id"),
         "title": titled(title),
         "metadata": codec.dumps(check_mapping("metadata", metadata)),
         "settings": codec.dumps(dict(settings)),
-        "encoding": codec.dumps(encoding),
+        "encoding": encoding,
         "current_branch": _FIRST,
         "next_branch": _FIRST + 1,
         "archived": 0,
@@ -203,7 +201,7 @@ def new(
 
 def titled(title: str | None) -> str | None:
     """Return the column of a title."""
-    return None if title is None else codec.dumps(check_text("a title", title))
+    return None if title is None else check_name("a title", title)
 
 
 def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
@@ -284,7 +282,7 @@ def page(
     before_time, before_key = _cursor(after)
     params: dict[str, Any] = {
         "owner_key": owner_key(owner),
-        "owner": codec.dumps(owner),
+        "owner": owner,
         "before_time": before_time,
         "before_key": before_key,
         "limit": min(limit + 1, _LAST),

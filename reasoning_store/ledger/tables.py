@@ -5,11 +5,10 @@ Every primary key, unique constraint and foreign key starts with ``session_key``
 are no sequences and no identity columns. ``settings_profiles`` belongs to an owner, not to
 a session: its session key is the owner's own, which no session can have.
 
-Texts. Names that people choose (owner, id, title, encoding, profile) are stored as JSON
-text, quotes and all: so any Python string comes back exactly, and equal strings are equal
-columns. Prose (``bodies.text``, ``thinking_blocks.thought``) stands
-plainly in its column, which costs a third of decoding it and reads as prose in SQL; what no
-text column can hold (NUL) stands in the row's JSON instead. Never JSONB.
+Texts. Names (owner, id, title, encoding, profile) and prose (``bodies.text``,
+``thinking_blocks.thought``) are plain text in their columns, so that people can read them and
+search for them in SQL. PostgreSQL refuses NUL in a text: a name with one is refused, and prose
+with one is stored in the row's JSON. JSON is never JSONB.
 
 ``messages`` is narrow, because every count is read from it; on SQLite it is stored in key
 order (WITHOUT ROWID). Long texts are in tables with a rowid: a request that strips
@@ -211,6 +210,7 @@ thinking_blocks = Table(
     _may("source_field", Text),
     _may("thought", Text),
     _may("data", Text),  # the other fields, and what the two columns cannot hold
+    Column("is_hidden", Integer, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("session_key", "branch", "position", "ordinal"),
     _belongs_to("messages", "branch", "position"),
     **STRICT,

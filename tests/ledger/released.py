@@ -118,7 +118,11 @@ def conversation() -> list[NewMessage]:
 def fill(ledger: Ledger) -> None:
     """Write rows of every kind: each is there for a column or a table that has it."""
     key = ledger.sessions.create(
-        "owner", "first", encoding="o200k_base", title="A 'title' \\ \0", metadata={"k": [1, "\0"]}
+        "owner",
+        "first",
+        encoding="o200k_base",
+        title="A 'title' \\ \u00e9",
+        metadata={"k": [1, "\0"]},
     ).key
     ledger.sessions.change_settings(key, {"reasoning.effort": "high"})
     ledger.profiles.set("owner", "careful", {"reasoning.enabled": True})

@@ -12,6 +12,7 @@ from alembic import command
 from sqlalchemy import URL, Connection, MetaData, inspect, make_url, select, text
 
 import reasoning_store as rs
+from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import SchemaError
 from reasoning_store.ledger.database import migrate
 from reasoning_store.ledger.database import open as engine
@@ -106,9 +107,32 @@ def kept(before: Rows, after: Rows) -> None:
             ], table
 
 
+NAMES = ("owner", "id", "title", "encoding", "profile", "name")
+"""Up to revision 0004 they are JSON text in their columns."""
+
+
+def plain(rows: Rows) -> Rows:
+    """Return the rows of an older database as this version has them."""
+    made: Rows = {}
+    for table, found in rows.items():
+        names = [name for name in NAMES if table in ("sessions", "settings_profiles")]
+        made[table] = [dict(row) for row in found]
+        for row in made[table]:
+            for name in names:
+                if row.get(name) is not None:
+                    row[name] = json.loads(row[name]).replace("\0", "\ufffd")
+            if table == "thinking_blocks":
+                data = json.loads(row["data"] or "{}")
+                row["is_hidden"] = int(data.pop("isHidden", False))
+                row["data"] = codec.dumps(data) if data else None
+    return made
+
+
 def test_a_released_database_is_upgraded_with_its_rows(old: URL) -> None:
     """Nothing is lost or changed, verify finds nothing, and no difference is left to migrate."""
     before = all_rows(old)
+    if "is_hidden" not in before["thinking_blocks"][0]:
+        before = plain(before)
 
     engine.upgrade(old)
 
@@ -138,6 +162,8 @@ def test_what_a_release_exported_is_what_its_database_exports_today(
     assert len(today) == len(then)
     assert (today[0]["type"], today[0]["version"]) == ("reasoning-store", lines.VERSION)
     for line, wanted in zip(today[1:], then[1:], strict=True):
+        if wanted.get("title"):
+            wanted["title"] = wanted["title"].replace("\0", "\ufffd")
         assert wanted.items() <= line.items()
 
 

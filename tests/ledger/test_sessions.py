@@ -15,7 +15,7 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger.ledger import Ledger
 from tests.properties import examples
 
-from .histories import any_text, new_session, said
+from .histories import any_name, new_session, said
 
 
 def test_another_owners_session_is_as_absent_as_none(ledger: Ledger) -> None:
@@ -58,9 +58,9 @@ def test_an_id_can_be_used_once(ledger: Ledger) -> None:
 
 
 @examples(40)
-@given(owner=any_text, id=any_text, title=any_text)
+@given(owner=any_name, id=any_name, title=any_name)
 def test_any_names_come_back_exactly(ledger: Ledger, owner: str, id: str, title: str) -> None:
-    """Owner, id, title, metadata and settings, NUL too."""
+    """Owner, id, title, metadata and settings."""
     fresh = new_session(ledger).id + id
     made = ledger.sessions.create(
         owner,
@@ -77,6 +77,23 @@ def test_any_names_come_back_exactly(ledger: Ledger, owner: str, id: str, title:
     assert (owner, fresh, title) == (found.owner, found.id, found.title)
     assert ({title: [id]}, {"reasoning.effort": owner}) == (found.metadata, found.settings)
     assert fresh in [row.id for row in ledger.sessions.page(owner, limit=1000).items]
+
+
+def test_a_name_with_nul_is_refused(ledger: Ledger) -> None:
+    """By its place; a text column of PostgreSQL cannot hold it. Nothing is changed."""
+    found = new_session(ledger)
+
+    calls: dict[str, Callable[[], object]] = {
+        "a session id": lambda: ledger.sessions.create("a", "x\0", encoding="e"),
+        "an owner": lambda: ledger.sessions.create("a\0", "x", encoding="e"),
+        "a title": lambda: ledger.sessions.rename(found.key, "x\0"),
+        "the name of a settings profile": lambda: ledger.profiles.set("a", "x\0", {}),
+    }
+    for what, call in calls.items():
+        with pytest.raises(InvalidCall, match=f"^{what}: a string without NUL") as caught:
+            call()
+        assert caught.value.hint
+    assert ledger.sessions.get(found.owner, found.id) == found
 
 
 def test_an_id_that_no_index_holds_is_refused(ledger: Ledger) -> None:

@@ -43,7 +43,7 @@ UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _SHORT = 1_000_000
 """Characters up to which the JSON of a page is read by one call."""
 _SHAPE = 1 + READ.index("shape")
-_NO_THOUGHT: Sequence[Any] = (None,) * 6
+_NO_THOUGHT: Sequence[Any] = (None,) * 7
 # What is none of these was not written here: looking for it is the check.
 ROLES: Mapping[Any, Role] = {role: role for role in get_args(Role)}
 _STATUSES: Mapping[Any, Status] = {status: status for status in get_args(Status)}
@@ -78,15 +78,6 @@ def parsed(text: str) -> Any:
 def headers_of(shape: str | None) -> list[ThinkingHeader]:
     """Return the headers of a message's thinking blocks."""
     return [ThinkingHeader(*header) for header in parsed(shape)] if shape else []
-
-
-@lru_cache(maxsize=1024)
-def name_of(text: str) -> str:
-    """Return the value of a name's column."""
-    name = parsed(text)
-    if type(name) is not str:
-        raise CorruptRow("a name in a stored row is no string")
-    return name
 
 
 def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
@@ -141,7 +132,9 @@ def _answered(origin: Origin, response_id: str) -> Origin:
     return made
 
 
-def thinking_block(source_field: str | None, thought: str | None, data: str | None) -> Block:
+def thinking_block(
+    source_field: str | None, thought: str | None, data: str | None, is_hidden: int
+) -> Block:
     """Return the block of a row of ``thinking_blocks``."""
     if data is not None:
         fields = parsed(data)
@@ -149,9 +142,11 @@ def thinking_block(source_field: str | None, thought: str | None, data: str | No
             fields["thought"] = thought
         if source_field is not None:
             fields["sourceField"] = source_field
+        if is_hidden:
+            fields["isHidden"] = True
         return codec.block_from_json({"type": "thinking", **fields})
     block: Any = _Thinking()
-    block.thought, block.source_field, block.is_hidden = thought, source_field, False
+    block.thought, block.source_field, block.is_hidden = thought, source_field, is_hidden == 1
     block.signature, block.encrypted, block.redacted = None, None, False
     block.interrupted, block.provider_metadata, block.type = False, None, "thinking"
     block.__class__ = ThinkingBlock
@@ -164,8 +159,8 @@ def stored_rows(
 ) -> list[StoredRow]:
     """Return the messages of rows that stand in the order of their positions.
 
-    ``thoughts`` are of all pages: position, ordinal, tokens, source_field, thought, data.
-    None says that they were not asked for.
+    ``thoughts`` are of all pages: position, ordinal, tokens, source_field, thought, data,
+    is_hidden. None says that they were not asked for.
     """
     out: list[StoredRow] = []
     thinking = None if thoughts is None else _Thoughts(thoughts)
@@ -215,11 +210,11 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
             each = (own[0].tokens,) if len(own) == 1 else tuple([header.tokens for header in own])
             row.counts = _counts(visible, each, exactness)
         else:
-            of, place, tokens, source_field, thought, more = first = thinking.due
+            of, place, tokens, source_field, thought, more, hidden = first = thinking.due
             due = thinking.due = next(thinking.following, _NO_THOUGHT)
             # Nearly always there is one, before all else.
             if of == position != due[0] and not place:
-                blocks = (thinking_block(source_field, thought, more), *blocks)
+                blocks = (thinking_block(source_field, thought, more, hidden), *blocks)
                 row.counts = _counts(visible, (tokens,), exactness)
             else:
                 mine = [first, *thinking.others(position)]
@@ -324,8 +319,8 @@ def _woven(
             f"thinking of {found} is out of place" if stray else "its thinking is not there"
         )
     together = list(blocks)
-    for _, place, _, source_field, thought, data in thoughts:
-        together.insert(place, thinking_block(source_field, thought, data))
+    for _, place, _, *columns in thoughts:
+        together.insert(place, thinking_block(*columns))
     return tuple(together)
 
 

@@ -33,15 +33,15 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows import keys
 from reasoning_store.ledger.rows.digests import digest, in_order
 from reasoning_store.ledger.rows.keys import origin_number
-from reasoning_store.ledger.rows.thinking_header import READABLE, ThinkingHeader
+from reasoning_store.ledger.rows.thinking_header import HIDDEN, READABLE, ThinkingHeader
 from reasoning_store.ledger.rows.totals import message_totals
 from reasoning_store.ledger.tables import STATE
 
 BODY = ("text", "data", "sent")
-THINKING = ("ordinal", "tokens", "source_field", "thought", "data")
+THINKING = ("ordinal", "tokens", "source_field", "thought", "data", "is_hidden")
 """What stands in ``EncodedMessage``, in the order in which it stands there and in the tables."""
 _NAME_LIMIT = 1000
-"""Bytes of a name as JSON writes it between its quotes: what an index takes has an end."""
+"""Bytes of a name: an index does not take more."""
 
 
 def holdable(text: str) -> bool:
@@ -50,18 +50,23 @@ def holdable(text: str) -> bool:
 
 
 def name(value: str, what: str) -> str:
-    """Return the JSON text of a name: any string, but short enough for an index."""
-    text = codec.dumps(check_text(what, value))
-    if len(text.encode()) > _NAME_LIMIT + len('""'):
-        raise InvalidCall(
-            f"{what} is longer than {_NAME_LIMIT} bytes", hint="a digest of it is as good a name"
-        )
+    """Return a name that a column can hold and that is short enough for an index."""
+    text = keys.check_name(what, value)
+    if len(text.encode()) > _NAME_LIMIT:
+        raise _too_long(what)
     return text
+
+
+def _too_long(what: str) -> InvalidCall:
+    return InvalidCall(
+        f"{what} is longer than {_NAME_LIMIT} bytes", hint="a digest of it is as good a name"
+    )
 
 
 def repeat(idempotency_key: str) -> str:
     """Return the column of an idempotency key."""
-    name(idempotency_key, "an idempotency key")
+    if len(check_text("an idempotency key", idempotency_key).encode()) > _NAME_LIMIT:
+        raise _too_long("an idempotency key")
     return keys.repeat(idempotency_key)
 
 
@@ -143,7 +148,10 @@ def _told(
         data = in_order(data)
     told = [message.role, message.status, origin and origin[1], body["text"], data]
     for row in thinking:
-        more = row["data"] and in_order(row["data"])
+        more = row["data"]
+        if row["is_hidden"]:
+            more = codec.dumps({**(codec.loads(more) if more else {}), "isHidden": True})
+        more = more and in_order(more)
         told += [str(row["ordinal"]), row["source_field"], row["thought"], more]
     return told
 
@@ -249,10 +257,10 @@ def _thinking_row(known: ThinkingHeader, block: ThinkingBlock) -> dict[str, Any]
     place, tokens, flags, source_field = known
     thought: str | None = block.thought
     data: dict[str, Any] = {}
-    # That it is readable, its own column says.
-    if flags & ~READABLE or block.provider_metadata is not None:
+    # Whether it is readable or hidden is in columns of their own.
+    if flags & ~(READABLE | HIDDEN) or block.provider_metadata is not None:
         data = codec.block_to_json(block)
-        for name in ("type", "thought", "sourceField"):
+        for name in ("type", "thought", "sourceField", "isHidden"):
             data.pop(name, None)
     if not holdable(block.thought):
         data["thought"], thought = thought, None
@@ -264,6 +272,7 @@ def _thinking_row(known: ThinkingHeader, block: ThinkingBlock) -> dict[str, Any]
         "source_field": source_field,
         "thought": thought,
         "data": codec.dumps(data) if data else None,
+        "is_hidden": int(block.is_hidden),
     }
 
 

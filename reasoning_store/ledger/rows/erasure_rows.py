@@ -347,11 +347,11 @@ def remove(connection: Connection, key: int) -> tuple[int, int, int]:
 
 def sessions_of(connection: Connection, owner: str) -> list[int]:
     """Return the keys of all sessions of an owner."""
-    params = {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
+    params = {"owner_key": owner_key(owner), "owner": owner}
     return [key for (key,) in _OF_OWNER.rows(connection, params)]
 
 
 def remove_profiles(connection: Connection, owner: str) -> int:
     """Remove the settings profiles of an owner; return how many there were."""
-    params = {"owner_key": owner_key(owner), "owner": codec.dumps(owner)}
+    params = {"owner_key": owner_key(owner), "owner": owner}
     return len(_PROFILES.rows(connection, params))

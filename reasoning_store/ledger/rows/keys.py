@@ -31,11 +31,18 @@ def _hash(*parts: str, size: int = 8) -> int:
     return int.from_bytes(digest_texts(parts)[:size], "big") & _63_BITS
 
 
+def check_name(what: str, value: str) -> str:
+    """Return a name that a text column of every engine can hold."""
+    if "\0" in check_text(what, value):
+        raise InvalidCall(f"{what}: a string without NUL", hint="leave the character U+0000 out")
+    return value
+
+
 def session_key(owner: str, session_id: str) -> int:
     """Return the key that leads every row of this session."""
     return _hash(
-        check_text("an owner", owner),
-        check_text("a session id", session_id),
+        check_name("an owner", owner),
+        check_name("a session id", session_id),
     )
 
 
@@ -44,7 +51,7 @@ def owner_key(owner: str) -> int:
 
     One part where a session has two, so that no session id can name it.
     """
-    return _hash(check_text("an owner", owner))
+    return _hash(check_name("an owner", owner))
 
 
 def origin_number(origin_json: str) -> int:

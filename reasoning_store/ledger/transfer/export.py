@@ -55,7 +55,7 @@ class Outline:
 
 def profile_lines(connection: Connection, owner: str | None) -> list[Line]:
     """Return the settings profiles of an owner, or of all."""
-    owners = [decode.parsed(name) for _, name in _OWNERS.rows(connection, {})]
+    owners = [name for _, name in _OWNERS.rows(connection, {})]
     return [
         lines.ProfileLine(
             owner=one, name=row.name, settings=row.settings, updated_at=row.updated_at

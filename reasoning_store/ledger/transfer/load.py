@@ -121,7 +121,7 @@ def load_profile(connection: Connection, row: Mapping[str, Any]) -> None:
 def encoding_of(connection: Connection, key: int) -> str | None:
     """Return the encoding of the session that is there; None where there is none."""
     found = _EXISTS.row(connection, {"key": key})
-    return None if found is None else decode.name_of(found[0])
+    return None if found is None else found[0]
 
 
 def load(connection: Connection, owner: str, incoming: IncomingSession, *, now: int) -> Loaded:

@@ -166,7 +166,8 @@ class Transfer:
             owner,
             line.id,
             encoding=line.encoding,
-            title=line.title,
+            # Earlier versions stored NUL in a title.
+            title=None if line.title is None else line.title.replace("\0", "\ufffd"),
             metadata=line.metadata,
             settings=line.settings,
             created_at=self._clock.time(line.created_at),
