@@ -33,6 +33,7 @@ from reasoning_store.wire.alternating import OPENING
 from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.contract import Contract, Floor
 from reasoning_store.wire.message_writer import Written
+from reasoning_store.wire.reasoning_options import ReasoningOptions, switches_off
 from reasoning_store.wire.tools import NO_ANSWER
 
 NO_RESULT = "no result was recorded"
@@ -144,6 +145,8 @@ def _floor_warnings(
     rules = to.contract.returning
     if rules.floor == "none" and rules.empty_field_in == "none":
         return
+    if rules.demanded_only_thinking and _is_switched_off(settings, to.contract):
+        return
     in_open_turn = any(one.position.in_open_turn and one.sends_reasoning for one in selected)
     consequence = _consequence(to.contract, in_open_turn=in_open_turn)
     if settings.floor == "off":
@@ -156,6 +159,13 @@ def _floor_warnings(
     if reason is not None:
         consequence = _stand_in(to.contract) or consequence
         yield warning("floor_unmet", host=host, reason=reason, consequence=consequence)
+
+
+def _is_switched_off(settings: ReasoningSettings, contract: Contract) -> bool:
+    asked = ReasoningOptions(
+        enabled=settings.enabled, effort=settings.effort, budget_tokens=settings.budget_tokens
+    )
+    return switches_off(asked, contract.reasoning)
 
 
 def has_stand_in(contract: Contract) -> bool:

@@ -57,6 +57,8 @@ class ReturnRules:
     """The messages whose reasoning is demanded back."""
     refusal: str | None = None
     """The error where it is missing; ``None``: it is asked for and not enforced."""
+    demanded_only_thinking: bool = False
+    """Whether it is demanded only while the model thinks."""
     empty_field_in: Floor = "none"
     """The messages in which the field must be present, though empty (against EC-007)."""
     call_signature_at: str | None = None

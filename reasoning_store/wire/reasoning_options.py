@@ -73,6 +73,11 @@ def write_options(
     )
 
 
+def switches_off(options: ReasoningOptions, switches: ReasoningSwitches) -> bool:
+    """Whether the options switch reasoning off, in words that the host has."""
+    return options.is_off and not _write_off(options, switches, {})
+
+
 def write_earlier_turns(switches: ReasoningSwitches, body: dict[str, Any]) -> None:
     """Put into a body that the host is to read the reasoning of earlier turns."""
     path = switches.earlier_turns_at

@@ -31,6 +31,7 @@ SEALERS = {
         "openai/gpt-5.6",
         "x-ai/grok-5",
         "deepseek/deepseek-v4",
+        "qwen/qwen4-max",
     ),
     "litellm": ("anthropic/claude-opus-5", "gemini/gemini-3-pro", "xai/grok-5"),
     "github-copilot": ("claude-opus-5", "gemini-3-pro", "gpt-5.6"),

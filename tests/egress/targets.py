@@ -214,6 +214,7 @@ TARGETS: tuple[Target, ...] = (
     Target("openrouter", "anthropic/claude-sonnet-4.5", "openai.chat", details, MANUAL),
     Target("openrouter", "google/gemini-3-pro", "openai.chat", details, off_is_refused=True),
     Target("openrouter", "deepseek/deepseek-v4", "openai.chat", plain("reasoning")),
+    Target("moonshot", "kimi-k2.5", "anthropic.messages", plain("thinking"), off_is_refused=True),
     Target("minimax", "MiniMax-M2", "openai.chat", plain("reasoning_details")),
     Target("zai", "glm-5.3", "openai.chat", plain("reasoning_content")),
     Target("alibaba", "qwen3-max", "openai.chat", plain("reasoning_content")),

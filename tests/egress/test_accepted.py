@@ -227,21 +227,18 @@ def shapes(target: Target) -> Iterator[tuple[str, list[rs.Message]]]:
 
 @each_target
 def test_what_if_the_warnings_and_the_strict_provider_agree(target: Target) -> None:
-    """A request that is foretold to be refused is refused and warns, and no other is.
-
-    Which refusals of DeepSeek a gateway hands on is not known: there the request only warns.
-    """
-    handed_on = target.model == "deepseek/deepseek-v4"
+    """A request that is foretold to be refused is refused and warns, and no other is."""
     disagree = []
     for name, history in shapes(target):
-        for floor, policy in itertools.product(("provider", "off"), POLICIES):
+        for floor, policy, off in itertools.product(
+            ("provider", "off"), POLICIES, ({}, NO_THOUGHT)
+        ):
+            policy = {**policy, **off}
             chosen = {**target.asks, **policy, "reasoning.floor": floor}
             legal = rs.what_if(history, settings=chosen, **target.to).current.legal
             request = rs.build_request(history, settings=chosen, **target.to)
             codes = {warning.code for warning in request.warnings}
             said = judged(history, target, {**policy, "reasoning.floor": floor})
-            if handed_on and not legal:
-                said = said or "what the gateway hands on"
             if legal != (said is None) or (said is not None and not codes & FORETOLD):
                 disagree.append((name, floor, *policy.values(), legal, sorted(codes), said))
 
@@ -249,6 +246,7 @@ def test_what_if_the_warnings_and_the_strict_provider_agree(target: Target) -> N
 
 
 FORETOLD = {"floor_off", "floor_unmet"}
+NO_THOUGHT = {"reasoning.enabled": False}
 
 
 @pytest.mark.parametrize("model", ["gemini-3-pro", "gemini-3.8-flash"])

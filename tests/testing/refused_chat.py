@@ -151,6 +151,12 @@ CHAT: tuple[Case, ...] = (
         put("reasoning", "effort", "so-so"),
     ),
     case(
+        "must be passed back",
+        "openrouter",
+        chat("deepseek/deepseek-v4", reply={"reasoning": "The tool knows."}),
+        drop(M, 1, "reasoning"),
+    ),
+    case(
         "Invalid `signature`", "openrouter", ROUTED, drop(M, 1, "reasoning_details", 0, "signature")
     ),
     case(

@@ -94,6 +94,13 @@ ELSEWHERE: tuple[Case, ...] = (
         drop(M, 1, "content", 0),
         api="anthropic.messages",
     ),
+    case(
+        "reasoning_content is missing",
+        "moonshot",
+        messages("kimi-k2.6"),
+        drop(M, 1, "content", 0),
+        api="anthropic.messages",
+    ),
     case("Extra inputs", "anthropic", OPUS, put(M, 1, "content", 0, "sourceField", "thinking")),
     case("String should match pattern", "anthropic", OPUS, put(M, 1, "content", 2, "id", "a b")),
     case("valid dictionary", "anthropic", OPUS, put(M, 1, "content", 2, "input", ARGUMENTS)),

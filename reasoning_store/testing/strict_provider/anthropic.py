@@ -86,8 +86,8 @@ def structure(sent: Sent) -> str | None:
 
 _ADDRESSED = host_names("vertex")
 """Who has the model in the address."""
-_UNSIGNED = host_names("deepseek")
-"""Who takes a thought without a signature."""
+_UNSIGNED = host_names("deepseek minimax moonshot zai")
+"""The hosts of other makers' models, whose thoughts have no signature."""
 
 
 def _system(system: Any) -> str | None:
@@ -261,6 +261,32 @@ def deepseek_missing(sent: Sent) -> str | None:
     return None
 
 
+def kimi_missing(sent: Sent) -> str | None:
+    """Every message with a call of the open turn needs its thought."""
+    if value_at(sent.body, "thinking", "type") == "disabled":
+        return None
+    messages = sent.body["messages"]
+    for n in range(_open_turn(messages), len(messages)):
+        kinds = {block["type"] for block in claude.blocks(messages[n]["content"])}
+        if "tool_use" in kinds and "thinking" not in kinds:
+            return (
+                "thinking is enabled but reasoning_content is missing in assistant tool call "
+                f"message at index {n}"
+            )
+    return None
+
+
+def _open_turn(messages: list[Mapping[str, Any]]) -> int:
+    """Return the place of the last message in which a user says something."""
+    said = (
+        n
+        for n, message in enumerate(messages)
+        if message["role"] == "user"
+        and any(block["type"] != "tool_result" for block in claude.blocks(message["content"]))
+    )
+    return max(said, default=0)
+
+
 def talk(sent: Sent) -> Talk:
     body = sent.body
     return Talk(
@@ -295,6 +321,11 @@ RULES = (
         check=deepseek_missing,
         providers=host_names("deepseek"),
         source="github.com/esengine/DeepSeek-Reasonix/pull/8927; .../issues/8902",
+    ),
+    Rule(
+        check=kimi_missing,
+        providers=host_names("moonshot"),
+        source="github.com/YishenTu/claudian/issues/759: api.moonshot.cn/anthropic",
     ),
     *(Rule(check=_of_claude(check), providers=_CLAUDE, source=_DOCS) for check in claude.CHECKS),
     Rule(

@@ -120,6 +120,22 @@ def openrouter_to_gemini(sent: Sent) -> str | None:
     return None
 
 
+def openrouter_to_deepseek(sent: Sent) -> str | None:
+    """Its own host wants the thought of every call in an open loop, while it thinks."""
+    asked = sent.body.get("reasoning")
+    if isinstance(asked, Mapping) and (
+        asked.get("enabled") is False or asked.get("effort") == "none"
+    ):
+        return None
+    for _, message in replies(sent, since=open_turn(sent.body["messages"])):
+        if message.get("tool_calls") and not any(message.get(name) for name in _THOUGHTS):
+            return "The `reasoning_content` in the thinking mode must be passed back to the API."
+    return None
+
+
+_THOUGHTS = ("reasoning", "reasoning_details", "reasoning_content")
+
+
 def _unsealed(n: int) -> str:
     return (
         "Function call is missing a thought_signature in functionCall parts. This is required for "
@@ -160,6 +176,12 @@ RULES = (
         providers=host_names("openrouter"),
         models=("anthropic/*",),
         source="openrouter.ai/docs/use-cases/reasoning-tokens",
+    ),
+    Rule(
+        check=openrouter_to_deepseek,
+        providers=host_names("openrouter"),
+        models=("deepseek/deepseek-v3.2*", "deepseek/deepseek-v4*"),
+        source="github.com/danny-avila/LibreChat/issues/13366",
     ),
     Rule(
         check=openrouter_to_gemini,
