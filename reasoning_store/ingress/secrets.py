@@ -304,8 +304,10 @@ def _html_spellings(value: str) -> Iterator[str]:
     text = html.escape(value, quote=False)
     for double, single in _HTML_QUOTES:
         quoted = text.replace('"', double).replace("'", single)
-        yield quoted
-        yield quoted.encode("ascii", "xmlcharrefreplace").decode("ascii")
+        for plus in ("+", "&#43;", "&#x2B;", "&#x2b;"):
+            spelling = quoted.replace("+", plus)
+            yield spelling
+            yield spelling.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def _url_spellings(value: str) -> Iterator[str]:

@@ -355,7 +355,7 @@ class Audit:
             if not keys:
                 break
             after = keys[-1]
-        return Verified(count, total, tuple(problems))
+        return Verified(count, total, tuple(problems), self._database.unerased())
 
     def _verify_session(
         self, key: int, encodings: Collection[str] | None

@@ -297,6 +297,8 @@ class Verified:
     sessions: int
     messages: int
     problems: tuple[Problem, ...]
+    unerased: tuple[str, ...] = ()
+    """The files that may still hold what an interrupted erasure took; ``scrub`` finishes it."""
 
     @property
     def ok(self) -> bool:

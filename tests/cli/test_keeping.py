@@ -238,6 +238,23 @@ def test_an_erasure_that_is_not_finished_is_named_with_its_files_until_it_is(
     assert here("doctor").code == Exit.DONE
 
 
+def test_verify_names_the_files_of_an_erasure_that_is_not_finished(
+    here: Here, folder: Path
+) -> None:
+    """Everything stored is as it was written; only doctor and erase finish the erasure."""
+    path = folder / "chat.db"
+    with closing(sqlite_connections.library().connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA user_version=1")
+    ran = here("verify --json")
+
+    assert ran.code == Exit.DONE
+    assert ran.data["ok"]
+    assert ran.data["unerased"] == [str(path)]
+    assert f"erased data may still be in {path}" in ran.err
+    assert here("doctor").code == Exit.DONE
+    assert here("verify --json").data["unerased"] == []
+
+
 @pytest.mark.parametrize("command", ["doctor", "verify"])
 def test_what_another_program_put_into_the_file_is_named(
     here: Here, folder: Path, command: str

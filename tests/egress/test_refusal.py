@@ -180,6 +180,7 @@ OVERFLOWS = {
     "lmstudio": "Trying to keep the first 6000 tokens when context the overflows. However, the "
     "model is loaded with context length of only 4096 tokens, which is not enough.",
     "ollama": "prompt too long; exceeded max context length by 15935 tokens",
+    "ollama's embedder": "input length exceeds maximum context length",
     "groq": "Please reduce the length of the messages or completion.",
     "alibaba": "Range of input length should be [1, 129024]",
     "zai": "Prompt exceeds max length",
@@ -193,7 +194,7 @@ OVERFLOWS = {
 @pytest.mark.parametrize("named", [True, False], ids=["at its host", "at an unknown one"])
 def test_a_full_context_is_explained_with_the_steps_that_help(provider: str, named: bool) -> None:
     """In every host's own words; the steps are those that a plan of a compression takes."""
-    found = explain_refusal(provider if named else None, OVERFLOWS[provider])
+    found = explain_refusal(provider.split("'")[0] if named else None, OVERFLOWS[provider])
 
     assert found is not None
     assert found.steps == ("strip", "clear", "summarize")

@@ -64,7 +64,7 @@ KEYS: dict[str, list[str]] = {
     "private_key": [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", " ")],
 }
 EXAMPLES = [(kind, key) for kind, keys in KEYS.items() for key in keys]
-VALUE = 'hunter2/\u00fc"quoted" & more'
+VALUE = 'hunter2/+\u00fc"quoted" & more'
 
 
 def written(kind: str, key: str) -> str:
@@ -181,6 +181,8 @@ def test_prefixes_can_be_left_out() -> None:
         VALUE.encode().hex().upper(),
         html.escape(VALUE),
         html.escape(VALUE).encode("ascii", "xmlcharrefreplace").decode(),
+        html.escape(VALUE).replace("+", "&#43;"),
+        html.escape(VALUE).replace("+", "&#x2B;"),
         json.dumps(VALUE)[1:-1].replace("\\u00fc", "\\u00FC"),
         json.dumps(VALUE)[1:-1].replace("/", "\\/"),
         json.dumps(VALUE, ensure_ascii=False)[1:-1].replace("/", "\\/"),

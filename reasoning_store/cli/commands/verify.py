@@ -9,7 +9,7 @@ import click
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.cli.output import Page, plural, print_answer, print_note
+from reasoning_store.cli.output import Page, plural, print_answer, print_note, print_warnings
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation.errors import CorruptRow
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.records import Verified
 
 
-@click.command("verify", cls=Command, answers="ok sessions messages problems")
+@click.command("verify", cls=Command, answers="ok sessions messages problems unerased")
 @click.pass_obj
 def verify(call: Call) -> None:
     """Check that everything stored is as it was written.
@@ -39,11 +39,16 @@ def verify(call: Call) -> None:
             "sessions": found.sessions,
             "messages": found.messages,
             "problems": [{name: getattr(one, name) for name in _PROBLEM} for one in found.problems],
+            "unerased": list(found.unerased),
         },
         lambda page: _say_verified(page, found),
     )
     if found.problems:
         print_note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
+    print_warnings(
+        f"an erasure was interrupted: erased data may still be in {name}; run doctor to finish it"
+        for name in found.unerased
+    )
 
 
 _PROBLEM = ("code", "detail", "owner", "session", "branch", "position")

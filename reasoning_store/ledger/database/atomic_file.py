@@ -82,9 +82,16 @@ def _sync_folder(folder: Path) -> None:
 def unfinished(folder: Path) -> list[Path]:
     """Return what is being made in a folder, and what killed makers left there, by name."""
     try:
-        return sorted(one for one in folder.iterdir() if _UNFINISHED.fullmatch(one.name))
+        found = [one for one in folder.iterdir() if _UNFINISHED.fullmatch(one.name)]
+        # An older version made each file in a folder within a folder of its name.
+        inside = folder.glob(".*.new/????????/*")
+        return sorted([*found, *(one for one in inside if _is_in_its_folder(one))])
     except OSError:
         return []
+
+
+def _is_in_its_folder(path: Path) -> bool:
+    return path.parent.parent.name == f".{path.name}.new"
 
 
 def clear(folder: Path) -> None:

@@ -71,6 +71,10 @@ class Database(Protocol):
         """Whether an erasure took rows whose bytes are not known to be gone."""
         ...
 
+    def unerased(self) -> tuple[str, ...]:
+        """Return the files that may hold what was erased; none is rewritten."""
+        ...
+
     def scrub(self, *, wait: bool = ...) -> tuple[str, ...]:
         """Let what was erased leave the files; return those that may still hold it."""
         ...

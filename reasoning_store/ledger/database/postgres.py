@@ -249,6 +249,9 @@ class PostgresDatabase:
     def owes_scrub(self) -> bool:
         return False
 
+    def unerased(self) -> tuple[str, ...]:
+        return ()
+
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         return ()
 

@@ -113,6 +113,10 @@ class SqliteDatabase:
             lambda connection: scrub.is_owed(driver(connection)), single=True
         )
 
+    def unerased(self) -> tuple[str, ...]:
+        """Return the files that may hold what was erased; none is rewritten."""
+        return scrub.files_of(self.path) if self.path is not None and self.owes_scrub() else ()
+
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Let what was erased leave the file and its WAL; return the files that may hold it.
 

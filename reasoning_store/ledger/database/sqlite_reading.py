@@ -99,10 +99,12 @@ class SqliteReading:
     def owes_scrub(self) -> bool:
         return self.read(lambda connection: scrub.is_owed(driver(connection)))
 
+    def unerased(self) -> tuple[str, ...]:
+        return scrub.files_of(self.path) if self.owes_scrub() else ()
+
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Return the files that may hold what was erased; none is rewritten."""
-        left = scrub.files_of(self.path) if self.owes_scrub() else ()
-        return (*left, *backup.copies_of(Path(self.path)))
+        return (*self.unerased(), *backup.copies_of(Path(self.path)))
 
     def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
         backup.check_target(target, Path(self.path), replace=replace)
