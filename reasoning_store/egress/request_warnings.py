@@ -161,7 +161,7 @@ def _floor_warnings(
         yield warning("floor_unmet", host=host, reason=reason, consequence=consequence)
 
 
-def _is_switched_off(settings: ReasoningSettings, contract: Contract) -> bool:
+def _is_switched_off(settings: SettingValues, contract: Contract) -> bool:
     asked = ReasoningOptions(
         enabled=settings.enabled, effort=settings.effort, budget_tokens=settings.budget_tokens
     )
