@@ -1,1 +1,1 @@
-"""Showing a message to a person: visible parts, and thinking rendered as text."""
+"""Showing a message to a person: visible parts, UI messages, and thinking rendered as text."""

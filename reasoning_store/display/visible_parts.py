@@ -24,13 +24,23 @@ def visible_parts(
     a session's ``history()`` is taken for its message. It does not bring the session's settings
     along: give ``session.settings.resolved()``, or the default holds.
     """
-    # BR-003, BR-006: only includeInResponse decides; strip, include and enabled do not.
-    shows_thinking = resolve(_values(settings)).settings.include_in_response
+    with_thinking = shows_thinking(settings)
     return tuple(
         block
         for block in message_of(message).blocks
-        if not isinstance(block, ThinkingBlock) or (shows_thinking and not block.is_hidden)
+        if is_visible(block, with_thinking=with_thinking)
     )
+
+
+def shows_thinking(settings: ReasoningSettings | Mapping[str, Any] | None) -> bool:
+    """Whether these settings show thinking to a person."""
+    # BR-003, BR-006: only includeInResponse decides; strip, include and enabled do not.
+    return resolve(_values(settings)).settings.include_in_response
+
+
+def is_visible(block: Block, *, with_thinking: bool) -> bool:
+    """Whether a person sees this block."""
+    return not isinstance(block, ThinkingBlock) or (with_thinking and not block.is_hidden)
 
 
 def _values(

@@ -101,6 +101,14 @@ def usage_chunks(value: Any) -> list[Chunk]:
     return [UsageChunk(usage=Usage(**counts, raw=value))]
 
 
+def usage_object(usage: Usage | None) -> dict[str, int]:
+    """Return the reported numbers under the AI SDK's names."""
+    if usage is None:
+        return {}
+    counts = {names[0]: getattr(usage, field) for field, names in _USAGE.items()}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
 def origin_chunks(response_id: Any, model: Any = None) -> list[Chunk]:
     response_id = response_id if isinstance(response_id, str) and response_id else None
     model = model if isinstance(model, str) and model else None
