@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
-    "UI_SSE_HEADERS",
     "AsyncContext",
     "AsyncRecording",
     "AsyncSession",
@@ -70,6 +69,7 @@ __all__ = [
     "system",
     "tool",
     "ui_events",
+    "ui_headers",
     "ui_messages",
     "ui_sse",
     "user",
@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.conversation.validation import tool
     from reasoning_store.display.text_renderer import ReasoningRenderer
-    from reasoning_store.display.ui_events import UI_SSE_HEADERS, ui_events, ui_sse
+    from reasoning_store.display.ui_events import ui_events, ui_headers, ui_sse
     from reasoning_store.display.ui_messages import ui_messages
     from reasoning_store.display.visible_parts import visible_parts
     from reasoning_store.egress.compaction_plan import Plan
@@ -154,7 +154,7 @@ _HOMES = {
     "conversation.reasoning_settings": "ReasoningSettings",
     "conversation.validation": "tool",
     "display.text_renderer": "ReasoningRenderer",
-    "display.ui_events": "UI_SSE_HEADERS ui_events ui_sse",
+    "display.ui_events": "ui_events ui_headers ui_sse",
     "display.ui_messages": "ui_messages",
     "display.visible_parts": "visible_parts",
     "egress.compaction_plan": "Plan",

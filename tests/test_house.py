@@ -317,9 +317,9 @@ CorruptRow ErrorChunk FinishChunk InvalidCall Masker MediaBlock Message MissingE
 Origin OriginChunk Plan RawBlock ReasoningChunk ReasoningRenderer ReasoningSettings
 ReasoningStoreError Recording Request SchemaError SecretMasker Session SettingError Store StoreBusy
 StoreFull StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock ToolCallBlock ToolCallChunk
-ToolResponseBlock UI_SSE_HEADERS UnknownChunk Usage UsageChunk WireError assistant build_request
+ToolResponseBlock UnknownChunk Usage UsageChunk WireError assistant build_request
 effective_tokens explain_refusal normalize_response select split_reasoning system tool ui_events
-ui_messages ui_sse user visible_parts what_if
+ui_headers ui_messages ui_sse user visible_parts what_if
 """.split()
 
 RESULTS = """

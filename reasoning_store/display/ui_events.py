@@ -60,7 +60,7 @@ from reasoning_store.wire.ui_messages.messages import usage_object
 Piece: TypeAlias = Chunk | Message | Holder
 _Settings: TypeAlias = ReasoningSettings | Mapping[str, Any] | None
 
-UI_SSE_HEADERS: Final[Mapping[str, str]] = {
+_HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/event-stream",
     "cache-control": "no-cache",
     "x-vercel-ai-ui-message-stream": "v1",
@@ -121,9 +121,14 @@ def ui_sse(
 ) -> Iterator[str] | AsyncIterator[str]:
     """Yield the body of the HTTP response for ``ui_events``: server-sent events, then ``[DONE]``.
 
-    The response's headers are ``UI_SSE_HEADERS``.
+    ``ui_headers`` has the response's headers.
     """
     return _lines_async(events) if isinstance(events, AsyncIterable) else _lines(events)
+
+
+def ui_headers() -> dict[str, str]:
+    """Return the headers of the HTTP response whose body is ``ui_sse``."""
+    return dict(_HEADERS)
 
 
 def _each(chunks: Iterable[Piece], stream: _Stream) -> Generator[UIObject]:

@@ -222,7 +222,7 @@ def test_a_recording_is_shown_while_it_is_recorded_on_both_faces() -> None:
     assert asyncio.run(asynchronous()) == lines
     assert lines[0] == 'data: {"type":"start","messageId":"m-1"}\n\n'
     assert lines[-1] == "data: [DONE]\n\n"
-    assert rs.UI_SSE_HEADERS["x-vercel-ai-ui-message-stream"] == "v1"
+    assert rs.ui_headers()["x-vercel-ai-ui-message-stream"] == "v1"
 
 
 def test_a_page_that_leaves_ends_the_recording() -> None:
