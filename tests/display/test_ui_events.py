@@ -66,10 +66,7 @@ def test_a_reply_with_a_tool_is_one_message_of_two_steps() -> None:
         {"type": "text-end", "id": "text-2"},
         {
             "type": "message-metadata",
-            "messageMetadata": {
-                "model": "model",
-                "usage": {"inputTokens": 9, "outputTokens": 3},
-            },
+            "messageMetadata": {"usage": {"inputTokens": 9, "outputTokens": 3}},
         },
         {"type": "finish-step"},
         {"type": "finish", "finishReason": "stop"},
