@@ -41,7 +41,7 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.conversation.validation import Holder, message_of
 from reasoning_store.display.ui_parts import (
     CUT_OFF,

@@ -20,7 +20,7 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
-from reasoning_store.conversation.settings import ReasoningSettings
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.conversation.tool_pairs import ToolPairs, pair_messages
 from reasoning_store.conversation.validation import Holder, message_of
 from reasoning_store.display.ui_parts import (
