@@ -1,0 +1,298 @@
+"""A chat product in one file: what its page needs, and nothing of how a conversation is stored.
+
+    uvicorn chat:app
+
+It answers with a scripted model. Set OPENAI_API_KEY, and OPENAI_BASE_URL, PROVIDER and MODEL for
+another server than OpenAI's, and it asks that. The routes under /api/chat are those that the AI
+SDK's `useChat` asks by default, so a page of React works with them as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import scripted_model
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+import reasoning_store as rs
+
+URL = os.environ.get("REASONING_STORE_URL", "sqlite:///chat.db")
+MODEL: dict[str, Any] = {
+    "provider": os.environ.get("PROVIDER", "deepseek"),
+    "model": os.environ.get("MODEL", "deepseek-chat"),
+}
+SYSTEM = "You are a helpful assistant. Answer in Markdown."
+LIMIT = int(os.environ.get("CONTEXT_LIMIT", "8000"))
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOLS = [{"name": "get_weather", "description": "The weather in a city, now.", "parameters": CITY}]
+TOGGLES = ("reasoning.includeInContext", "reasoning.stripFromContext")
+log = logging.getLogger(__name__)
+
+
+async def make_call(call: rs.ToolCallBlock) -> rs.ToolResponseBlock:
+    """Run a tool. Here yours run."""
+    return rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result="4 C, light rain")
+
+
+# Replies
+
+
+class Replies:
+    """The replies that this process is recording, whether or not a page reads them."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Reply] = {}
+
+    def begin(self, session: rs.AsyncSession) -> Reply:
+        self.stop(session.id)
+        reply = self._running[session.id] = Reply(session)
+        reply.task.add_done_callback(lambda _: self._ended(session.id, reply))
+        return reply
+
+    def find(self, chat: str) -> Reply | None:
+        return self._running.get(chat)
+
+    def stop(self, chat: str) -> None:
+        if reply := self._running.get(chat):
+            reply.task.cancel()  # what has arrived is stored
+
+    async def close(self) -> None:
+        tasks = [reply.task for reply in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, chat: str, reply: Reply) -> None:
+        if self._running.get(chat) is reply:
+            del self._running[chat]
+
+
+class Reply:
+    """One reply, tool calls and all, and what of it has come."""
+
+    def __init__(self, session: rs.AsyncSession) -> None:
+        self._pieces: list[rs.Chunk | rs.Message] = []
+        self._more = asyncio.Event()
+        self.task = asyncio.create_task(self._record(session))
+
+    async def _record(self, session: rs.AsyncSession) -> None:
+        """Record what the model says, making the calls that it asks for until it asks for none."""
+        chat = session.context(**MODEL, system=SYSTEM, tools=TOOLS)
+        try:
+            while True:
+                request = await chat.request({"stream": True})
+                async with chat.record(await ask(**request.kwargs)) as recording:
+                    async for chunk in recording:
+                        self._add(chunk)
+                if not recording.tool_calls:
+                    return
+                answers = [rs.tool(await make_call(call)) for call in recording.tool_calls]
+                await session.append(answers)
+                for answer in answers:
+                    self._add(answer)
+        except asyncio.CancelledError:
+            self._add(rs.FinishChunk(reason="stopped"))
+            raise
+        except Exception:
+            log.exception("the reply in %s ended early; what had arrived is stored", session.id)
+            self._add(rs.ErrorChunk(raw=None))
+        finally:
+            self._more.set()
+
+    def _add(self, piece: rs.Chunk | rs.Message) -> None:
+        self._pieces.append(piece)
+        self._more.set()
+
+    async def follow(self) -> AsyncIterator[rs.Chunk | rs.Message]:
+        """Yield the reply from its beginning, and then as it arrives."""
+        place = 0
+        while True:
+            self._more.clear()
+            for piece in self._pieces[place:]:
+                yield piece
+                place += 1
+            if place == len(self._pieces):
+                if self.task.done():
+                    return
+                await self._more.wait()
+
+
+async def ask(**kwargs: Any) -> AsyncIterator[Any]:
+    """Ask the model for a stream."""
+    if "OPENAI_API_KEY" not in os.environ:
+        return await scripted_model.create(**kwargs)
+    stream: AsyncIterator[Any] = await AsyncOpenAI(max_retries=0).chat.completions.create(**kwargs)
+    return stream
+
+
+# The application
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with rs.AsyncStore(URL) as store:
+        app.state.store, app.state.replies = store, Replies()
+        yield
+        await app.state.replies.close()
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+@app.exception_handler(rs.ReasoningStoreError)
+async def refuse(request: Request, error: rs.ReasoningStoreError) -> JSONResponse:
+    status = {rs.NotFound: 404, rs.Conflict: 409}.get(type(error), 422)
+    return JSONResponse({"detail": str(error), "hint": error.hint}, status)
+
+
+def owner(request: Request) -> Any:
+    """Return the conversations of the user who asks. Here your log-in goes."""
+    return request.app.state.store.for_owner("you")
+
+
+def replies(request: Request) -> Replies:
+    found: Replies = request.app.state.replies
+    return found
+
+
+Mine = Annotated[Any, Depends(owner)]
+Running = Annotated[Replies, Depends(replies)]
+
+
+class Sent(BaseModel):
+    """What `useChat` sends: the messages that its page shows, of which the last counts."""
+
+    id: str
+    messages: list[dict[str, Any]] = []
+    trigger: str = "submit-message"
+    messageId: str | None = None
+
+
+class Changes(BaseModel):
+    """What a page changes of a chat."""
+
+    title: str | None = None
+    archived: bool | None = None
+    branch: int | None = None
+    settings: dict[str, Any] = {}
+
+
+@app.post("/api/chat")
+async def send(sent: Sent, mine: Mine, running: Running) -> Response:
+    """Store what the user said, edited or wants again, and stream the reply."""
+    session = await mine.session(sent.id, create=True)
+    history = await session.history()
+    shown = next((item.position for item in history if item.id == sent.messageId), None)
+    if sent.trigger == "regenerate-message":
+        last = [item.position for item in history if item.message.role == "user"][-1:]
+        await session.regenerate(shown or last[0] + 1)
+    else:
+        message = sent.messages[-1]
+        text = "".join(part["text"] for part in message["parts"] if part["type"] == "text")
+        if shown is None:
+            stored = await session.append(rs.user(text), idempotency_key=message.get("id"))
+            if not stored.is_new:
+                return await resume(sent.id, mine, running)
+        else:
+            await session.edit(shown, rs.user(text))
+        if session.title is None:
+            await session.rename(text.strip()[:60] or "New chat")
+    return await streamed(running.begin(session), session)
+
+
+async def streamed(reply: Reply, session: rs.AsyncSession) -> Response:
+    events = rs.ui_events(reply.follow(), await session.settings.resolved())
+    return StreamingResponse(rs.ui_sse(events), headers=rs.ui_headers())
+
+
+@app.get("/api/chat/{chat}/stream")
+async def resume(chat: str, mine: Mine, running: Running) -> Response:
+    """Stream a reply that is arriving, from its beginning, to a page that comes back."""
+    reply = running.find(chat)
+    if reply is None:
+        return Response(status_code=204)
+    return await streamed(reply, await mine.session(chat))
+
+
+@app.post("/api/chat/{chat}/stop", status_code=204)
+async def stop(chat: str, running: Running) -> None:
+    running.stop(chat)
+
+
+@app.get("/api/chats")
+async def chats(mine: Mine, after: str | None = None, archived: bool = False) -> dict[str, Any]:
+    page = await mine.sessions(after=after, archived=archived)
+    items = [{"id": one.id, "title": one.title, "updatedAt": one.updated_at} for one in page.items]
+    return {"items": items, "next": page.next}
+
+
+@app.get("/api/chats/{chat}")
+async def show(chat: str, mine: Mine, running: Running) -> dict[str, Any]:
+    """Return what a page shows: the messages, and what the model gets to see of them."""
+    session = await mine.session(chat)
+    settings = await session.settings.resolved()
+    history = await session.history()
+    live = running.find(chat) is not None
+    if live:  # the stream brings all that follows the user's message
+        said = [item.position for item in history if item.message.role == "user"]
+        history = [item for item in history if item.position <= said[-1]]
+    context = session.context(**MODEL, system=SYSTEM, tools=TOOLS, limit=LIMIT)
+    usage, choices = await asyncio.gather(context.usage(), context.what_if())
+    return {
+        "id": chat,
+        "title": session.title,
+        "live": live,
+        "messages": rs.ui_messages(history, settings),
+        "settings": {key: settings[key].value for key in TOGGLES},
+        "context": {
+            "used": usage.effective,
+            "limit": usage.limit,
+            "model": MODEL["model"],
+            "kinds": asdict(usage.by_kind),
+            "choices": [
+                {
+                    "include": row.include_in_context,
+                    "strip": row.strip_from_context,
+                    "tokens": row.tokens.effective,
+                }
+                for row in choices.rows
+            ],
+        },
+    }
+
+
+@app.patch("/api/chats/{chat}", status_code=204)
+async def change(chat: str, changes: Changes, mine: Mine) -> None:
+    session = await mine.session(chat)
+    if changes.title is not None:
+        await session.rename(changes.title)
+    if changes.archived is not None:
+        await session.archive(archived=changes.archived)
+    if changes.branch is not None:
+        await session.activate(changes.branch)
+    for key, value in changes.settings.items():
+        if key not in TOGGLES:
+            raise HTTPException(422, f"{key}: one of {', '.join(TOGGLES)}")
+        await session.settings.set(key, value)
+
+
+@app.delete("/api/chats/{chat}", status_code=204)
+async def delete(chat: str, mine: Mine, running: Running) -> None:
+    running.stop(chat)
+    session = await mine.session(chat)
+    await session.erase()
+
+
+@app.get("/")
+async def page() -> FileResponse:
+    return FileResponse(Path(__file__).with_name("index.html"))
