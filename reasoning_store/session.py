@@ -197,12 +197,12 @@ class Session:
         *,
         limit: int | None = None,
         tokens: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
+        before: int | str | None = None,
+        after: int | str | None = None,
     ) -> list[Stored]:
         """Return the messages, all of their thinking included (BR-002), oldest first.
 
-        ``before`` and ``after`` are positions; ``limit`` and ``tokens`` keep those next to
+        ``before`` and ``after`` are positions or ids; ``limit`` and ``tokens`` keep those next to
         ``after`` where only that is given, else the latest. A window never parts a call
         from its response, so one by ``limit`` may hold a few messages more.
 
@@ -211,9 +211,21 @@ class Session:
         """
         return self._here().history(limit=limit, tokens=tokens, before=before, after=after)
 
-    def get(self, position: int) -> Stored:
-        """Return one message; of a reply that is being recorded, what has arrived so far."""
+    def get(self, position: int | str) -> Stored:
+        """Return one message; of a reply that is being recorded, what has arrived so far.
+
+        A position is one of this branch. An id, here and wherever a position is, names its
+        message on whatever branch that is.
+        """
         return self._here().get(position)
+
+    def annotate(self, position: int | str, annotations: Mapping[str, Any]) -> dict[str, Any]:
+        """Merge facts of yours into those kept with a message, key by key, and return them all.
+
+        None removes a key. A message has at most 16 KB of them, as JSON. They are exported and
+        masked, go when the message is erased, and are never sent to a model.
+        """
+        return self._here().annotate(position, annotations)
 
     # The next request
 
@@ -270,11 +282,12 @@ class Session:
         base_url: str | None = None,
         system: Any = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        at: int | None = None,
+        at: int | str | None = None,
     ) -> ContextUsage:
         """Return what the next request counts (BR-004), from the running totals alone.
 
-        With ``at`` it is the request that would have followed that position.
+        With ``at`` it is the request that would have followed that position, or the message of
+        that id.
         """
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
         return self._context(options, limit).usage(at=at)
@@ -378,7 +391,7 @@ class Session:
 
     # Branches
 
-    def fork(self, *, at: int) -> Session:
+    def fork(self, *, at: int | str) -> Session:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
         Neither this handle nor the session's current branch moves. The last that it shares
@@ -387,17 +400,18 @@ class Session:
         """
         return self.branch(self._here().fork(at))
 
-    def edit(self, position: int, message: Message) -> Stored:
+    def edit(self, position: int | str, message: Message) -> Stored:
         """Replace the message at ``position``, on a new branch that becomes the current one.
 
         The new message has the role of the old one, which stays, with all after it, on its
-        branch. This handle moves to the new branch.
+        branch. This handle moves to the new branch. An id edits the message that a page shows,
+        whatever branch is current by now.
         """
         stored = self._here().edit(position, message)
         self._branch = stored.branch
         return stored
 
-    def regenerate(self, position: int) -> Session:
+    def regenerate(self, position: int | str) -> Session:
         """Make room for another reply in place of the one at ``position``, and return this handle.
 
         It moves to a new branch, now the current one, that ends before that reply.
@@ -430,7 +444,7 @@ class Session:
 
     # Erasing
 
-    def erase(self, position: int | None = None, *, only: Only = None) -> Erased:
+    def erase(self, position: int | str | None = None, *, only: Only = None) -> Erased:
         """Erase for real: this session, one message, or with ``only="reasoning"`` what was
         thought there.
 
@@ -440,10 +454,9 @@ class Session:
         database; ``copies`` names the files that may still hold them, and to erase again, to
         open the store or ``Store.scrub`` finishes that.
         """
-        ledger, counts = self._state.ledger, self._state.count
-        resolve = self._state.resolve
         if position is not None:
-            return ledger.erasure.erase_message(
-                self._row.key, self._branch, position, only=only, count=counts, resolve=resolve
-            )
-        return ledger.erasure.erase_session(self._row.key, only=only, count=counts, resolve=resolve)
+            return self._here().erase(position, only=only)
+        state = self._state
+        return state.ledger.erasure.erase_session(
+            self._row.key, only=only, count=state.count, resolve=state.resolve
+        )

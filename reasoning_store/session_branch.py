@@ -15,8 +15,9 @@ from reasoning_store.conversation.blocks import (
     with_blocks,
 )
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger.records import SentRow, SessionRow, StoredRow
+from reasoning_store.conversation.validation import check_mapping, check_position
+from reasoning_store.ledger.message_ids import no_message
+from reasoning_store.ledger.records import Erased, SentRow, SessionRow, StoredRow
 from reasoning_store.ledger.request_input import RequestInputs as Reads
 from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
 from reasoning_store.ledger.rows.totals import field_of, origin_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from reasoning_store.egress.request_inputs import RequestInputs
     from reasoning_store.egress.target import Target
     from reasoning_store.egress.verdicts import ViewedMessage
+    from reasoning_store.ledger.erasure import Only
 
 UNNAMED = (None, None, None, None)
 AFTER_ALL = 1 << 62
@@ -77,47 +79,75 @@ class SessionBranch:
 
         return self.reads.at_one_moment(bound)
 
-    def history(
-        self, *, limit: int | None, tokens: int | None, before: int | None, after: int | None
-    ) -> list[Stored]:
-        moment = self.ledger.history.moment(
-            self.key, self.branch, limit=limit, tokens=tokens, before=before, after=after
-        )
-        return stored_history(moment, self.branch, with_draft=before is None, after=after)
+    def locate(self, *at: int | str | None) -> tuple[SessionBranch, list[Any]]:
+        """Return a branch that has the messages of these ids, and the position of each.
 
-    def get(self, position: int) -> Stored:
+        This branch, if it has them all. A position stays as it is, and so does None.
+        """
+        ids = [one for one in at if isinstance(one, str)]
+        if not ids:
+            return self, list(at)
+        branch, positions = self.ledger.history.locate(self.key, self.branch, ids)
+        found = dict(zip(ids, positions, strict=True))
+        here = SessionBranch(self.state, self.row, branch)
+        return here, [found[one] if isinstance(one, str) else one for one in at]
+
+    def history(
+        self,
+        *,
+        limit: int | None,
+        tokens: int | None,
+        before: int | str | None,
+        after: int | str | None,
+    ) -> list[Stored]:
+        here, (first, last) = self.locate(after, before)
+        moment = here.ledger.history.moment(
+            here.key, here.branch, limit=limit, tokens=tokens, before=last, after=first
+        )
+        return stored_history(moment, here.branch, with_draft=before is None, after=first)
+
+    def get(self, position: int | str) -> Stored:
+        if isinstance(position, str):
+            here, (at,) = self.locate(position)
+            found = here.get(at)
+            if found.id != position:  # a reply that has ended meanwhile, of which nothing came
+                raise no_message(position)
+            return found
         moment = self.ledger.history.moment_at(self.key, self.branch, position)
         if moment.draft is not None and (arriving := draft_so_far(moment.draft)) is not None:
             return arriving
         rows = moment.rows or [self.ledger.history.get(self.key, self.branch, position)]
         return Stored(rows[0], siblings(moment.branches, self.branch).get(position, ()))
 
-    def edit(self, position: int, message: Message) -> Stored:
+    def edit(self, position: int | str, message: Message) -> Stored:
         """Store a message in place of another, on a new branch."""
-        check_number("position", position)
+        check_position("position", position)
         entry = self.state.prepare(message, self.row.encoding)
-        role = self.get(position).message.role
+        here, (at,) = self.locate(position)
+        role = here.get(position).message.role
         if message.role != role:
             raise InvalidCall(
-                f"the message at {position} is of the role {role}, not {message.role}",
+                f"the message at {at} is of the role {role}, not {message.role}",
                 hint="edit takes a message of that role"
-                + (f"; regenerate({position}) asks for another reply" * (role == "assistant")),
+                + (f"; regenerate({at}) asks for another reply" * (role == "assistant")),
             )
-        return Stored(self.ledger.messages.edit(self.key, self.branch, position, entry))
+        return Stored(self.ledger.messages.edit(self.key, here.branch, at, entry))
 
-    def fork(self, at: int) -> int:
+    def fork(self, at: int | str) -> int:
         """Make a new branch that shares the messages before ``at``."""
+        here, (position,) = self.locate(at)
         resolve = self.state.resolve
-        return self.ledger.branches.fork(self.key, self.branch, at, resolve=resolve)
+        return self.ledger.branches.fork(self.key, here.branch, position, resolve=resolve)
 
-    def fork_before_reply(self, position: int) -> int:
+    def fork_before_reply(self, position: int | str) -> int:
         """Make a new current branch that ends before the reply at ``position``."""
-        if self.get(position).message.role != "assistant":
+        here, (at,) = self.locate(position)
+        if here.get(position).message.role != "assistant":
             raise InvalidCall(
-                f"the message at {position} is not a model's reply",
+                f"the message at {at} is not a model's reply",
                 hint="edit(position, message) replaces a user's message",
             )
-        return self.ledger.branches.fork(self.key, self.branch, position, current=True)
+        return self.ledger.branches.fork(self.key, here.branch, at, current=True)
 
     def fork_before_turn(self) -> int:
         """Make a new current branch that ends before the last turn."""
@@ -125,6 +155,29 @@ class SessionBranch:
         if start is None:
             raise InvalidCall("there is no turn to take back: the branch has no user message yet")
         return self.ledger.branches.fork(self.key, self.branch, start, current=True)
+
+    def annotate(self, position: int | str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Merge into the annotations of a message."""
+        check_position("position", position)
+        wanted = check_mapping("annotations", changes)
+        if self.state.masker is not None:
+            from reasoning_store.ingress.masking import mask_value
+
+            wanted = mask_value(wanted, self.state.masker)
+        return self.ledger.annotations.merge(self.key, self.branch, position, wanted)
+
+    def erase(self, position: int | str, *, only: Only) -> Erased:
+        """Erase a message, or only its reasoning."""
+        here, (at,) = self.locate(position)
+        resolve = self.state.resolve
+        if isinstance(position, str):
+            # What a live reply ends as may be nothing: another message has its position then.
+            self.ledger.drafts.end_at(self.key, here.branch, at, resolve, at_once=True)
+            here, (at,) = here.locate(position)
+        count = self.state.count
+        return self.ledger.erasure.erase_message(
+            self.key, here.branch, at, only=only, count=count, resolve=resolve
+        )
 
     def session(self) -> SessionRow:
         return self.ledger.sessions.get(self.row.owner, self.row.id)

@@ -78,14 +78,15 @@ class Context:
         self._last_request = request
         return request
 
-    def usage(self, *, at: int | None = None) -> ContextUsage:
+    def usage(self, *, at: int | str | None = None) -> ContextUsage:
         """Return what the next request counts (BR-004), from the running totals alone.
 
-        With ``at`` it is the request that would have followed that position.
+        With ``at`` it is the request that would have followed that position, or the message
+        of that id.
         """
         options = self._options
-        branch = self._branch()
-        now = branch.outlook(at, sent=options.names == UNNAMED)
+        branch, (position,) = self._branch().locate(at)
+        now = branch.outlook(position, sent=options.names == UNNAMED)
         totals = now.usage
         return count_usage(
             totals,

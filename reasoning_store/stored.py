@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from reasoning_store.conversation.blocks import (
     Counts,
@@ -68,6 +68,11 @@ class Stored:
         return self._row.message
 
     @property
+    def annotations(self) -> dict[str, Any]:
+        """The facts that ``Session.annotate`` keeps with the message, as they were when read."""
+        return dict(self._row.annotations or {})
+
+    @property
     def is_new(self) -> bool:
         """Whether this call wrote it; an idempotent repeat did not."""
         return self._row.is_new
@@ -93,7 +98,17 @@ class Stored:
         return hash((self.id, self.position, self.branch))
 
 
-_FIELDS = ("id", "position", "branch", "tokens", "created_at", "message", "is_new", "siblings")
+_FIELDS = (
+    "id",
+    "position",
+    "branch",
+    "tokens",
+    "created_at",
+    "message",
+    "annotations",
+    "is_new",
+    "siblings",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,6 +132,7 @@ class AsyncSession:
 
     history = awaited(Session.history)
     get = awaited(Session.get)
+    annotate = awaited(Session.annotate, by=Threads.write)
 
     def context(
         self,
@@ -167,13 +168,13 @@ class AsyncSession:
     undo = awaited(Session.undo, by=Threads.write)
     budget = awaited(Session.budget, by=Threads.write)
 
-    async def fork(self, *, at: int) -> AsyncSession:
+    async def fork(self, *, at: int | str) -> AsyncSession:
         """Return a new branch that shares the messages before ``at``. See ``Session.fork``."""
         return AsyncSession(self._threads, await self._threads.write(self._sync.fork, at=at))
 
     edit = awaited(Session.edit, by=Threads.write)
 
-    async def regenerate(self, position: int) -> AsyncSession:
+    async def regenerate(self, position: int | str) -> AsyncSession:
         """Move this handle to a branch without the reply. See ``Session.regenerate``."""
         await self._threads.write(self._sync.regenerate, position)
         return self

@@ -104,6 +104,15 @@ def check_number(
     return value
 
 
+def check_position(name: str, value: Any) -> int | str:
+    """Return a position, which is a whole number, or the id of a message, which is a string."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidCall(f"{name}: a position or the id of a message, not {_kind(value)}")
+    return value
+
+
 def check_tokens(name: str, value: Any, *, least: int = 0, optional: bool = False) -> None:
     """Refuse a value that is not a number of tokens."""
     if optional and value is None:

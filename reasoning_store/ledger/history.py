@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches
+from reasoning_store.ledger import branches, message_ids
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import READ
@@ -379,6 +379,13 @@ class History:
             )
 
         return self._database.read(read)
+
+    def locate(self, session_key: int, branch: int, ids: Sequence[str]) -> tuple[int, list[int]]:
+        """Return a branch that has these messages, and the position of each: ``branch``, if it
+        has them all."""
+        return self._database.read(
+            lambda connection: message_ids.locate_all(connection, session_key, branch, ids)
+        )
 
     def splits(self, session_key: int, branch: int, position: int) -> bool:
         """Whether a call up to a position is answered behind it, in its turn or the next."""

@@ -21,6 +21,7 @@ from reasoning_store.ledger.records import BackedUp
 from reasoning_store.ledger.rows.keys import Clock
 
 if TYPE_CHECKING:
+    from reasoning_store.ledger.annotations import Annotations
     from reasoning_store.ledger.audit import Audit
     from reasoning_store.ledger.branches import Branches
     from reasoning_store.ledger.budgets import Budgets
@@ -98,6 +99,12 @@ class Ledger:
         from reasoning_store.ledger.history import History
 
         return History(self.database, self.clock)
+
+    @subject
+    def annotations(self) -> Annotations:
+        from reasoning_store.ledger.annotations import Annotations
+
+        return Annotations(self.database)
 
     @subject
     def compactions(self) -> Compactions:

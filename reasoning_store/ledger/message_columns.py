@@ -23,6 +23,7 @@ class MessageParts:
     origin: int | None
     """The number of its origin."""
     digest: bytes
+    annotations: str | None
 
     def reported(self, name: str) -> int | None:
         """Return a number of the usage that sums can use: more would overflow them."""
@@ -44,6 +45,7 @@ class MessageColumn(NamedTuple):
     is_checked: bool = True
     """Whether an audit compares it with what would be written now."""
     survives_erasure: bool = False
+    """Whether a message whose reasoning is erased has it as before."""
     exported_as: str | None = None
     """The field of an export's line, where it is part of neither message nor counts."""
 
@@ -141,6 +143,16 @@ _DESCRIBED = (
     ),
     _reported("cache_write"),
     MessageColumn("echo", "number", lambda parts: message_echo(parts.message), is_required=False),
+    # JSON: what an application keeps with a message. It changes, and no digest holds it.
+    MessageColumn(
+        "annotations",
+        "text",
+        lambda parts: parts.annotations,
+        is_required=False,
+        is_read=True,
+        is_checked=False,
+        survives_erasure=True,
+    ),
 )
 
 COLUMNS: Mapping[str, MessageColumn] = {column.name: column for column in _DESCRIBED}

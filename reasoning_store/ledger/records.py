@@ -36,6 +36,14 @@ class NewMessage:
     message: Message
     counts: Counts = field(default_factory=Counts)
     sent: Mapping[str, Any] | None = None
+    annotations: Mapping[str, Any] | None = None
+
+
+class MessagePlace(NamedTuple):
+    """Where a message is."""
+
+    branch: int
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ class StoredRow:
     is_new: bool = False
     headers: Sequence[ThinkingHeader] | None = field(default=None, repr=False)
     """Of each thinking block, where thinking was not read."""
+    annotations: dict[str, Any] | None = None
+    """What the application keeps with it: JSON, no part of the digest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,7 @@ messages = Table(
         sqlite_where=text("idempotency_key IS NOT NULL"),
     ),
     Index("ix_messages_echo", "echo"),  # a client's message is looked up in all sessions
+    Index("ix_messages_id", "session_key", "id"),
     **CLUSTERED,
 )
 

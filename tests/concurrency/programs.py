@@ -89,3 +89,22 @@ def record_slowly(tell: Connection, go: Connection, url: str, words: int) -> Non
         else:
             assert reply.stored is not None
             tell.send(("stored", reply.stored.position, shown))
+
+
+def annotate(tell: Connection, gate: Barrier, url: str, id: str, writer: str, times: int) -> None:
+    """Keep facts with a message, each under a key of its own; tell how many."""
+    with rs.Store(url) as store:
+        session = store.session("s")
+        gate.wait()
+        for number in range(times):
+            session.annotate(id, {f"{writer} {number}": number})
+        tell.send(("annotated", times))
+
+
+def edit_shown(tell: Connection, go: Connection, url: str, id: str) -> None:
+    """Edit the message that a page has shown, once it is told to; tell on which branch."""
+    with rs.Store(url) as store:
+        session = store.session("s")
+        tell.send(("shown", session.get(id).position))
+        go.recv()
+        tell.send(("edited", session.edit(id, rs.user("from a stale page")).branch))

@@ -129,6 +129,7 @@ def fill(ledger: Ledger) -> None:
     ledger.sessions.use_profile(key, "careful")
     ledger.messages.append(key, 1, conversation(), idempotency_key="first")
     ledger.messages.append(key, 1, [said(), *conversation()[1:], said("again")])
+    ledger.annotations.merge(key, 1, 3, {"rating": 1, "why": ["\0", None]})
     compact(ledger, key, 1, 2, 5, NewMessage(user("What came before."), Counts(visible=6)))
     compact(ledger, key, 1, 2, 7, NewMessage(user("All of it."), Counts(visible=3)))
     undone = compact(ledger, key, 1, 9, 14, NewMessage(user("More."), Counts(visible=2)))

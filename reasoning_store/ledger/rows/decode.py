@@ -80,6 +80,14 @@ def headers_of(shape: str | None) -> list[ThinkingHeader]:
     return [ThinkingHeader(*header) for header in parsed(shape)] if shape else []
 
 
+def annotations_of(text: str) -> dict[str, Any]:
+    """Return what an application keeps with a message."""
+    kept = parsed(text)
+    if type(kept) is not dict:
+        raise CorruptRow("the annotations are no object")
+    return kept
+
+
 def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
     """Return the values of a page of stored JSON texts, in order.
 
@@ -187,7 +195,7 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
     values = _parsed_each([data for _, _, data in page.bodies if data is not None])
     headers = _headers(page) if thinking is None else iter(())
     for head, (_, text, data) in zip(page.heads, page.bodies, strict=True):
-        position, id_, role, status, at, origin, visible, exactness, shape, digest = head
+        position, id_, role, status, at, origin, visible, exactness, shape, digest, kept = head
         message: Any = _Message()
         message.role, message.status = ROLES[role], _STATUSES[status]
         message.origin = made_by[origin]
@@ -225,6 +233,7 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
         row.id, row.position, row.branch = id_, position, branch
         row.message, row.created_at, row.digest = message, at, digest
         row.is_new = False
+        row.annotations = None if kept is None else annotations_of(kept)
         row.__class__ = StoredRow
         out.append(row)
 
@@ -281,6 +290,7 @@ def new_row(entry: NewMessage, columns: Mapping[str, Any], branch: int, position
     row.id, row.position, row.branch, row.message = columns["id"], position, branch, entry.message
     row.counts, row.created_at, row.digest = entry.counts, columns["created_at"], columns["digest"]
     row.is_new, row.headers = True, None
+    row.annotations = dict(entry.annotations) if entry.annotations else None
     row.__class__ = StoredRow
     made: StoredRow = row
     return made

@@ -40,6 +40,8 @@ from reasoning_store.ledger.tables import STATE
 BODY = ("text", "data", "sent")
 THINKING = ("ordinal", "tokens", "source_field", "thought", "data", "is_hidden")
 """What stands in ``EncodedMessage``, in the order in which it stands there and in the tables."""
+MOST_ANNOTATIONS = 16 * 1024
+"""Bytes of JSON."""
 _NAME_LIMIT = 1000
 """Bytes of a name: an index does not take more."""
 
@@ -108,6 +110,7 @@ def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
         headers=headers,
         origin=number,
         digest=digest(_told(message, origin, body, rows)),
+        annotations=annotations_json(entry.annotations),
     )
     columns = encode_columns(parts)
     own = message_totals(
@@ -122,6 +125,20 @@ def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
     )
     used = thought(message.role, columns["reasoning"], counts.thinking)
     return EncodedMessage(entry, columns, body, rows, own, used, origin)
+
+
+def annotations_json(annotations: Mapping[str, Any] | None) -> str | None:
+    """Return the column of what an application keeps with a message: absent while empty."""
+    if not annotations:
+        return None
+    text = codec.dumps(dict(annotations))
+    size = len(text.encode())
+    if size > MOST_ANNOTATIONS:
+        raise InvalidCall(
+            f"annotations: {size} bytes of JSON, and a message has at most {MOST_ANNOTATIONS}",
+            hint="they are for small facts: keep the rest in a table of your own, by the id",
+        )
+    return text
 
 
 def _parted(blocks: Sequence[Block]) -> tuple[list[Block], list[tuple[int, ThinkingBlock]]]:

@@ -26,6 +26,7 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    null,
     or_,
     select,
     update,
@@ -123,7 +124,7 @@ _CHANGE = Statement(
     .where(*_at(_m))
     .values({name: bindparam(name) for name in (*CHANGED_BY_ERASURE, "erased_at")})
 )
-_UNCLEAR = Statement(update(messages).where(*_at(_m)).values(clearable=0))
+_UNCLEAR = Statement(update(messages).where(*_at(_m)).values(clearable=0, annotations=null()))
 _EMPTY = Statement(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
 _SAY = Statement(
     update(bodies).where(*_at(_b)).values(text=bindparam("text"), data=bindparam("data"))

@@ -169,6 +169,7 @@ def message_lines(
             message=codec.message_to_json(row.message),
             counts=lines.counts_line(replace(row.counts, clearable=clearable)),
             sent=None if sent is None else decode.parsed(sent),
+            annotations=row.annotations,
             **dict(zip(EXPORTED.values(), more, strict=True)),
         )
 

@@ -141,7 +141,10 @@ class IncomingSession:
         message, counts = self._counted(line.message, line.counts)
         if message.status == "erased" and message != Message(role=message.role, status="erased"):
             raise InvalidCall("message: is erased and still says something")
-        encoded = self.rules.encode(line, NewMessage(message, counts, line.sent))
+        if message.status == "erased" and line.annotations:
+            raise InvalidCall("annotations: an erased message keeps nothing")
+        annotations = self._masked(line.annotations)
+        encoded = self.rules.encode(line, NewMessage(message, counts, line.sent, annotations))
         if line.counts is not None and encoded.thought.unreported:
             self.recounted += encoded.thought.counted - sum(line.counts.thinking)
         branch.messages.append(
@@ -201,6 +204,12 @@ class IncomingSession:
         if self.line.current_branch not in self.branches:
             error = InvalidCall("currentBranch: has no line of its own in this session")
             raise LineError(self.number, error)
+
+    def _masked(self, annotations: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        mask = self.rules.mask
+        if mask is None or annotations is None:
+            return annotations
+        return mask(Message(role="user", metadata=annotations)).metadata
 
     def _branch_of(self, number: int) -> IncomingBranch:
         if number not in self.branches:

@@ -115,6 +115,8 @@ class MessageLine(Line):
     """The column of its idempotency key, where it is the first of what was appended so."""
     batch: int | None = None
     erased_at: int | None = None
+    annotations: dict[str, Any] | None = None
+    """What the application keeps with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

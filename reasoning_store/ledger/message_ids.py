@@ -1,0 +1,75 @@
+"""Where the message of an id is: on which branch, and at which position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, select
+
+from reasoning_store.conversation.errors import InvalidCall, NotFound
+from reasoning_store.conversation.validation import describe
+from reasoning_store.ledger import branches
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import MessagePlace
+from reasoning_store.ledger.rows import encode, pairs
+from reasoning_store.ledger.tables import branches as branches_table
+from reasoning_store.ledger.tables import drafts, messages
+
+_m, _d, _h = messages.c, drafts.c, branches_table.c
+_STORED = Statement(
+    select(_m.branch, _m.position)
+    .where(_m.session_key == bindparam("key"), _m.id == bindparam("id"))
+    .order_by(_m.branch, _m.position)
+    .limit(1)
+)
+_ARRIVING = Statement(
+    select(_h.branch, _h.next_position)
+    .where(_d.session_key == bindparam("key"), _d.id == bindparam("id"), _d.parts > 0)
+    .where(_h.session_key == _d.session_key, _h.branch == _d.branch, _h.draft == _d.id)
+)
+
+
+def no_message(id: str) -> NotFound:
+    return NotFound(
+        f"there is no message {describe(id)} in this session",
+        hint="history() has the id of each message, and a position is a number",
+    )
+
+
+def written_at(connection: Connection, key: int, id: str) -> MessagePlace | None:
+    """Return the branch that a message was written on, and its position; None: it is not there."""
+    if not encode.holdable(id):
+        return None
+    row = _STORED.row(connection, {"key": key, "id": id})
+    return None if row is None else MessagePlace(*row)
+
+
+def locate(connection: Connection, key: int, branch: int, id: str) -> MessagePlace:
+    """Return where a message is, or the reply that is arriving: on ``branch``, where that has it.
+
+    Else on the branch that it was written on.
+    """
+    place = written_at(connection, key, id)
+    if place is None:
+        row = _ARRIVING.row(connection, {"key": key, "id": id}) if encode.holdable(id) else None
+        if row is None:
+            raise no_message(id)
+        return MessagePlace(*row)
+    lineage, _ = branches.get(connection, key, branch)
+    return place._replace(branch=branch) if pairs.holds(lineage, place) else place
+
+
+def locate_all(
+    connection: Connection, key: int, branch: int, ids: Sequence[str]
+) -> tuple[int, list[int]]:
+    """Return one branch that has all these messages, and the position of each there."""
+    last = max(
+        [locate(connection, key, branch, id) for id in ids], key=lambda place: place.position
+    )
+    places = [locate(connection, key, last.branch, id) for id in ids]
+    if any(place.branch != last.branch for place in places):
+        raise InvalidCall(
+            "these messages are not on one branch",
+            hint="a range is of one branch: take both ids from one history()",
+        )
+    return last.branch, [place.position for place in places]
