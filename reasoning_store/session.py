@@ -454,9 +454,4 @@ class Session:
         database; ``copies`` names the files that may still hold them, and to erase again, to
         open the store or ``Store.scrub`` finishes that.
         """
-        if position is not None:
-            return self._here().erase(position, only=only)
-        state = self._state
-        return state.ledger.erasure.erase_session(
-            self._row.key, only=only, count=state.count, resolve=state.resolve
-        )
+        return self._here().erase(position, only=only)

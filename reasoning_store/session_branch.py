@@ -166,16 +166,17 @@ class SessionBranch:
             wanted = mask_value(wanted, self.state.masker)
         return self.ledger.annotations.merge(self.key, self.branch, position, wanted)
 
-    def erase(self, position: int | str, *, only: Only) -> Erased:
-        """Erase a message, or only its reasoning."""
+    def erase(self, position: int | str | None, *, only: Only) -> Erased:
+        """Erase the session, or a message; or only the reasoning of that."""
+        erasure, count, resolve = self.ledger.erasure, self.state.count, self.state.resolve
+        if position is None:
+            return erasure.erase_session(self.key, only=only, count=count, resolve=resolve)
         here, (at,) = self.locate(position)
-        resolve = self.state.resolve
         if isinstance(position, str):
             # What a live reply ends as may be nothing: another message has its position then.
             self.ledger.drafts.end_at(self.key, here.branch, at, resolve, at_once=True)
             here, (at,) = here.locate(position)
-        count = self.state.count
-        return self.ledger.erasure.erase_message(
+        return erasure.erase_message(
             self.key, here.branch, at, only=only, count=count, resolve=resolve
         )
 
