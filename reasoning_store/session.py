@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
-from reasoning_store.conversation.errors import Conflict
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Erased, SessionRow
 from reasoning_store.session_branch import ContextOptions, SessionBranch
@@ -22,10 +21,8 @@ from reasoning_store.stored import (
     Branch,
     Compaction,
     Stored,
-    as_public_conflict,
     branch,
     compaction,
-    microseconds,
     time_of,
 )
 
@@ -105,7 +102,7 @@ class Session:
         message: Message,
         *,
         idempotency_key: str | None = None,
-        after: int | None = None,
+        after: int | str | None = None,
         created_at: datetime | None = None,
     ) -> Stored: ...
 
@@ -115,7 +112,7 @@ class Session:
         message: Sequence[Message],
         *,
         idempotency_key: str | None = None,
-        after: int | None = None,
+        after: int | str | None = None,
         created_at: datetime | None = None,
     ) -> list[Stored]: ...
 
@@ -124,36 +121,16 @@ class Session:
         message: Message | Sequence[Message],
         *,
         idempotency_key: str | None = None,
-        after: int | None = None,
+        after: int | str | None = None,
         created_at: datetime | None = None,
     ) -> Stored | list[Stored]:
         """Store a message at the end, or several as one.
 
         Repeated with the same ``idempotency_key`` and the same messages, it returns what
-        was stored the first time. ``after`` is the position that must be the last one;
-        if another message follows it already, nothing is stored (``Conflict``).
+        was stored the first time. ``after`` is the position or the id of the message that must
+        be the last one; if another message follows it already, nothing is stored (``Conflict``).
         """
-        # Anything else goes on as one message, and is refused there as not being one.
-        given: Any = message
-        several = type(given) is list or validation.are_several(given)
-        batch = enumerate(given) if several else [(None, given)]
-        # Masking, counting and JSON are done before the ledger's lane is asked for.
-        entries = [self._state.prepare(item, self._row.encoding, at=at) for at, item in batch]
-        here = self._branch
-        self._state.draft_writer.write_branch(self._row.key, here)
-        try:
-            rows = self._state.ledger.messages.append(
-                self._row.key,
-                here,
-                entries,
-                after=after,
-                idempotency_key=idempotency_key,
-                created_at=microseconds(created_at, "created_at"),
-                resolve=self._state.resolve,
-            )
-        except Conflict as conflict:
-            raise as_public_conflict(conflict) from None
-        stored = [Stored(row) for row in rows]
+        stored = self._here().append(message, idempotency_key, after, created_at)
         return stored[0] if isinstance(message, Message) else stored
 
     def record(

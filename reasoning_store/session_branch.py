@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +15,8 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
     with_blocks,
 )
-from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.validation import check_mapping, check_position
+from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.conversation.validation import are_several, check_mapping, check_position
 from reasoning_store.ledger.message_ids import no_message
 from reasoning_store.ledger.records import Erased, SentRow, SessionRow, StoredRow
 from reasoning_store.ledger.request_input import RequestInputs as Reads
@@ -23,7 +24,14 @@ from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
 from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import Stored, draft_so_far, siblings, stored_history
+from reasoning_store.stored import (
+    Stored,
+    as_public_conflict,
+    draft_so_far,
+    microseconds,
+    siblings,
+    stored_history,
+)
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
@@ -91,6 +99,40 @@ class SessionBranch:
         found = dict(zip(ids, positions, strict=True))
         here = SessionBranch(self.state, self.row, branch)
         return here, [found[one] if isinstance(one, str) else one for one in at]
+
+    def append(
+        self,
+        given: Any,
+        idempotency_key: str | None,
+        after: int | str | None,
+        created_at: datetime | None,
+    ) -> list[Stored]:
+        """Store messages at the end, as one."""
+        # Anything else goes on as one message, and is refused there as not being one.
+        several = type(given) is list or are_several(given)
+        batch = enumerate(given) if several else [(None, given)]
+        # Masking, counting and JSON are done before the ledger's lane is asked for.
+        entries = [self.state.prepare(item, self.row.encoding, at=at) for at, item in batch]
+        self.state.draft_writer.write_branch(self.key, self.branch)
+        here, (last,) = self.locate(after)
+        if here.branch != self.branch:
+            raise Conflict(
+                f"the message that this is to follow is on branch {here.branch}",
+                hint=f"session.branch({here.branch}).append(...) goes on there",
+            )
+        try:
+            rows = self.ledger.messages.append(
+                self.key,
+                self.branch,
+                entries,
+                after=last,
+                idempotency_key=idempotency_key,
+                created_at=microseconds(created_at, "created_at"),
+                resolve=self.state.resolve,
+            )
+        except Conflict as conflict:
+            raise as_public_conflict(conflict) from None
+        return [Stored(row) for row in rows]
 
     def history(
         self,

@@ -71,7 +71,7 @@ class AsyncSession:
         message: Message,
         *,
         idempotency_key: str | None = None,
-        after: int | None = None,
+        after: int | str | None = None,
         created_at: datetime | None = None,
     ) -> Stored: ...
 
@@ -81,7 +81,7 @@ class AsyncSession:
         message: Sequence[Message],
         *,
         idempotency_key: str | None = None,
-        after: int | None = None,
+        after: int | str | None = None,
         created_at: datetime | None = None,
     ) -> list[Stored]: ...
 
@@ -90,7 +90,7 @@ class AsyncSession:
         message: Message | Sequence[Message],
         *,
         idempotency_key: str | None = None,
-        after: int | None = None,
+        after: int | str | None = None,
         created_at: datetime | None = None,
     ) -> Stored | list[Stored]:
         """Store a message at the end, or several as one. See ``Session.append``."""

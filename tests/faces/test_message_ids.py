@@ -31,6 +31,7 @@ def texts(history: list[rs.results.Stored]) -> list[str]:
 
 VERBS: dict[str, Callable[[Any, Any], Any]] = {
     "get": lambda session, at: session.get(at),
+    "append after": lambda session, at: session.append(rs.user("V"), after=at),
     "annotate": lambda session, at: session.annotate(at, {"rating": 1}),
     "edit": lambda session, at: session.edit(at, rs.assistant("IV")),
     "erase": lambda session, at: session.erase(at),
@@ -103,6 +104,19 @@ def test_a_range_is_of_one_branch(session: rs.Session) -> None:
     assert texts(session.history(after=first)) == ["four"]
     with pytest.raises(rs.InvalidCall, match="not on one branch"):
         session.history(after=other, before=last)
+
+
+def test_a_message_follows_the_one_that_is_named(session: rs.Session) -> None:
+    """Or it is refused: something follows that already, or it is on another branch."""
+    last = session.get(4).id
+    session.append(rs.user("five"), after=last)
+
+    with pytest.raises(rs.Conflict, match="the last message is at 5, not at 4"):
+        session.append(rs.user("V"), after=last)
+    session.edit(3, rs.user("drei"))
+    with pytest.raises(rs.Conflict, match="is on branch 1"):
+        session.append(rs.user("V"), after=last)
+    assert texts(session.history()) == ["one", "two", "drei"]
 
 
 @each("id", ["no such id", "", "a\0b"])
