@@ -19,7 +19,7 @@ from reasoning_store.ingress.tags import Run, Split
 from reasoning_store.ledger.records import BackedUp, Erased, Imported, Problem, ReportRow, Verified
 from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
 from reasoning_store.store import Owner, Page
-from reasoning_store.stored import Branch, Compaction, Stored
+from reasoning_store.stored import Branch, Compaction, Stored, Version
 
 __all__ = [
     "Alternative",
@@ -58,5 +58,6 @@ __all__ = [
     "TokensByKind",
     "Verdict",
     "Verified",
+    "Version",
     "WhatIf",
 ]

@@ -29,8 +29,8 @@ from reasoning_store.stored import (
     as_public_conflict,
     draft_so_far,
     microseconds,
-    siblings,
     stored_history,
+    versions,
 )
 
 if TYPE_CHECKING:
@@ -156,10 +156,14 @@ class SessionBranch:
                 raise no_message(position)
             return found
         moment = self.ledger.history.moment_at(self.key, self.branch, position)
-        if moment.draft is not None and (arriving := draft_so_far(moment.draft)) is not None:
+        others = versions(moment, self.branch).get(position, ())
+        if (
+            moment.draft is not None
+            and (arriving := draft_so_far(moment.draft, others)) is not None
+        ):
             return arriving
         rows = moment.rows or [self.ledger.history.get(self.key, self.branch, position)]
-        return Stored(rows[0], siblings(moment.branches, self.branch).get(position, ()))
+        return Stored(rows[0], others)
 
     def edit(self, position: int | str, message: Message) -> Stored:
         """Store a message in place of another, on a new branch."""

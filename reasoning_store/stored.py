@@ -27,6 +27,16 @@ _MICROSECOND = timedelta(microseconds=1)
 _NOW = "datetime.now(UTC) is one"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One of the messages that branches have in the same place."""
+
+    branch: int
+    """The branch to activate: of those that have the message, the one whose last message is the
+    newest. Of the version that is shown, the branch that is read."""
+    is_shown: bool
+
+
 class Stored:
     """A message with its identity, its position, its time and its tokens.
 
@@ -35,11 +45,11 @@ class Stored:
 
     # It holds the ledger's row and reads it when it is asked: to make a date and a sum for
     # each of ten thousand messages would cost a tenth of loading them.
-    __slots__ = ("_row", "_siblings")
+    __slots__ = ("_row", "_versions")
 
-    def __init__(self, row: StoredRow, siblings: tuple[int, ...] = ()) -> None:
+    def __init__(self, row: StoredRow, versions: tuple[Version, ...] = ()) -> None:
         self._row = row
-        self._siblings = siblings
+        self._versions = versions
 
     @property
     def id(self) -> str:
@@ -79,11 +89,16 @@ class Stored:
 
     @property
     def siblings(self) -> tuple[int, ...]:
-        """The branches with another message here, after the same messages before.
+        """The branches of the other ``versions``: what the arrows next to a message lead to."""
+        return tuple([one.branch for one in self._versions if not one.is_shown])
 
-        Each other message once, by the branch that it was written on; others may share it.
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """The messages that branches have here, after the same messages before; this one too.
+
+        In the order of the branches that they were written on; empty where this is the only one.
         """
-        return self._siblings
+        return self._versions
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in _FIELDS)
@@ -107,7 +122,7 @@ _FIELDS = (
     "message",
     "annotations",
     "is_new",
-    "siblings",
+    "versions",
 )
 
 
@@ -163,7 +178,7 @@ def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
     )
 
 
-def draft_so_far(draft: DraftRow) -> Stored | None:
+def draft_so_far(draft: DraftRow, versions: tuple[Version, ...] = ()) -> Stored | None:
     """Return a draft as a reader sees it, if anything of it has arrived."""
     message = drafted(draft, interrupted=draft.expired)
     if not message.blocks:
@@ -177,7 +192,8 @@ def draft_so_far(draft: DraftRow) -> Stored | None:
             counts=Counts(),
             created_at=draft.created_at,
             digest=b"",
-        )
+        ),
+        versions,
     )
 
 
@@ -187,11 +203,11 @@ def stored_history(
     """Return the messages of a window, and after them the reply that is arriving."""
     rows = moment.rows
     first = rows[0].position if rows else 0
-    others = siblings(moment.branches, mine)
+    others = versions(moment, mine)
     found = [Stored(row, others.get(first + place, ())) for place, row in enumerate(rows)]
     draft = moment.draft if with_draft else None
     last = found[-1].position if found else (after or 0)
-    arriving = draft_so_far(draft) if draft is not None else None
+    arriving = None if draft is None else draft_so_far(draft, others.get(draft.position, ()))
     if arriving is not None and last == arriving.position - 1:
         found.append(arriving)
     return found
@@ -232,20 +248,33 @@ def as_public_conflict(conflict: Conflict) -> Conflict:
     return conflict
 
 
-def siblings(branches: Sequence[BranchRow], mine: int) -> dict[int, tuple[int, ...]]:
-    """Return, by position, the branches that first differ from one of them there.
-
-    Of branches that share a message there, the one that it was written on.
-    """
-    by_number = {row.number: row for row in branches}
-    here = by_number[mine]
-    found: dict[int, set[int]] = {}
-    for other in branches:
+def versions(moment: HistorySnapshot, mine: int) -> dict[int, tuple[Version, ...]]:
+    """Return, by position, the versions of the messages where branches first differ from one."""
+    here = next(row for row in moment.branches if row.number == mine)
+    head = here.state.position if moment.draft is None else moment.draft.position
+    found: dict[int, dict[int, BranchRow]] = {}
+    for other in moment.branches:
         differ = _common(here.segments, other.segments) + 1
-        if differ <= min(other.state.position, here.state.position):
-            own = next(one.branch for one in other.segments if differ <= one.last)
-            found.setdefault(differ, set()).add(own)
-    return {position: tuple(sorted(numbers)) for position, numbers in found.items()}
+        if differ <= min(other.state.position, head):
+            # Of branches that share a message there: the one that it was written on names it.
+            own = _written_on(other, differ)
+            of = found.setdefault(differ, {})
+            of[own] = max(of.get(own, other), other, key=lambda row: (row.last_at, row.number))
+    return {
+        position: tuple(
+            [
+                Version(branch=newest.number, is_shown=newest is here)
+                for _, newest in sorted({**of, _written_on(here, position): here}.items())
+            ]
+        )
+        for position, of in found.items()
+    }
+
+
+def _written_on(branch: BranchRow, position: int) -> int:
+    """Return the branch that a message was written on, or the reply that arrives at the end."""
+    held = (segment.branch for segment in branch.segments if position <= segment.last)
+    return next(held, branch.number)
 
 
 def _common(one: Sequence[Segment], other: Sequence[Segment]) -> int:

@@ -327,5 +327,5 @@ Alternative AsyncOwner AsyncOwnerSettings AsyncPage AsyncProfiles AsyncSessionSe
 Branch Budget Compaction ContextUsage Erased Explanation Holder Imported Owner OwnerSettings Page
 Problem Profile Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection
 SessionSettings Split Step Stored TokenCount TokensByKind Verdict
-Verified WhatIf
+Verified Version WhatIf
 """.split()

@@ -10,7 +10,16 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, insert, literal_column, select, union_all
+from sqlalchemy import (
+    Connection,
+    and_,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    select,
+    union_all,
+)
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow, NotFound
@@ -33,6 +42,7 @@ from reasoning_store.ledger.tables import (
     STATE,
     branches,
     compactions,
+    drafts,
     messages,
 )
 from reasoning_store.ledger.tables import sessions as sessions_table
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
 
 _b = branches.c
 _m = messages.c
+_d = drafts.c
 _COLUMNS = (
     _b.branch,
     _b.parent,
@@ -54,7 +65,18 @@ _COLUMNS = (
 _THESE = _b.session_key == bindparam("key")
 
 _INSERT = Statement(insert(branches))
-_LIST = Statement(select(*_COLUMNS).where(_THESE).order_by(_b.branch))
+_OF_BRANCH = (_m.session_key == _b.session_key, _m.branch == _b.branch)
+_LIST = Statement(
+    select(*_COLUMNS, func.coalesce(_d.created_at, _m.created_at, literal_column("0")))
+    .select_from(
+        branches.outerjoin(
+            messages, and_(*_OF_BRANCH, _m.position == _b.next_position - literal_column("1"))
+        ).outerjoin(drafts, and_(_d.session_key == _b.session_key, _d.branch == _b.branch))
+    )
+    .where(_THESE)
+    .order_by(_b.branch)
+)
+"""Each branch with its ``last_at``."""
 WHOLE = (*_COLUMNS, sessions_table.c.encoding, _b.next_compaction)
 """What ``looked`` takes."""
 THIS = (
@@ -95,14 +117,14 @@ _COMPACTIONS = Statement(
 _INSERT_COMPACTION = Statement(insert(compactions))
 
 
-def _row(row: Sequence[Any]) -> BranchRow:
+def _row(row: Sequence[Any], last_at: int = 0) -> BranchRow:
     try:
-        return _branch(row)
+        return _branch(row, last_at)
     except decode.UNREADABLE:
         raise CorruptRow(f"branch {row[0]} cannot be read back") from None
 
 
-def _branch(row: Sequence[Any]) -> BranchRow:
+def _branch(row: Sequence[Any], last_at: int = 0) -> BranchRow:
     number, parent, first, segments, next_position, created_at, *state = row
     shared = tuple([Segment(*segment) for segment in decode.parsed(segments)])
     own = (Segment(number, first, next_position - 1),) if first < next_position else ()
@@ -113,6 +135,7 @@ def _branch(row: Sequence[Any]) -> BranchRow:
         segments=shared + own,
         state=decode.state(next_position - 1, state),
         created_at=created_at,
+        last_at=last_at,
     )
 
 
@@ -171,7 +194,7 @@ def no_position(position: int) -> NotFound:
 
 def all_of(connection: Connection, key: int) -> list[BranchRow]:
     """Return the branches of a session, oldest first."""
-    found = [_row(row) for row in _LIST.rows(connection, {"key": key})]
+    found = [_row(row, last_at) for *row, last_at in _LIST.rows(connection, {"key": key})]
     if not found:
         raise sessions.no_session()
     return found

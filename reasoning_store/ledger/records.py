@@ -239,6 +239,9 @@ class BranchRow:
     """Where its messages lie, in order, its own part last (absent while empty)."""
     state: RunningTotals
     created_at: int
+    last_at: int = 0
+    """The time of its own last message, or of the reply that is arriving; 0: there is none, or
+    it was not read."""
 
     @property
     def next_position(self) -> int:

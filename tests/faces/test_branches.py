@@ -99,13 +99,14 @@ def test_a_turn_is_taken_back_from_its_user_message_on(session: Any) -> None:
 
 
 def test_history_names_the_branches_that_differ(session: Any) -> None:
-    """At the first message that is another one, and only there; what two share counts once."""
+    """At the first message that is another one, and only there; what two share counts once, by
+    the branch whose last message is the newest."""
     fork = session.fork(at=3)
     fork.append([rs.user("drei"), rs.assistant("vier")])
     other = fork.fork(at=4)
     other.append(rs.assistant("IV"))
 
-    assert [item.siblings for item in session.history()] == [(), (), (2,), ()]
+    assert [item.siblings for item in session.history()] == [(), (), (3,), ()]
     assert [item.siblings for item in fork.history()] == [(), (), (1,), (3,)]
     assert [item.siblings for item in other.history()] == [(), (), (1,), (2,)]
 
@@ -116,6 +117,48 @@ def test_a_message_alone_names_the_branches_that_differ(session: Any) -> None:
 
     for item in session.history():
         assert session.get(item.position) == item
+
+
+def test_the_versions_of_a_message_are_in_order_and_the_shown_one_is_marked(session: Any) -> None:
+    """1/3, 2/3, 3/3: the order is the same from each of them."""
+    session.edit(3, rs.user("drei"))
+    session.branch(1).edit(3, rs.user("trois"))
+
+    for shown in (1, 2, 3):
+        versions = session.branch(shown).get(3).versions
+        assert [one.branch for one in versions] == [1, 2, 3]
+        assert [one.branch for one in versions if one.is_shown] == [shown]
+    assert session.get(1).versions == ()
+
+
+def test_an_arrow_leads_to_what_was_seen_last_under_a_sibling(session: Any) -> None:
+    """Not to the branch on which the sibling was written, nor to one where nothing came after."""
+    edited = session.edit(3, rs.user("drei")).branch
+    session.append(rs.assistant("vier"))
+    session.regenerate(4).append(rs.assistant("IV"))
+    newest = session.branch_id
+    session.regenerate(4)  # fails before anything arrives
+    first = session.branch(1)
+
+    assert first.get(3).siblings == (newest,)
+    assert texts(session.branch(newest)) == ["one", "two", "drei", "IV"]
+    session.branch(edited).append(rs.user("goes on"))
+    assert first.get(3).siblings == (edited,)
+    assert session.branch(edited).get(3).siblings == (1,)
+
+
+def test_a_reply_that_is_arriving_is_a_version(session: Any) -> None:
+    """It has its place among the others, and is the newest under what precedes it."""
+    session.edit(3, rs.user("drei"))
+    session.append(rs.assistant("vier"))
+    session.regenerate(4)
+    reply = session.record([{"choices": [{"delta": {"content": "IV"}}]}], model="m")
+    next(iter(reply))
+    session._state.draft_writer.write_branch(session._row.key, 3)
+
+    assert [item.siblings for item in session.history()] == [(), (), (1,), (2,)]
+    assert session.get(4).versions == session.history()[3].versions
+    assert session.branch(1).get(3).siblings == (3,)
 
 
 def test_a_branch_without_a_message_there_is_no_sibling(session: Any) -> None:
