@@ -9,6 +9,7 @@ from reasoning_store.cli.command import Group, current_call, database_option
 
 _ROOM = "reasoning_store.cli.commands"
 COMMANDS = {
+    "annotate": f"{_ROOM}.annotate:annotate",
     "backup": f"{_ROOM}.backup:backup",
     "compact": f"{_ROOM}.compact:compact",
     "context": f"{_ROOM}.context:context",

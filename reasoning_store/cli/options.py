@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -229,6 +230,27 @@ if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:  # before click 8.4 it takes no parameter
     _ParamType = click.ParamType
+
+
+class _Position(_ParamType):
+    """A position, or the id of a message."""
+
+    name = "position"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and not _NUMBER.fullmatch(value):
+            return value
+        return click.IntRange(1).convert(value, param, ctx)
+
+
+POSITION = _Position()
+_NUMBER = re.compile(r"[-+]?[0-9]+")
+
+
+def position_of(word: str) -> int | str:
+    """Return the position or the id that a word is."""
+    found: int | str = POSITION.convert(word, None, None)
+    return found
 
 
 class _ApiName(_ParamType):

@@ -27,6 +27,7 @@ NEAR = "did you mean chat-42?"
 
 CASES: dict[str, Case] = {
     "": Case("", "--db chat.db", needs=False, says="not a database URL"),
+    "annotate": Case("annotate chat-42:2 rating=1", "annotate chat-42:99 rating=1", MISSING),
     "backup": Case("backup copy.db", "backup chat.db", says="is the database itself"),
     "compact list": Case("compact list short", "compact list chat-4", MISSING, says=NEAR),
     "compact run": Case("compact chat-42 --limit 60", "compact chat-42", says="--limit"),

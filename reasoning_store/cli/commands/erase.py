@@ -9,7 +9,7 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import OPTIONAL_SESSION, OWNER, YES, confirm
+from reasoning_store.cli.options import OPTIONAL_SESSION, OWNER, POSITION, YES, confirm
 from reasoning_store.cli.output import plural, print_answer, print_warnings
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation.errors import InvalidCall, NotFound
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @OPTIONAL_SESSION
 @OWNER
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")
-@click.option("--position", type=click.IntRange(1), help="Only this message.")
+@click.option("--position", type=POSITION, metavar="POSITION|ID", help="Only this message.")
 @click.option("--only", type=click.Choice(["reasoning"]), help="Only the thinking; the chat stays.")
 @click.option("--everything", is_flag=True, help="All sessions and profiles of the owner.")
 @YES
@@ -33,7 +33,7 @@ def erase(
     session_id: str | None,
     owner: str,
     branch: int | None,
-    position: int | None,
+    position: int | str | None,
     only: Only,
     everything: bool,
     yes: bool,

@@ -9,7 +9,15 @@ import click
 
 from reasoning_store.cli import hints, store_access
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.options import OWNER, YES, Where, confirm, takes_branch, takes_session
+from reasoning_store.cli.options import (
+    OWNER,
+    POSITION,
+    YES,
+    Where,
+    confirm,
+    takes_branch,
+    takes_session,
+)
 from reasoning_store.cli.output import (
     Page,
     local_time,
@@ -155,13 +163,14 @@ def rename(call: Call, where: Where, title: str) -> None:
     "--at",
     "position",
     required=True,
-    type=click.IntRange(1),
-    help="The first position that differs.",
+    type=POSITION,
+    metavar="POSITION|ID",
+    help="The first message that differs.",
 )
 @click.option("--activate", is_flag=True, help="Make it the session's current branch.")
 @click.pass_obj
-def fork(call: Call, where: Where, position: int, activate: bool) -> None:
-    """Make a branch that shares the messages before a position; print its number."""
+def fork(call: Call, where: Where, position: int | str, activate: bool) -> None:
+    """Make a branch that shares the messages before another; print its number."""
     with where.open(call, writes=True) as session:
         number = session.fork(at=position).branch_id
         if activate:

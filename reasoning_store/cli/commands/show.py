@@ -33,7 +33,7 @@ _SHORT = 72
 @click.command(
     "show",
     cls=Command,
-    answers="* position branch id createdAt tokens compaction message",
+    answers="* position branch id createdAt tokens compaction annotations message",
 )
 @takes_branch
 @click.option(
@@ -44,8 +44,9 @@ _SHORT = 72
     help="How much of each thought; short is one line.",
 )
 @click.option("--last", type=click.IntRange(1), metavar="N", help="The last N messages only.")
+@click.option("--ids", is_flag=True, help="The id of each message, too.")
 @click.pass_obj
-def show(call: Call, where: Where, thinking: str, last: int | None) -> None:
+def show(call: Call, where: Where, thinking: str, last: int | None, ids: bool) -> None:
     """Print a conversation with its thinking."""
     with where.open(call) as session:
         items = session.history(limit=last)
@@ -61,6 +62,7 @@ def show(call: Call, where: Where, thinking: str, last: int | None) -> None:
                     "createdAt": utc_time(item.created_at),
                     "tokens": item.tokens,
                     "compaction": next((one.id for one in _instead(item, replaced)), None),
+                    "annotations": item.annotations,
                     "message": message_to_json(item.message),
                 }
                 for item in items
@@ -74,7 +76,8 @@ def show(call: Call, where: Where, thinking: str, last: int | None) -> None:
             is_summary = one.kind == "summary"
             sent = f"summary {one.id} is sent instead" if is_summary else "result left out"
             status += f" ({sent})"
-        page.line(f"[{item.position}] {item.message.role}{status}", "bold")
+        id = f" {item.id}" if ids else ""
+        page.line(f"[{item.position}] {item.message.role}{id}{status}", "bold")
         for block in item.message.blocks:
             for line, style in lines_of(block, thinking):
                 page.line(line, style)

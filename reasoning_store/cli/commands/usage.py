@@ -10,7 +10,7 @@ import click
 
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.cli.options import Where, takes_branch, takes_request
+from reasoning_store.cli.options import POSITION, Where, takes_branch, takes_request
 from reasoning_store.cli.output import Page, is_for_person, print_answer, print_note
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.egress.budget import THRESHOLD
@@ -40,7 +40,12 @@ _FULL = 1.0
     help="Exit with 4 if more than this share of the limit is used, e.g. 0.85.",
 )
 @click.option("--breakdown", is_flag=True, help="Print the parts of the number, in a pipe too.")
-@click.option("--at", type=click.IntRange(1), help="Count up to this position instead of the end.")
+@click.option(
+    "--at",
+    type=POSITION,
+    metavar="POSITION|ID",
+    help="Count up to this message instead of the end.",
+)
 @takes_request
 @click.pass_obj
 def usage(
@@ -49,7 +54,7 @@ def usage(
     limit: int | None,
     fail_over: float | None,
     breakdown: bool,
-    at: int | None,
+    at: int | str | None,
     asked: dict[str, Any],
 ) -> None:
     """Print the tokens of the next request: effective/limit."""
