@@ -46,8 +46,8 @@ def ui_messages(
     Thinking is shown where ``includeInResponse`` is on and the block is not hidden; give
     ``session.settings.resolved()``, or the default holds. The id of a UI message is that of its
     first stored message, or its number where the messages are not stored. ``metadata`` has status,
-    time, position, model, usage and siblings, and each stored message under ``messages``. Seals
-    and providers' opaque data are left out.
+    time, position, model, usage, siblings and versions, and each stored message under
+    ``messages``. Seals and providers' opaque data are left out.
     """
     items = [*history]
     messages = [message_of(item) for item in items]
@@ -153,6 +153,10 @@ def _add_metadata(
         siblings = [*getattr(item, "siblings", ())]
         if siblings and "siblings" not in metadata:
             metadata["siblings"] = siblings
+            metadata["versions"] = [
+                {"branch": one.branch, "isShown": one.is_shown}
+                for one in getattr(item, "versions", ())
+            ]
     if in_reply:
         return
     metadata["status"] = message.status

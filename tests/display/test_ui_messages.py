@@ -191,7 +191,11 @@ def test_versions_of_a_message_are_named() -> None:
         user, reply = rs.ui_messages(session.history())
 
     assert "siblings" not in user["metadata"]
-    assert reply["metadata"]["siblings"]
+    assert reply["metadata"]["siblings"] == [1]
+    assert reply["metadata"]["versions"] == [
+        {"branch": 1, "isShown": False},
+        {"branch": 2, "isShown": True},
+    ]
 
 
 @given(views)
