@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,6 +43,7 @@ from reasoning_store.tokens import (
 )
 
 if TYPE_CHECKING:
+    from reasoning_store.contract_files import Contracts
     from reasoning_store.ingress.masking import Masker
     from reasoning_store.ledger.erasure import Only
     from reasoning_store.ledger.reports import By
@@ -214,6 +216,14 @@ class Owner:
         )
 
 
+def _load_contracts(given: Contracts | None) -> None:
+    source = os.environ.get("REASONING_STORE_CONTRACTS") if given is None else given
+    if source:
+        from reasoning_store.contract_files import load_contracts
+
+        load_contracts(source)
+
+
 class Store(Owner):
     """A store at a database URL: ``sqlite:///chat.db``, ``postgresql+psycopg://...``.
 
@@ -222,7 +232,9 @@ class Store(Owner):
     ``encoding`` counts new sessions. ``read_only`` opens a store that is there and writes
     nothing: also a file that cannot be written, or one in a folder that cannot. ``schema`` is
     the schema of the tables on a PostgreSQL server: where they are found, else
-    ``reasoning_store``; ``?schema=`` in the URL does the same.
+    ``reasoning_store``; ``?schema=`` in the URL does the same. ``contracts`` are hosts and models
+    of your own, in a TOML file or a mapping; they hold for the whole process. Without it the
+    file that ``REASONING_STORE_CONTRACTS`` names is read.
 
     ``session``, ``sessions``, ``settings`` and ``erase`` are those of the owner ``""``, and
     ``for_owner`` gives another's. ``report``, ``export_lines`` and ``import_lines`` are about
@@ -237,7 +249,9 @@ class Store(Owner):
         encoding: str = DEFAULT_ENCODING,
         read_only: bool = False,
         schema: str | None = None,
+        contracts: Contracts | None = None,
     ) -> None:
+        _load_contracts(contracts)
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
         if masker is not None:
             from reasoning_store.ingress.masking import check_masker

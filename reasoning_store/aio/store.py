@@ -11,6 +11,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
@@ -122,10 +123,17 @@ class AsyncStore(AsyncOwner):
         encoding: str = DEFAULT_ENCODING,
         read_only: bool = False,
         schema: str | None = None,
+        contracts: str | PathLike[str] | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(self._open_store)
         self._open = partial(
-            Store, url, masker=masker, encoding=encoding, read_only=read_only, schema=schema
+            Store,
+            url,
+            masker=masker,
+            encoding=encoding,
+            read_only=read_only,
+            schema=schema,
+            contracts=contracts,
         )
         self._store: tuple[Threads, Store] | None = None
 

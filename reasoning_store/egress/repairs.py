@@ -10,6 +10,7 @@
     draft              a reply that is still being written is left out
     block_unknown      a block newer than this package is left out
     block_foreign      a raw block of another api is left out
+    media_left_out     media of a kind that the model does not take are left out
 
 Each repair is a warning, and so is each change of the order of messages (``message_order``).
 None changes a count: what it leaves out still counts, what it adds does not. Two changes give
@@ -29,6 +30,7 @@ from typing import Final
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Block,
+    MediaBlock,
     Message,
     RawBlock,
     TextBlock,
@@ -46,7 +48,7 @@ from reasoning_store.conversation.tool_pairs import (
 )
 from reasoning_store.egress.admissibility import Admissibility
 from reasoning_store.egress.message_order import order_messages
-from reasoning_store.egress.request_warnings import NO_RESULT, warning
+from reasoning_store.egress.request_warnings import NO_MEDIA, NO_RESULT, model_name, warning
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import RequestWarning, WarningCode
 from reasoning_store.wire import call_ids
@@ -73,6 +75,8 @@ def repair(
             repairs.warn("draft")
             continue
         blocks = [*repairs.repaired_blocks(number)]
+        if not blocks and repairs.has_media_left_out(message):
+            blocks = [TextBlock(text=NO_MEDIA)]
         if _is_worth_sending(message.role, blocks):
             outgoing.append(Outgoing(_with_blocks(message, blocks), owed[number]))
         if responses := tuple(repairs.responses_due(number)):
@@ -86,6 +90,8 @@ class _Repairs:
 
     def __init__(self, messages: Sequence[Message], to: Target) -> None:
         self._messages = messages
+        self._to = to
+        self._media = to.contract.messages.media
         self._json_arguments = to.contract.messages.json_arguments_only
         self._pairs = pair_messages(messages)
         self._displaced = displaced_responses(messages, self._pairs)
@@ -95,6 +101,25 @@ class _Repairs:
 
     def warn(self, code: WarningCode) -> None:
         self.warnings.setdefault(code, warning(code))
+
+    def has_media_left_out(self, message: Message) -> bool:
+        """Whether a user's message has media of a kind that the model does not take."""
+        return message.role == "user" and any(map(self._is_not_taken, message.blocks))
+
+    def _is_not_taken(self, block: Block) -> bool:
+        return isinstance(block, MediaBlock) and block.kind not in self._media
+
+    def _leave_media_out(self) -> None:
+        kinds = {
+            block.kind
+            for message in self._messages
+            for block in message.blocks
+            if isinstance(block, MediaBlock) and self._is_not_taken(block)
+        }
+        left_out = warning(
+            "media_left_out", model=model_name(self._to), kinds=", ".join(sorted(kinds))
+        )
+        self.warnings.setdefault("media_left_out", left_out)
 
     def repaired_blocks(self, number: int) -> Iterator[Block]:
         """Yield the blocks that are sent of a message itself."""
@@ -114,6 +139,9 @@ class _Repairs:
             if isinstance(block, ToolCallBlock):
                 return self._repaired_call(block, spot, message)
             return None if spot in self._displaced else self._with_call_id(spot, block)
+        if self._is_not_taken(block):
+            self._leave_media_out()
+            return None
         if isinstance(block, RawBlock):
             if block.kind != "raw":
                 self.warn("block_unknown")

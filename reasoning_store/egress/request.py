@@ -103,8 +103,9 @@ def build(
     selection = select(view, positions, policy.settings, to, inputs.digest)
     outgoing, repair_warnings = repair(selection.messages, selection.owed, to)
     options, switched_off = _reasoning_options(policy, to, inputs)
+    tools, not_taken = _tools_taken(to, inputs)
     written = to.protocol.writer(to.contract).write(
-        outgoing, model=to.model, system=inputs.system, tools=inputs.tools, options=options
+        outgoing, model=to.model, system=inputs.system, tools=tools, options=options
     )
     body = {**written.body, **inputs.extra}
     is_paused = bool(view) and view[-1].message.is_paused
@@ -118,6 +119,7 @@ def build(
                 *repair_warnings,
                 *writing_warnings(written, to),
                 *switched_off,
+                *not_taken,
                 *body_warnings(body, body[to.protocol.messages_key], to, is_paused=is_paused),
             ]
         ),
@@ -172,6 +174,15 @@ def _reasoning_options(
     is_off = options.enabled is False or options.effort == "none"
     switched_off = warning("reasoning_off", model=model_name(to), api=to.contract.api)
     return ReasoningOptions(enabled=False), [] if is_off else [switched_off]
+
+
+def _tools_taken(
+    to: Target, inputs: RequestInputs
+) -> tuple[Sequence[Mapping[str, Any]] | None, list[RequestWarning]]:
+    """Return the tools that are offered to the model, with a warning where it takes none."""
+    if to.contract.messages.takes_tools or not inputs.tools:
+        return inputs.tools, []
+    return None, [warning("tools_left_out", model=model_name(to))]
 
 
 def _cache_break(

@@ -38,6 +38,8 @@ from reasoning_store.wire.tools import NO_ANSWER
 
 NO_RESULT = "no result was recorded"
 """The error that is sent as the response of a call that has none."""
+NO_MEDIA = "an attachment was left out"
+"""The text that is sent of a message of which only media that are left out would be sent."""
 
 TEXTS: Final[Mapping[WarningCode, str]] = {
     # reasoning
@@ -71,6 +73,8 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "system_as_user": "the provider takes system messages at the beginning only; a later one is "
     "sent as a user message",
     "block_left_out": "{api} has no place for these blocks, which are left out: {kinds}",
+    "media_left_out": "{model} does not take these media, which are left out: {kinds}",
+    "tools_left_out": "{model} takes no tools; they are left out",
     "block_foreign": "a raw block is sent only in the api that it came from; it is left out",
     "block_unknown": "a block of a type that this package does not know is left out",
     "draft": "a reply that is still being written is not sent",

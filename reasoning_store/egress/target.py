@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from reasoning_store.conversation.blocks import Origin
@@ -72,6 +71,6 @@ def _target(
 
 
 # A conversation names the same few models, and each is matched against many patterns.
-known_target = lru_cache(maxsize=256)(find_target)
-continued_target = lru_cache(maxsize=256)(_target)
+known_target = contracts.cached(find_target)
+continued_target = contracts.cached(_target)
 """The target of a recorded request: a form that is only read is continued as it is written."""

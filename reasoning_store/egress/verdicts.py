@@ -36,6 +36,8 @@ WarningCode: TypeAlias = Literal[
     "no_answer",
     "system_as_user",
     "block_left_out",
+    "media_left_out",
+    "tools_left_out",
     "block_foreign",
     "block_unknown",
     "draft",

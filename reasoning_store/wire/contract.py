@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from reasoning_store.conversation.blocks import MediaKind
 
 Floor: TypeAlias = Literal["none", "open_calls", "all_calls", "open_turn_with_call", "all"]
 """In which messages a provider demands reasoning back: the rule ``required``."""
@@ -101,6 +103,10 @@ class MessageRules:
     answer_tokens: int | None = None
     """How long an answer may be, in addition to a budget of thinking, where the protocol wants a
     limit and ``extra`` gives none."""
+    media: tuple[MediaKind, ...] = get_args(MediaKind)
+    """The kinds of media that the model takes; others are left out."""
+    takes_tools: bool = True
+    """Whether the model can be offered tools."""
     stateless: bool = False
     """Whether the host is asked to store nothing and to return its ciphertext."""
 

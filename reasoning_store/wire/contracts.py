@@ -9,12 +9,13 @@ models and of their templates are laid over it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache, wraps
 from importlib.resources import files
-from typing import Any, Final
+from threading import Lock
+from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from reasoning_store.conversation.errors import InvalidCall
@@ -22,6 +23,10 @@ from reasoning_store.conversation.validation import check_names, describe
 from reasoning_store.wire.contract import RULES, Contract
 
 DEFAULT_API: Final = "openai.chat"
+P = ParamSpec("P")
+T = TypeVar("T")
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rows of an application's own, by their table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +210,11 @@ def family(contract: Contract) -> str:
     return contract.family or f"{contract.provider or ''}/{contract.api}"
 
 
+def marker_families() -> frozenset[str]:
+    """Return the names of the literal marker families that there are."""
+    return frozenset(name for item in templates() for name in item.markers)
+
+
 def apis() -> tuple[str, ...]:
     """Return the ids of all protocols."""
     return tuple(dict.fromkeys(_tables().apis.values()))
@@ -253,13 +263,105 @@ def _with_template(contract: Contract, model: str | None) -> Contract:
     return contract
 
 
-# Reading the file
+# Reading the file, and rows of an application's own
+
+
+_adding = Lock()
+_own: tuple[Rows, ...] = ()
+"""What applications have added, the latest first."""
+_emptied_by_change: list[Callable[[], None]] = []
+
+
+def cached(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that keeps the answers that it gave, as long as the contracts hold."""
+    kept = lru_cache(maxsize=256)(function)
+    _emptied_by_change.append(kept.cache_clear)
+
+    @wraps(function)
+    def answer(*arguments: P.args, **named: P.kwargs) -> T:
+        return kept(*arguments, **named)  # type: ignore[arg-type]
+
+    return answer
+
+
+def add_own(name: str, rows: Rows) -> None:
+    """Let an application's rows hold in this process, before all others."""
+    global _own
+    with _adding:
+        if rows in _own:
+            return
+        before, _own = _own, (rows, *_own)
+        _empty_caches()
+        try:
+            _tables()
+        except ValueError as error:
+            _own = before
+            _empty_caches()
+            raise InvalidCall(f"{name}: {error}", hint=_OWN_ROWS) from None
+
+
+_OWN_ROWS: Final = (
+    "a host has an id of its own; a row for models of a known provider needs no [[host]]"
+)
+
+
+def _empty_caches() -> None:
+    for empty in (_tables.cache_clear, *_emptied_by_change):
+        empty()
 
 
 @cache
 def _tables() -> _Tables:
     text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
-    return _read(resolve_likes(tomllib.loads(text)))
+    data = resolve_likes(tomllib.loads(text))
+    for own in reversed(_own):
+        data = _with_own(data, own)
+    return _read(data)
+
+
+def _with_own(data: Mapping[str, Any], own: Rows) -> dict[str, Any]:
+    """Return the tables with an application's rows first, complete."""
+    both = {
+        table: [*own.get(table, ()), *data.get(table, ())]
+        for table in ("host", "model", "template")
+    }
+    ids = {name: row["id"] for row in both["host"] for name in (row["id"], *row.get("aliases", ()))}
+    rows = [{**row, "provider": _id(ids, row["provider"])} for row in own.get("contract", ())]
+    spoken = {(row["provider"], row["api"]) for row in rows if "models" not in row}
+    rows += [
+        {"provider": row["id"], "api": row["api"]}
+        for row in own.get("host", ())
+        if (row["id"], row["api"]) not in spoken
+    ]
+    rows.sort(key=lambda row: "models" in row)  # others begin with the row for all models
+    complete: list[dict[str, Any]] = list(data["contract"])
+    for number, one in enumerate(rows):
+        complete.insert(number, _laid_over(complete, one, ids))
+    complete[: len(rows)] = sorted(complete[: len(rows)], key=lambda row: "models" not in row)
+    both["model"] = [
+        {**row, "providers": [_id(ids, name) for name in row["providers"]]} for row in both["model"]
+    ]
+    return {**data, **both, "contract": complete}
+
+
+def _id(ids: Mapping[str, str], name: str) -> str:
+    if name not in ids:
+        raise ValueError(f"there is no host {describe(name)}")
+    return ids[name]
+
+
+def _laid_over(
+    rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any], ids: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a row laid over the one it is like, its provider's for all models, or the api's."""
+    like = _id(ids, row["like"]) if "like" in row else None
+    every = [one for one in reversed(rows) if "models" not in one]
+    for_all = {(one.get("provider"), one["api"]): one for one in every}
+    if like is not None and (like, row["api"]) not in for_all:
+        raise ValueError(f"there is no contract of {like} for {row['api']} to be like")
+    own = for_all.get((like or row["provider"], row["api"]))
+    base = own or for_all.get((None, row["api"]), {})
+    return {**base, **{key: value for key, value in row.items() if key != "like"}}
 
 
 def resolve_likes(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,7 +384,7 @@ def _read(data: Mapping[str, Any]) -> _Tables:
         item = Host(**_fields(Host, row))
         for name in (item.id, *item.aliases):
             if hosts.setdefault(name, item) is not item:
-                raise ValueError(f"contracts.toml names the provider {name} twice")
+                raise ValueError(f"two hosts are named {describe(name)}")
     apis = {name: name for name in data["api"]}
     for name, aliases in data["api"].items():
         apis.update(dict.fromkeys(aliases, name))

@@ -85,8 +85,9 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "low": {"reasoning_effort": "low"},
         "max": {"reasoning_effort": "high"},
     },
-    ("deepseek", "deepseek-r1", "openai.chat"): {},
+    ("deepseek", "deepseek-r1", "openai.chat"): {"images": "left out"},
     ("deepseek", "deepseek-v4", "openai.chat"): {
+        "images": "left out",
         "thought": "reasoning_content",
         "demanded": "closed_call open_call",
         "filled": [{"reasoning_content": ""}, {}, {"reasoning_content": ""}, {}],

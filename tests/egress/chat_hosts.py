@@ -154,6 +154,12 @@ def filled(host: Host) -> list[dict[str, Any]]:
 _PLAIN = ("role", "content", "tool_calls", "id", "type", "function")
 
 
+def _images_left_out(host: Host) -> str:
+    image = rs.MediaBlock(kind="image", mime_type="image/png", data=b"x")
+    codes = [warning.code for warning in _sent(host, rs.user("a", image)).warnings]
+    return "left out" if "media_left_out" in codes else ""
+
+
 def reads(host: Host) -> str:
     """Whose sealed thoughts a host of several makers is sent."""
     provider, _, api = host
@@ -187,6 +193,7 @@ def observed(host: Host) -> dict[str, Any]:
         "max": _said(host, effort="max"),
         "tools": _with_tools(host),
         "budget": _said(host, budgetTokens=2048),
+        "images": _images_left_out(host),
         "kept": _beside(_with_closed_thought(host, rs.ThinkingBlock(thought="Hm"))),
     }
     return {name: value for name, value in facts.items() if value and value != "nowhere"}

@@ -84,6 +84,12 @@ CHAT: tuple[Case, ...] = (
         drop(M, 1, "reasoning_content"),
     ),
     case("not allowed", "deepseek", chat("deepseek-r1"), put(M, 1, "reasoning_content", "Plan.")),
+    case(
+        "unknown variant `image_url`",
+        "deepseek",
+        chat("deepseek-chat", reply=thought()),
+        put(M, 0, "content", [{"type": "image_url", "image_url": {"url": "data:,x"}}]),
+    ),
     case("tool_choice", "deepseek", chat(V4, reply=thought()), put("tool_choice", "required")),
     case(
         "thinking.type",

@@ -67,7 +67,7 @@ def test_a_name_that_is_given_twice_is_refused() -> None:
     """The file cannot say two things of one name."""
     host = {"id": "x", "api": "openai.chat", "aliases": ["deepseek"]}
 
-    with pytest.raises(ValueError, match="deepseek twice"):
+    with pytest.raises(ValueError, match="two hosts are named 'deepseek'"):
         contracts._read({**TABLES, "host": [*TABLES["host"], host]})
 
 

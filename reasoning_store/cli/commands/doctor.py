@@ -113,6 +113,9 @@ def _vocabularies(call: Call) -> Iterator[Finding]:
         )
 
 
+_OTHER_VARIABLES = ("REASONING_STORE_URL", "REASONING_STORE_LIMIT", "REASONING_STORE_CONTRACTS")
+
+
 def _environment(call: Call) -> Iterator[Finding]:
     from reasoning_store.conversation import settings
 
@@ -123,7 +126,7 @@ def _environment(call: Call) -> Iterator[Finding]:
     else:
         told = ", ".join(given) or "sets nothing"
         yield Finding("environment", "ok", told)
-    known = [*settings.ENVIRONMENT, "REASONING_STORE_URL", "REASONING_STORE_LIMIT"]
+    known = [*settings.ENVIRONMENT, *_OTHER_VARIABLES]
     for name in sorted(os.environ):
         if name.startswith("REASONING_STORE_") and name not in known:
             near = difflib.get_close_matches(name, known, n=1)

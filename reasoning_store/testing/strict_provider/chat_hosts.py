@@ -97,6 +97,18 @@ def deepseek_says_something(sent: Sent) -> str | None:
     return None
 
 
+def deepseek_takes_text(sent: Sent) -> str | None:
+    for n, message in numbered_objects(sent.body["messages"]):
+        content = message.get("content")
+        for _, part in numbered_objects(content if isinstance(content, list) else ()):
+            if part.get("type") != "text":
+                return (
+                    f"Failed to deserialize the JSON body into the target type: messages[{n}]: "
+                    f"unknown variant `{part.get('type')}`, expected `text`"
+                )
+    return None
+
+
 def deepseek_effort(sent: Sent) -> str | None:
     effort = sent.body.get("reasoning_effort")
     known = (*EFFORTS[1:], "ultra")
@@ -234,6 +246,12 @@ RULES = (
         check=_thinking_type(("enabled", "disabled"), "Invalid thinking.type"),
         providers=host_names("deepseek"),
         source=_DEEPSEEK,
+    ),
+    Rule(
+        check=deepseek_takes_text,
+        providers=host_names("deepseek"),
+        models=(*_V3, *_R1, "deepseek-v4", "deepseek-v4-pro*"),
+        source="github.com/rikkahub/rikkahub/issues/1433",
     ),
     Rule(check=deepseek_effort, providers=host_names("deepseek"), source=_DEEPSEEK),
     Rule(

@@ -1,0 +1,153 @@
+"""Contracts of an application's own: hosts and models that ``contracts.toml`` does not have.
+
+The tables and the keys are those of ``contracts.toml``: ``[[host]]``, ``[[contract]]``,
+``[[model]]`` and ``[[template]]``. A contract begins with the rules of the host that it is
+``like``, of its provider's contract for all models, or of the api's for unknown hosts, and lays
+its own keys over them. Own rows are found before the shipped ones. They are checked whole, by the
+types of the values that they become.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, get_type_hints
+
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import describe
+from reasoning_store.wire import contracts
+from reasoning_store.wire.contract import PARTS, Contract
+
+_ABOUT: Final = ("source", "checked")
+_RULE_HINTS: Final = {
+    name: hint for kind in PARTS.values() for name, hint in get_type_hints(kind).items()
+}
+_HINTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "host": get_type_hints(contracts.Host),
+    "contract": {
+        **{name: get_type_hints(Contract)[name] for name in ("api", "models", "family", *_ABOUT)},
+        "provider": str,
+        "like": str,
+        **_RULE_HINTS,
+    },
+    "model": {
+        **{
+            name: hint
+            for name, hint in get_type_hints(contracts.ModelRules).items()
+            if name != "rules"
+        },
+        **_RULE_HINTS,
+    },
+    "template": get_type_hints(contracts.Template),
+}
+"""The keys of each table's rows, with their types."""
+_NEEDED: Final = {
+    "host": ("id", "api"),
+    "contract": ("provider", "api"),
+    "model": ("providers", "apis", "models"),
+    "template": ("models",),
+}
+_LOWER: Final = frozenset("id aliases addresses models model_apis provider providers like".split())
+"""Names are compared in lower case."""
+
+
+def add_contracts(name: str, data: Any) -> None:
+    """Let the contracts of a mapping hold in this process; ``name`` is where it comes from.
+
+    Adding the same ones again changes nothing.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidCall(
+            f"contracts: a file or a mapping, not {type(data).__name__}",
+            hint='contracts="mine.toml"',
+        )
+    for table in data:
+        if table not in _HINTS:
+            raise InvalidCall(
+                f"{name}: there is no table {describe(table)}{_near(table, _HINTS)}",
+                hint=f"one of: {', '.join(_HINTS)}",
+            )
+    contracts.add_own(name, {table: list(_rows(name, table, data)) for table in _HINTS})
+
+
+def _rows(name: str, table: str, data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    rows = data.get(table, [])
+    if not isinstance(rows, list | tuple):
+        raise InvalidCall(f"{name}: {table} is a list of rows", hint=f"begin each with [[{table}]]")
+    for number, row in enumerate(rows):
+        place = f"{name}: {table}[{number}]"
+        if not isinstance(row, Mapping):
+            raise InvalidCall(f"{place} is a mapping, not {type(row).__name__}")
+        yield _row(place, table, row)
+
+
+def _row(place: str, table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    hints = _HINTS[table]
+    for key in row:
+        if key not in hints:
+            raise InvalidCall(
+                f"{place}: there is no key {describe(key)}{_near(key, hints)}",
+                hint=f"one of: {', '.join(hints)}",
+            )
+    for key in _NEEDED[table]:
+        if key not in row:
+            raise InvalidCall(f"{place}: {key} is missing", hint=f"a {table} needs {key}")
+    found = {key: _value(f"{place}.{key}", hints[key], value) for key, value in row.items()}
+    for key in _LOWER & set(found):
+        found[key] = _lower(found[key])
+    for key in {"api", "apis"} & set(found):
+        found[key] = _known_apis(f"{place}.{key}", found[key])
+    if "call_id_pattern" in found:
+        _check_pattern(f"{place}.call_id_pattern", found["call_id_pattern"])
+    if unknown := set(found.get("markers", ())) - contracts.marker_families():
+        raise InvalidCall(
+            f"{place}.markers: there is no family {describe(min(unknown))}",
+            hint=f"one of: {', '.join(sorted(contracts.marker_families()))}",
+        )
+    return found
+
+
+def _value(place: str, hint: Any, value: Any) -> Any:
+    """Return a value of TOML, or of a mapping, where it is of its key's type."""
+    from pydantic import TypeAdapter, ValidationError
+
+    if place.endswith(".checked"):
+        value = str(value)
+    try:
+        TypeAdapter(hint).validate_json(json.dumps(value), strict=True)
+    except TypeError:
+        raise InvalidCall(f"{place}: not a {type(value).__name__}") from None
+    except ValidationError as error:
+        raise InvalidCall(f"{place}: {error.errors()[0]['msg']}") from None
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _lower(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key.lower(): item for key, item in value.items()}
+    return value.lower() if isinstance(value, str) else [item.lower() for item in value]
+
+
+def _known_apis(place: str, value: Any) -> Any:
+    try:
+        return (
+            contracts.api_name(value)
+            if isinstance(value, str)
+            else [contracts.api_name(one) for one in value]
+        )
+    except InvalidCall as error:
+        raise InvalidCall(f"{place}: {error}", hint=error.hint) from None
+
+
+def _check_pattern(place: str, pattern: str | None) -> None:
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise InvalidCall(f"{place}: no regular expression: {error}") from None
+
+
+def _near(name: Any, known: Mapping[str, Any]) -> str:
+    found = get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    return f"; did you mean {found[0]}?" if found else ""
