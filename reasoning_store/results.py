@@ -16,7 +16,15 @@ from reasoning_store.egress.usage import ContextUsage
 from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict
 from reasoning_store.egress.what_if import Alternative, WhatIf
 from reasoning_store.ingress.tags import Run, Split
-from reasoning_store.ledger.records import BackedUp, Erased, Imported, Problem, ReportRow, Verified
+from reasoning_store.ledger.records import (
+    BackedUp,
+    Deleted,
+    Erased,
+    Imported,
+    Problem,
+    ReportRow,
+    Verified,
+)
 from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
 from reasoning_store.store import Owner, Page
 from reasoning_store.stored import Branch, Compaction, Stored, Version
@@ -33,6 +41,7 @@ __all__ = [
     "Budget",
     "Compaction",
     "ContextUsage",
+    "Deleted",
     "Erased",
     "Explanation",
     "Holder",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
-from reasoning_store.ledger.records import Erased, SessionRow
+from reasoning_store.ledger.records import Deleted, Erased, SessionRow
 from reasoning_store.session_branch import ContextOptions, SessionBranch
 from reasoning_store.session_settings import SessionSettings
 from reasoning_store.store_state import StoreState
@@ -78,6 +78,24 @@ class Session:
         """
         return time_of(self._row.updated_at)
 
+    @property
+    def created_at(self) -> datetime:
+        return time_of(self._row.created_at)
+
+    @property
+    def archived(self) -> bool:
+        return self._row.archived
+
+    @property
+    def message_count(self) -> int | None:
+        """The number of messages, in a page of ``sessions``; else None."""
+        return self._row.message_count
+
+    @property
+    def preview(self) -> str | None:
+        """How the text of the last message begins, in a page of ``sessions``; else None."""
+        return self._row.preview
+
     def rename(self, title: str | None) -> None:
         """Give the session another title, or none."""
         self._row = self._state.ledger.sessions.rename(self._row.key, title)
@@ -86,6 +104,10 @@ class Session:
         """Replace what the application keeps about the session."""
         self._row = self._state.ledger.sessions.set_metadata(self._row.key, metadata)
 
+    def update_metadata(self, changes: Mapping[str, Any]) -> None:
+        """Change some keys of the metadata, at once; a value of None removes its key."""
+        self._row = self._state.ledger.sessions.update_metadata(self._row.key, changes)
+
     def archive(self, *, archived: bool = True) -> None:
         """Take the session out of the usual list, or put it back."""
         self._row = self._state.ledger.sessions.archive(self._row.key, archived=archived)
@@ -93,8 +115,6 @@ class Session:
     @property
     def settings(self) -> SessionSettings:
         return SessionSettings(self._state, self._row)
-
-    # Writing
 
     @overload
     def append(
@@ -167,8 +187,6 @@ class Session:
         )
         return Recording(reply, stream)
 
-    # Reading
-
     def history(
         self,
         *,
@@ -203,8 +221,6 @@ class Session:
         masked, go when the message is erased, and are never sent to a model.
         """
         return self._here().annotate(position, annotations)
-
-    # The next request
 
     def context(
         self,
@@ -284,8 +300,6 @@ class Session:
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
         return self._context(options).what_if()
 
-    # Getting shorter
-
     def compression(
         self,
         *,
@@ -323,14 +337,11 @@ class Session:
         )
 
     def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
-        """Apply a plan: strip by a setting, clear tool results, replace a range by a summary.
+        """Apply a plan, and return the summary, else the clearing; ``compactions`` has both.
 
-        ``summary`` is the text that you made of ``plan.to_summarize``. Nothing is deleted:
-        ``undo`` takes all of it back, or ``settings.unset`` where the plan only strips, and
-        nothing is returned. If the range was erased in or compacted since the plan was made, it
-        is a ``Conflict`` and nothing is done.
-
-        Returns the summary, or the clearing if there is no summary; ``compactions`` has both.
+        ``summary`` is the text that you made of ``plan.to_summarize``. Nothing is deleted: ``undo``
+        takes all of it back, or ``settings.unset`` where the plan only strips, and nothing is
+        returned. If its range was erased in or compacted since, it is a ``Conflict``.
         """
         from reasoning_store.session_compaction import SessionCompaction
 
@@ -366,14 +377,11 @@ class Session:
     def _here(self) -> SessionBranch:
         return SessionBranch(self._state, self._row, self._branch)
 
-    # Branches
-
     def fork(self, *, at: int | str) -> Session:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
-        Neither this handle nor the session's current branch moves. The last that it shares
-        may be a reply whose recorder is gone; one that is still being recorded may not
-        (``Conflict``).
+        Neither this handle nor the current branch moves. A reply that is still being recorded
+        cannot be shared (``Conflict``); one whose recorder is gone can.
         """
         return self.branch(self._here().fork(at))
 
@@ -389,18 +397,12 @@ class Session:
         return stored
 
     def regenerate(self, position: int | str) -> Session:
-        """Make room for another reply in place of the one at ``position``, and return this handle.
-
-        It moves to a new branch, now the current one, that ends before that reply.
-        """
+        """Move to a new current branch that ends before the reply at ``position``."""
         self._branch = self._here().fork_before_reply(position)
         return self
 
     def pop_turn(self) -> Session:
-        """Take the last turn back, from its user message on, and return this handle.
-
-        It moves to a new branch, now the current one; nothing is deleted.
-        """
+        """Move to a new current branch that ends before the last turn; nothing is deleted."""
         self._branch = self._here().fork_before_turn()
         return self
 
@@ -419,7 +421,13 @@ class Session:
         """Make a branch the one that opening the session gives."""
         self._state.ledger.branches.activate(self._row.key, id)
 
-    # Erasing
+    def delete(self) -> Deleted:
+        """Delete this session at once, in a time that depends on its own length alone.
+
+        ``erase`` also makes sure that its bytes are gone. A reply that is being recorded there
+        ends with ``NotFound``.
+        """
+        return self._state.ledger.erasure.delete_session(self._row.key)
 
     def erase(self, position: int | str | None = None, *, only: Only = None) -> Erased:
         """Erase for real: this session, one message, or with ``only="reasoning"`` what was

@@ -28,6 +28,7 @@ from reasoning_store.ledger.database import (
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
     BackedUp,
+    Deleted,
     Erased,
     Imported,
     ReportRow,
@@ -119,25 +120,61 @@ class Owner:
         return Session(self._state, row, row.current_branch)
 
     def sessions(
-        self, *, limit: int = 50, after: str | None = None, archived: bool = False
+        self,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        archived: bool | None = False,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
     ) -> Page:
-        """Return sessions, the latest first, without reading any history."""
-        check_truth("archived", archived)
+        """Return sessions, the latest first, without reading any history.
+
+        ``archived`` None returns both kinds. ``title`` is a part of the title, in any case;
+        ``metadata`` has keys and values that the session's metadata has, too. The last message
+        is from ``since`` on and before ``before``. Each item has a ``message_count`` and a
+        ``preview`` of the last message.
+        """
         page = self._state.ledger.sessions.page(
-            self._owner, limit=limit, after=after, archived=archived
+            self._owner,
+            limit=limit,
+            after=after,
+            archived=archived,
+            title=title,
+            metadata=metadata,
+            since=microseconds(since, "since"),
+            before=microseconds(before, "before"),
         )
         return Page(
             [Session(self._state, row, row.current_branch) for row in page.items], page.next
         )
 
-    def erase(self, *, only: Only = None) -> Erased:
+    def delete(self, *, before: datetime | None = None) -> Deleted:
+        """Delete all of this owner's sessions and profiles at once.
+
+        With ``before`` only sessions without a message since that time, and no profile: a
+        session with a reply that is being recorded stays. Each session is a step of its own.
+        ``erase`` also makes sure that the bytes are gone.
+        """
+        return self._state.ledger.erasure.delete_owner(
+            self._owner, before=microseconds(before, "before")
+        )
+
+    def erase(self, *, only: Only = None, before: datetime | None = None) -> Erased:
         """Erase all of this owner's sessions and profiles for real, or only the reasoning.
 
-        Each session is a step of its own: call it again if it was interrupted.
+        With ``before`` only sessions without a message since that time, and no profile. Each
+        session is a step of its own: call it again if it was interrupted.
         """
         state = self._state
         return state.ledger.erasure.erase_owner(
-            self._owner, only=only, count=state.count, resolve=state.resolve
+            self._owner,
+            only=only,
+            before=microseconds(before, "before"),
+            count=state.count,
+            resolve=state.resolve,
         )
 
     def report(
@@ -236,9 +273,9 @@ class Store(Owner):
     of your own, in a TOML file or a mapping; they hold for the whole process. Without it the
     file that ``REASONING_STORE_CONTRACTS`` names is read.
 
-    ``session``, ``sessions``, ``settings`` and ``erase`` are those of the owner ``""``, and
-    ``for_owner`` gives another's. ``report``, ``export_lines`` and ``import_lines`` are about
-    all owners.
+    ``session``, ``sessions``, ``settings``, ``delete`` and ``erase`` are those of the owner
+    ``""``, and ``for_owner`` gives another's. ``report``, ``export_lines`` and ``import_lines``
+    are about all owners.
     """
 
     def __init__(

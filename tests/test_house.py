@@ -324,8 +324,8 @@ ui_headers ui_messages ui_sse user visible_parts what_if
 
 RESULTS = """
 Alternative AsyncOwner AsyncOwnerSettings AsyncPage AsyncProfiles AsyncSessionSettings BackedUp
-Branch Budget Compaction ContextUsage Erased Explanation Holder Imported Owner OwnerSettings Page
-Problem Profile Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection
-SessionSettings Split Step Stored TokenCount TokensByKind Verdict
+Branch Budget Compaction ContextUsage Deleted Erased Explanation Holder Imported Owner
+OwnerSettings Page Problem Profile Profiles Range ReportRow RequestSettings RequestWarning Resolved
+Run Selection SessionSettings Split Step Stored TokenCount TokensByKind Verdict
 Verified Version WhatIf
 """.split()

@@ -58,11 +58,32 @@ class AsyncSession:
         return self._sync.updated_at
 
     @property
+    def created_at(self) -> datetime:
+        """The time when the session was made."""
+        return self._sync.created_at
+
+    @property
+    def archived(self) -> bool:
+        """Whether the session is out of the usual list, when this handle was made."""
+        return self._sync.archived
+
+    @property
+    def message_count(self) -> int | None:
+        """The number of messages, in a page of ``sessions``. See ``Session.message_count``."""
+        return self._sync.message_count
+
+    @property
+    def preview(self) -> str | None:
+        """How the last message begins, in a page of ``sessions``. See ``Session.preview``."""
+        return self._sync.preview
+
+    @property
     def settings(self) -> AsyncSessionSettings:
         return AsyncSessionSettings(self._threads, self._sync.settings)
 
     rename = awaited(Session.rename, by=Threads.write)
     set_metadata = awaited(Session.set_metadata, by=Threads.write)
+    update_metadata = awaited(Session.update_metadata, by=Threads.write)
     archive = awaited(Session.archive, by=Threads.write)
 
     @overload
@@ -191,6 +212,7 @@ class AsyncSession:
         return AsyncSession(self._threads, await self._threads.read(self._sync.branch, id))
 
     activate = awaited(Session.activate, by=Threads.write)
+    delete = awaited(Session.delete, by=Threads.write)
     erase = awaited(Session.erase, by=Threads.aside)
 
 

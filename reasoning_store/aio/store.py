@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -77,14 +78,30 @@ class AsyncOwner:
         return AsyncSession(self._threads, found)
 
     async def sessions(
-        self, *, limit: int = 50, after: str | None = None, archived: bool = False
+        self,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        archived: bool | None = False,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
     ) -> AsyncPage:
-        """Return sessions, the latest first, without reading any history."""
+        """Return sessions, the latest first. See ``Owner.sessions``."""
         page = await self._threads.read(
-            self._sync.sessions, limit=limit, after=after, archived=archived
+            self._sync.sessions,
+            limit=limit,
+            after=after,
+            archived=archived,
+            title=title,
+            metadata=metadata,
+            since=since,
+            before=before,
         )
         return AsyncPage([AsyncSession(self._threads, item) for item in page.items], page.next)
 
+    delete = awaited(Owner.delete, by=Threads.aside)
     erase = awaited(Owner.erase, by=Threads.aside)
     report = awaited(Owner.report)
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "compact": f"{_ROOM}.compact:compact",
     "context": f"{_ROOM}.context:context",
     "current": f"{_ROOM}.database:current",
+    "delete": f"{_ROOM}.delete:delete",
     "demo": f"{_ROOM}.demo:demo",
     "doctor": f"{_ROOM}.doctor:doctor",
     "downgrade": f"{_ROOM}.database:downgrade",

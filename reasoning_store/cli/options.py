@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -141,6 +142,25 @@ BRANCH = click.option(
     "--branch", type=click.IntRange(1), help="A branch other than the current one."
 )
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
+DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
+BEFORE = click.option(
+    "--before",
+    type=click.DateTime(DATES),
+    help="Only sessions whose last message is older, in local time.",
+)
+EVERYTHING = click.option(
+    "--everything", is_flag=True, help="All sessions and profiles of the owner."
+)
+
+
+def check_whose(session_id: str | None, *, everything: bool, before: datetime | None) -> None:
+    """Refuse a command that names no session, or more than it can mean."""
+    if session_id is None and not everything and before is None:
+        raise InvalidCall("no session is named", hint="name a session, or pass --everything")
+    if [session_id is not None, everything, before is not None].count(True) > 1:
+        raise InvalidCall(
+            "a session, --everything and --before exclude each other", hint="pass one of them"
+        )
 
 
 def words_after_session(takes: str) -> Callable[[Function], Function]:

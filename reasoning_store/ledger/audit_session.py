@@ -21,7 +21,6 @@ from sqlalchemy import Connection, and_, bindparam, case, func, select
 
 from reasoning_store.conversation.blocks import MOST_TOKENS
 from reasoning_store.conversation.errors import CorruptRow
-from reasoning_store.ledger import sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     Problem,
@@ -29,13 +28,14 @@ from reasoning_store.ledger.records import (
     SessionRow,
 )
 from reasoning_store.ledger.rows import decode, keys
+from reasoning_store.ledger.rows.session_rows import ARCHIVED
 from reasoning_store.ledger.tables import messages, settings_profiles
 from reasoning_store.ledger.tables import sessions as sessions_table
 
 Found: TypeAlias = tuple[ProblemCode, str]
 """The code of a problem, and its detail."""
 _m, _s, _p = messages.c, sessions_table.c, settings_profiles.c
-_ARCHIVED = (0, sessions.ARCHIVED)
+_ARCHIVED = (0, ARCHIVED)
 _ROW = Statement(
     select(_s.owner_key, _s.next_branch, _s.archived).where(_s.session_key == bindparam("key"))
 )

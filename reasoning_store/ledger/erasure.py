@@ -7,8 +7,9 @@ copies of rows that SQLite left in unused bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import Connection
@@ -22,6 +23,7 @@ from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import (
     BranchRow,
+    Deleted,
     Erased,
     Resolve,
     Segment,
@@ -77,24 +79,24 @@ class Erasure:
         owner: str,
         *,
         only: Only = None,
+        before: int | None = None,
         count: Count | None = None,
         resolve: Resolve | None = None,
     ) -> Erased:
         """Erase all sessions of an owner and its settings profiles, or only all reasoning.
 
-        Each session is one transaction: what is interrupted can be called again.
+        With ``before`` only sessions without a message since that time. Each session is one
+        transaction: what is interrupted can be called again.
         """
         _check(only)
-        keys = self._database.read(
-            lambda connection: erasure_rows.sessions_of(connection, owner), single=True
-        )
+        keys = self._sessions_of(owner, before)
         total = Erased()
         for key in keys:
             try:
-                total = _sum(total, self._erase(key, only, count, resolve))
+                total = _sum(total, self._erase(key, only, count, resolve, before))
             except NotFound:
                 continue  # erased by somebody else meanwhile
-        if only is None:
+        if only is None and before is None:
             (profiles,) = self._write_owing(
                 lambda connection: (erasure_rows.remove_profiles(connection, owner),)
             )
@@ -133,10 +135,69 @@ class Erasure:
             changes = _unthought([row], encoding, count)
         return self._scrubbed(self._apply(session_key, changes))
 
-    def _erase(self, key: int, only: Only, count: Count | None, resolve: Resolve | None) -> Erased:
+    def delete_session(self, session_key: int) -> Deleted:
+        """Remove a session at once, without a proof that its bytes have left the files."""
+        return self._deleted([session_key], None)
+
+    def delete_owner(self, owner: str, *, before: int | None = None) -> Deleted:
+        """Remove all sessions of an owner and its settings profiles.
+
+        With ``before`` only sessions without a message since that time. Each session is one
+        transaction.
+        """
+        deleted = self._deleted(self._sessions_of(owner, before), before, is_named=False)
+        if before is not None:
+            return deleted
+        profiles = self._database.write(
+            lambda connection: erasure_rows.remove_profiles(connection, owner)
+        )
+        return replace(deleted, profiles=profiles)
+
+    def _deleted(
+        self, keys: Sequence[int], before: int | None, *, is_named: bool = True
+    ) -> Deleted:
+        total = Deleted()
+        for key in keys:
+            try:
+                sessions, messages, thoughts = self._database.write(
+                    partial(self._remove, key=key, before=before)
+                )
+            except NotFound:
+                if is_named:
+                    raise
+                continue  # another process deleted it meanwhile
+            total = Deleted(
+                sessions=total.sessions + sessions,
+                messages=total.messages + messages,
+                thinking_blocks=total.thinking_blocks + thoughts,
+            )
+        if total.sessions:
+            self._database.empty_log()
+        return total
+
+    def _sessions_of(self, owner: str, before: int | None) -> list[int]:
+        return self._database.read(
+            lambda connection: erasure_rows.sessions_of(connection, owner, before), single=True
+        )
+
+    def _remove(
+        self, connection: Connection, *, key: int, before: int | None
+    ) -> tuple[int, int, int]:
+        if before is None:
+            return erasure_rows.remove(connection, key)
+        return erasure_rows.remove_idle(connection, key, before, self._clock.now())
+
+    def _erase(
+        self,
+        key: int,
+        only: Only,
+        count: Count | None,
+        resolve: Resolve | None,
+        before: int | None = None,
+    ) -> Erased:
         if only is None:
             sessions, messages, thoughts = self._write_owing(
-                lambda connection: erasure_rows.remove(connection, key)
+                partial(self._remove, key=key, before=before)
             )
             return Erased(sessions=sessions, messages=messages, thinking_blocks=thoughts)
         changes: list[Change] = []

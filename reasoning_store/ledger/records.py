@@ -88,6 +88,10 @@ class SessionRow:
     """The name of the settings profile that it uses."""
     profile_settings: dict[str, Any] | None = None
     """What that holds, read in the same statement; None where there is none of that name."""
+    message_count: int | None = field(default=None, compare=False)
+    """The messages of its current branch, where a page was read; else None."""
+    preview: str | None = field(default=None, compare=False)
+    """How the text of the last of them begins, where a page was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +264,17 @@ class Erased:
     copies: tuple[str, ...] = ()
     """Files that may still hold it: copies made before upgrades, and where the file or its
     WAL could not be rewritten because somebody was using it, these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What deleting took away."""
+
+    sessions: int = 0
+    messages: int = 0
+    thinking_blocks: int = 0
+    profiles: int = 0
+    """Settings profiles: they go with their owner."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows import compaction_rows, draft_rows, origins, totals
 from reasoning_store.ledger.rows.decode import parsed
 from reasoning_store.ledger.rows.keys import session_key
+from reasoning_store.ledger.rows.session_rows import COLUMNS as SESSION_COLUMNS
 from reasoning_store.ledger.rows.totals import origin_of, own_thinking
 from reasoning_store.ledger.tables import bodies, messages
 from reasoning_store.ledger.view_records import (
@@ -52,7 +53,7 @@ _REPLIES = select(_b.position, _b.sent, _m.created_at).where(
     _m.branch == _b.branch,
     _m.position == _b.position,
 )
-_BOTH = Statement(select(*sessions.COLUMNS, *branches.WHOLE).where(*branches.THIS))
+_BOTH = Statement(select(*SESSION_COLUMNS, *branches.WHOLE).where(*branches.THIS))
 _SENT = Statement(_REPLIES.where(_b.position == bindparam("position")))
 
 _CLEARABLE = Statement(
@@ -163,7 +164,7 @@ def outlook(
     both = _BOTH.row(connection, {"key": key, "branch": branch})
     if both is None:
         raise branches.no_branch(branch, session_id)
-    of_session = len(sessions.COLUMNS)
+    of_session = len(SESSION_COLUMNS)
     session = sessions.owned(connection, both[:of_session], owner, session_id)
     looked = branches.looked(both[of_session:])
     counted = _usage(connection, key, looked, at)

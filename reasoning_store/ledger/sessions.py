@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,21 +13,16 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    tuple_,
     update,
 )
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import (
     Conflict,
-    CorruptRow,
-    InvalidCall,
     NotFound,
 )
 from reasoning_store.conversation.validation import (
     check_mapping,
-    check_number,
-    check_text,
     check_truth,
     describe,
 )
@@ -37,53 +31,21 @@ from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import SessionPage, SessionRow
-from reasoning_store.ledger.rows.decode import (
-    UNREADABLE,
-    parsed,
-    twin,
-)
 from reasoning_store.ledger.rows.encode import name, state_columns
 from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
+from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions
 from reasoning_store.ledger.rows.totals import NOTHING
+from reasoning_store.ledger.session_pages import SessionFilter, read_page
 from reasoning_store.ledger.tables import branches, sessions
 
 _t = sessions.c
-COLUMNS = (
-    _t.session_key,
-    _t.owner,
-    _t.id,
-    _t.title,
-    _t.metadata,
-    _t.settings,
-    _t.encoding,
-    _t.current_branch,
-    _t.created_at,
-    _t.updated_at,
-    _t.archived,
-    _t.erased_at,
-    _t.profile,
-)
-"""What ``owned`` takes."""
 _THIS = _t.session_key == bindparam("key")
 _FIRST = 1
-ARCHIVED = 1
 
 _INSERT = Statement(insert(sessions))
 _INSERT_BRANCH = Statement(insert(branches))
 _GET = Statement(select(*COLUMNS).where(_THIS))
 _LOCK = Statement(select(_t.session_key).where(_THIS).with_for_update())
-_PAGE = (
-    select(*COLUMNS)
-    .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
-    .where(
-        tuple_(_t.updated_at, _t.session_key)
-        < tuple_(bindparam("before_time", type_=_t.updated_at.type), bindparam("before_key"))
-    )
-    .order_by(_t.updated_at.desc(), _t.session_key.desc())
-    .limit(bindparam("limit"))
-)
-_LIST = Statement(_PAGE.where(_t.archived == bindparam("archived")))
-_LIST_ALL = Statement(_PAGE)
 _CHANGE = {
     column.name: Statement(update(sessions).where(_THIS).values({column: bindparam("value")}))
     for column in (_t.title, _t.metadata, _t.settings, _t.archived, _t.current_branch, _t.profile)
@@ -117,52 +79,12 @@ Until something was said, ``updated_at`` is when the session was made; the first
 ``begins`` it, were it of long ago.
 """
 _UPDATED = Statement(select(_t.updated_at).where(_THIS))
-_LAST = (1 << 63) - 1
-_CURSOR = re.compile(r"(-?[0-9]{1,20})\.([0-9]{1,20})")
-"""The time and the key of a page's last session. What was kept elsewhere may be of before 1970."""
-_Session = twin(SessionRow)
 _KEYS = Statement(
     select(_t.session_key)
     .where(_t.session_key > bindparam("after"))
     .order_by(_t.session_key)
     .limit(500)
 )
-
-
-def _rows(connection: Connection, rows: Sequence[Sequence[Any]]) -> list[SessionRow]:
-    """Return the sessions of rows, each with the settings of the profile that it uses."""
-    used: dict[tuple[str, str], Any] = {}
-    made: list[SessionRow] = []
-    try:
-        for row in rows:
-            owner, profile = row[1], row[-1]
-            if profile is not None and (owner, profile) not in used:
-                used[owner, profile] = profiles.settings_of(connection, owner, profile)
-            made.append(_session(row, used.get((owner, profile))))
-    except UNREADABLE:
-        raise CorruptRow("a session cannot be read back") from None
-    return made
-
-
-def _session(row: Sequence[Any], used: Any) -> SessionRow:
-    key, owner, id_, title, metadata, settings, encoding, branch, *times, profile = row
-    created, updated, archived, erased = times
-    it: Any = _Session()
-    it.key, it.owner, it.id, it.encoding = key, owner, id_, encoding
-    it.title, it.profile = title, profile
-    it.metadata, it.settings, it.current_branch = parsed(metadata), parsed(settings), branch
-    if type(it.metadata) is not dict or type(it.settings) is not dict:
-        raise TypeError("an object was written")
-    it.created_at, it.updated_at, it.archived, it.erased_at = (
-        created,
-        updated,
-        archived == ARCHIVED,
-        erased,
-    )
-    it.profile_settings = used
-    it.__class__ = SessionRow
-    made: SessionRow = it
-    return made
 
 
 def new(
@@ -222,7 +144,7 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
             **state_columns(NOTHING),
         },
     )
-    return _session([row[column.name] for column in COLUMNS], None)
+    return decode_session([row[column.name] for column in COLUMNS], None)
 
 
 def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
@@ -235,7 +157,7 @@ def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
 
 def owned(connection: Connection, row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
     """Return the session of a row, if it is this one."""
-    (found,) = _rows(connection, [row])
+    (found,) = decode_sessions(connection, [row])
     # The key is a hash: what it stands for is compared on every open.
     if found.owner != owner or found.id != session_id:
         raise no_session(session_id)
@@ -247,7 +169,7 @@ def by_key(connection: Connection, key: int) -> SessionRow:
     row = _GET.row(connection, {"key": key})
     if row is None:
         raise no_session()
-    return _rows(connection, [row])[0]
+    return decode_sessions(connection, [row])[0]
 
 
 def behind(connection: Connection, key: int, now: int) -> int:
@@ -269,45 +191,6 @@ def no_session(session_id: str | None = None) -> NotFound:
     )
 
 
-def page(
-    connection: Connection,
-    owner: str,
-    *,
-    limit: int,
-    after: str | None,
-    archived: bool | None,
-) -> SessionPage:
-    """Return one page of the owner's sessions, latest first; reads no message."""
-    check_number("limit", limit, least=1, hint="as in sessions(limit=50)")
-    before_time, before_key = _cursor(after)
-    params: dict[str, Any] = {
-        "owner_key": owner_key(owner),
-        "owner": owner,
-        "before_time": before_time,
-        "before_key": before_key,
-        "limit": min(limit + 1, _LAST),
-    }
-    if archived is None:
-        rows = _LIST_ALL.rows(connection, params)
-    else:
-        rows = _LIST.rows(connection, {**params, "archived": int(archived)})
-    items = _rows(connection, rows[:limit])
-    more = len(rows) > limit
-    return SessionPage(items, f"{items[-1].updated_at}.{items[-1].key}" if more else None)
-
-
-def _cursor(after: str | None) -> tuple[int, int]:
-    if after is None:
-        return _LAST, _LAST
-    found = _CURSOR.fullmatch(check_text("after", after))
-    if found is None:
-        raise InvalidCall(
-            "after: not the .next of a page of sessions", hint="sessions(after=page.next)"
-        )
-    time, key = map(int, found.groups())
-    return max(min(time, _LAST), -_LAST), min(key, _LAST)
-
-
 def change(connection: Connection, key: int, column: str, value: Any) -> SessionRow:
     """Set one column of a session and return the session as it is now."""
     _CHANGE[column].run(connection, {"key": key, "value": value})
@@ -326,6 +209,14 @@ def change_settings(
     now = by_key(connection, key).settings
     kept = {name: value for name, value in now.items() if name not in unset}
     return change(connection, key, "settings", codec.dumps({**kept, **changes}))
+
+
+def change_metadata(connection: Connection, key: int, changes: Mapping[str, Any]) -> SessionRow:
+    """Merge a session's metadata key by key; None removes a key."""
+    lock(connection, key)
+    merged = {**by_key(connection, key).metadata, **changes}
+    kept = {name: value for name, value in merged.items() if value is not None}
+    return change(connection, key, "metadata", codec.dumps(kept))
 
 
 def lock(connection: Connection, key: int) -> None:
@@ -394,13 +285,19 @@ class Sessions:
         limit: int = 50,
         after: str | None = None,
         archived: bool | None = False,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: int | None = None,
+        before: int | None = None,
     ) -> SessionPage:
-        """Return a page of an owner's sessions, latest first; ``archived`` None is both."""
+        """Return a page of an owner's sessions, latest first: see ``SessionFilter``."""
         if archived is not None:
             check_truth("archived", archived)
+        which = SessionFilter(
+            archived=archived, title=title, metadata=metadata or {}, since=since, before=before
+        )
         return self._database.read(
-            lambda connection: page(connection, owner, limit=limit, after=after, archived=archived),
-            single=True,
+            lambda connection: read_page(connection, owner, which, limit=limit, after=after)
         )
 
     def rename(self, session_key: int, title: str | None) -> SessionRow:
@@ -409,6 +306,13 @@ class Sessions:
     def set_metadata(self, session_key: int, metadata: Mapping[str, Any]) -> SessionRow:
         held = codec.dumps(check_mapping("metadata", metadata))
         return self._change(session_key, "metadata", held)
+
+    def update_metadata(self, session_key: int, changes: Mapping[str, Any]) -> SessionRow:
+        """Merge metadata key by key, so that two writers lose nothing; None removes a key."""
+        given = check_mapping("metadata", changes)
+        return self._database.write(
+            lambda connection: change_metadata(connection, session_key, given)
+        )
 
     def change_settings(
         self, session_key: int, changes: Mapping[str, Any], *, unset: Collection[str] = ()

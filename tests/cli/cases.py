@@ -34,6 +34,7 @@ CASES: dict[str, Case] = {
     "compact undo": Case("compact undo short 1", "compact undo short 7", MISSING),
     "context": Case("context chat-42", "context chat-43", MISSING, says=NEAR),
     "current": Case("current", "current --db mysql://localhost/chat", says="not supported"),
+    "delete": Case("delete short --yes", "delete short", says="--yes"),
     "demo": Case("demo", "demo twice", needs=False, says="twice"),
     "doctor": Case("doctor", "doctor --frobnicate", needs=False, says="--frobnicate"),
     "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 0001"),

@@ -146,7 +146,7 @@ def test_sessions_are_listed(run: Run, chat: str) -> None:
     ran = run("--db", chat, "sessions")
 
     assert ran.returncode == 0
-    assert ran.stdout.splitlines()[1].split()[2:] == ["chat-42", "Weather"]
+    assert ran.stdout.splitlines()[1].split()[2:] == ["chat-42", "Weather", "6", "Wet."]
 
 
 def test_a_conversation_is_shown_with_its_thinking_beside(run: Run, chat: str) -> None:

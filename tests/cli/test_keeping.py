@@ -101,7 +101,14 @@ def test_current_upgrades_nothing(here: Here) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["erase chat-42", "erase --everything", "sessions delete chat-42", "downgrade base"],
+    [
+        "erase chat-42",
+        "erase --everything",
+        "delete chat-42",
+        "delete --before 2030-01-01",
+        "sessions delete chat-42",
+        "downgrade base",
+    ],
 )
 def test_what_cannot_be_taken_back_is_not_done_unasked(here: Here, line: str) -> None:
     """With nobody to ask and no --yes, nothing happens."""
@@ -111,6 +118,30 @@ def test_what_cannot_be_taken_back_is_not_done_unasked(here: Here, line: str) ->
     assert ran.code == Exit.USAGE
     assert "--yes" in ran.err
     assert Path("chat.db").read_bytes() == before
+
+
+def test_delete_by_age_takes_what_is_older(here: Here) -> None:
+    """With the number of sessions; nothing where none is."""
+    assert here("--json delete --before 2000-01-01 --yes").data["sessions"] == 0
+    count = len(here("--json sessions --all").data["sessions"])
+
+    assert here("--json delete --before 2100-01-01 --yes").data["sessions"] == count
+    assert here("--json sessions --all").data["sessions"] == []
+    assert "exclude each other" in here("delete chat-42 --everything --yes").err
+
+
+def test_sessions_are_listed_by_title_and_metadata(here: Here) -> None:
+    """The value of metadata may be JSON; each has a count and a preview."""
+    with rs.Store("sqlite:///chat.db") as store:
+        made = store.session("new", create=True, title="Oslo", metadata={"n": 1, "who": "me"})
+        made.append(rs.user("How is the\nweather?"))
+
+    for line in ("--title oslo", "--metadata n=1", "--metadata who=me --metadata n=1"):
+        (found,) = here(f"--json sessions {line}").data["sessions"]
+        assert (found["id"], found["messages"]) == ("new", 1)
+        assert (found["preview"], found["metadata"]) == ("How is the\nweather?", made.metadata)
+    assert here("--json sessions --metadata n=2").data["sessions"] == []
+    assert here("--json sessions --metadata n").code == Exit.USAGE
 
 
 def test_erasing_takes_the_bytes_out_of_the_file(here: Here) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import OPTIONAL_SESSION, OWNER, POSITION, YES, confirm
+from reasoning_store.cli.options import (
+    BEFORE,
+    EVERYTHING,
+    OPTIONAL_SESSION,
+    OWNER,
+    POSITION,
+    YES,
+    check_whose,
+    confirm,
+)
 from reasoning_store.cli.output import plural, print_answer, print_warnings
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation.errors import InvalidCall, NotFound
@@ -25,7 +35,8 @@ if TYPE_CHECKING:
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")
 @click.option("--position", type=POSITION, metavar="POSITION|ID", help="Only this message.")
 @click.option("--only", type=click.Choice(["reasoning"]), help="Only the thinking; the chat stays.")
-@click.option("--everything", is_flag=True, help="All sessions and profiles of the owner.")
+@BEFORE
+@EVERYTHING
 @YES
 @click.pass_obj
 def erase(
@@ -35,6 +46,7 @@ def erase(
     branch: int | None,
     position: int | str | None,
     only: Only,
+    before: datetime | None,
     everything: bool,
     yes: bool,
 ) -> None:
@@ -44,19 +56,19 @@ def erase(
     printed: copies made before upgrades, and the database if it could not be rewritten now. Then
     run the command again, or doctor.
     """
-    if everything == (session_id is not None):
-        raise InvalidCall("no session is named", hint="name a session, or pass --everything")
-    if everything and position is not None:
+    check_whose(session_id, everything=everything, before=before)
+    if session_id is None and position is not None:
         raise InvalidCall("--position needs a session", hint="name the session")
     what = "the reasoning of " if only else ""
-    if everything:
+    if session_id is None:
         call.if_interrupted = "run it again: each session is erased as a whole or not at all"
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is None:
-            confirm(f"Erase {what}everything of the owner {owner!r} for good?", yes)
+            which = "everything" if before is None else f"sessions without a message since {before}"
+            confirm(f"Erase {what}{which} of the owner {owner!r} for good?", yes)
             with Progress("erasing"):
-                erased = mine.erase(only=only)
+                erased = mine.erase(only=only, before=before)
         else:
             try:
                 session = store_access.find_session(call, mine, session_id)

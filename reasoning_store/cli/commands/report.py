@@ -10,6 +10,7 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import DATES
 from reasoning_store.cli.output import Page, print_answer
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation import codec
@@ -27,7 +28,6 @@ _NUMBERS = (
     "counted",
     "unreported",
 )
-_DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
 
 
 @click.command(
@@ -43,8 +43,8 @@ _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
     show_default=True,
     help="May be repeated, to group by several.",
 )
-@click.option("--since", type=click.DateTime(_DATES), help="From this time on, in local time.")
-@click.option("--until", type=click.DateTime(_DATES), help="Before this time, in local time.")
+@click.option("--since", type=click.DateTime(DATES), help="From this time on, in local time.")
+@click.option("--until", type=click.DateTime(DATES), help="Before this time, in local time.")
 @click.option("--owner", help="Only this owner; by default all.")
 @click.option(
     "--limit", type=click.IntRange(1), metavar="N", help="Only the N rows with the most tokens."

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reasoning_store.cli import hints, store_access
 from reasoning_store.cli.command import Call, Group
+from reasoning_store.cli.commands.delete import ANSWERS, delete_session
 from reasoning_store.cli.options import (
+    BEFORE,
+    DATES,
     OWNER,
     POSITION,
     YES,
     Where,
-    confirm,
     takes_branch,
     takes_session,
 )
 from reasoning_store.cli.output import (
     Page,
     local_time,
-    plural,
     print_answer,
     print_note,
     print_nothing,
     utc_time,
 )
-from reasoning_store.cli.progress import Progress
+from reasoning_store.cli.terminal_text import one_line
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
     from reasoning_store.stored import Branch
+
+_PREVIEW = 60
+"""The most characters of a preview in a table."""
 
 
 @click.group("sessions", cls=Group, default="list")
@@ -44,28 +51,79 @@ def sessions() -> None:
 @sessions.command("list", answers="sessions next")
 @OWNER
 @click.option("--archived", is_flag=True, help="Archived sessions instead.")
+@click.option("--all", "both", is_flag=True, help="Archived sessions, too.")
+@click.option("--title", metavar="TEXT", help="Only titles that hold this, in any case.")
+@click.option(
+    "--metadata",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Only sessions with this in their metadata; may be repeated. A value may be JSON.",
+)
+@click.option(
+    "--since", type=click.DateTime(DATES), help="Last message from this time on, in local time."
+)
+@BEFORE
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
 @click.option(
     "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
 )
 @click.pass_obj
-def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None) -> None:
+def list_(
+    call: Call,
+    owner: str,
+    archived: bool,
+    both: bool,
+    title: str | None,
+    metadata: tuple[str, ...],
+    since: datetime | None,
+    before: datetime | None,
+    limit: int,
+    after: str | None,
+) -> None:
     """List the sessions, the latest first."""
+    wanted = dict(map(_pair, metadata))
     with store_access.open_to_read(call) as store:
-        page = store.for_owner(owner).sessions(limit=limit, after=after, archived=archived)
+        page = store.for_owner(owner).sessions(
+            limit=limit,
+            after=after,
+            archived=None if both else archived,
+            title=title,
+            metadata=wanted,
+            since=since,
+            before=before,
+        )
     print_answer(
         call,
         {
             "sessions": [
-                {"id": one.id, "title": one.title, "updatedAt": utc_time(one.updated_at)}
+                {
+                    "id": one.id,
+                    "title": one.title,
+                    "createdAt": utc_time(one.created_at),
+                    "updatedAt": utc_time(one.updated_at),
+                    "archived": one.archived,
+                    "messages": one.message_count,
+                    "preview": one.preview,
+                    "metadata": one.metadata,
+                }
                 for one in page.items
             ],
             "next": page.next,
         },
         lambda paper: (
             paper.table(
-                ("last message", "session", "title"),
-                [(local_time(one.updated_at), one.id, one.title or "") for one in page.items],
+                ("last message", "session", "title", "messages", "preview"),
+                [
+                    (
+                        local_time(one.updated_at),
+                        one.id,
+                        one.title or "",
+                        str(one.message_count),
+                        one_line((one.preview or "")[:_PREVIEW]),
+                    )
+                    for one in page.items
+                ],
+                right=("messages",),
             )
             if page.items
             else None
@@ -77,6 +135,17 @@ def list_(call: Call, owner: str, archived: bool, limit: int, after: str | None)
         )
     if page.next is not None and not call.json:
         print_note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    """Return a key and its value, which is a text where it is no JSON."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidCall("--metadata: KEY=VALUE", hint='as in --metadata project="north"')
+    try:
+        return key, codec.loads(value)
+    except ValueError:
+        return key, value
 
 
 @sessions.command(
@@ -193,18 +262,10 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     print_answer(call, {"id": where.session, "archived": not undo}, print_nothing)
 
 
-@sessions.command("delete", answers="sessions messages thinkingBlocks profiles copies")
+@sessions.command("delete", answers=ANSWERS)
 @takes_session
 @YES
 @click.pass_obj
 def delete(call: Call, where: Where, yes: bool) -> None:
-    """Erase a session for good: its bytes leave the database."""
-    from reasoning_store.cli.commands.erase import say_erased
-
-    with store_access.open_existing(call) as store:
-        session = store_access.find_session(call, store.for_owner(where.owner), where.session)
-        count = sum(branch.head - branch.first + 1 for branch in session.branches())
-        confirm(f"Erase {where.session!r} with its {plural(count, 'message')} for good?", yes)
-        with Progress("erasing"):
-            erased = session.erase()
-    say_erased(call, erased)
+    """Delete a session at once; `erase` also makes sure that its bytes are gone."""
+    delete_session(call, where.owner, where.session, yes=yes)

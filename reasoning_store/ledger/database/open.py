@@ -79,6 +79,10 @@ class Database(Protocol):
         """Let what was erased leave the files; return those that may still hold it."""
         ...
 
+    def empty_log(self) -> None:
+        """Let what was deleted leave the log, unless another connection needs the log now."""
+        ...
+
     def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
         """Write a copy; return how many rows each table has in it."""
         ...

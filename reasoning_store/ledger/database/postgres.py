@@ -255,6 +255,9 @@ class PostgresDatabase:
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         return ()
 
+    def empty_log(self) -> None:
+        """Do nothing: the server's log is its own."""
+
     def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
         """Refuse: a server has its own tool."""
         raise InvalidCall(

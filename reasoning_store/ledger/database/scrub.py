@@ -42,10 +42,10 @@ def rewrite(raw: Any) -> bool:
     prevents that, rewriting the file would only make the log longer.
     """
     version = _version(raw)
-    if not _emptied(raw):
+    if not empty_log(raw):
         return False
     raw.execute("VACUUM")
-    if not _emptied(raw):
+    if not empty_log(raw):
         return False
     raw.execute("BEGIN IMMEDIATE")
     if _version(raw) == version:
@@ -54,7 +54,8 @@ def rewrite(raw: Any) -> bool:
     return True
 
 
-def _emptied(raw: Any) -> bool:
+def empty_log(raw: Any) -> bool:
+    """Copy the log into the file and empty it; return whether nothing prevented that."""
     # It holds the write lock while it copies, unless another process held that for all of the
     # time it waits: no commit of ours can get in between.
     (blocked, _, _) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

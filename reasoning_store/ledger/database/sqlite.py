@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -146,6 +146,29 @@ class SqliteDatabase:
         with self._guard:
             left = self._writer.run(scrubbed)
             return (*left, *backup.copies_of(Path(path)))
+
+    def empty_log(self) -> None:
+        """Let what was deleted leave the log, unless another connection needs the log now.
+
+        Then a later deletion empties it, or the last connection that closes.
+        """
+        if self.path is None:
+            return
+
+        def emptied(connection: Connection) -> None:
+            raw = driver(connection)
+            with suppress(self._connections.module.OperationalError):
+                if self._connections.guards_checkpoints:
+                    self._checkpoints.copy_pages(connection)
+                    return
+                raw.execute("PRAGMA busy_timeout=0")
+                try:
+                    scrub.empty_log(raw)
+                finally:
+                    raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
+
+        with self._guard:
+            self._writer.run(emptied)
 
     def copy_to(
         self, target: Path, *, replace: bool, wanted: Callable[[Any], bool] = lambda _: True

@@ -106,6 +106,9 @@ class SqliteReading:
         """Return the files that may hold what was erased; none is rewritten."""
         return (*self.unerased(), *backup.copies_of(Path(self.path)))
 
+    def empty_log(self) -> None:
+        """Do nothing: nothing was deleted."""
+
     def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
         backup.check_target(target, Path(self.path), replace=replace)
         module = self._alone.module

@@ -52,6 +52,7 @@ from reasoning_store.ledger.rows.recomputation import Own
 from reasoning_store.ledger.tables import (
     bodies,
     compactions,
+    drafts,
     messages,
     origins,
     settings_profiles,
@@ -62,6 +63,8 @@ from reasoning_store.ledger.tables import sessions as sessions_table
 
 _m, _b, _t, _c, _o = messages.c, bodies.c, thinking_blocks.c, compactions.c, origins.c
 _s, _h = sessions_table.c, branches_table.c
+
+_LATEST = (1 << 63) - 1
 
 
 def _at(table: Any) -> tuple[Any, ...]:
@@ -163,7 +166,18 @@ _THOUGHTS = Statement(
 _DELETE = Statement(delete(sessions_table).where(_s.session_key == bindparam("key")))
 _OF_OWNER = Statement(
     select(_s.session_key).where(
-        _s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner")
+        _s.owner_key == bindparam("owner_key"),
+        _s.owner == bindparam("owner"),
+        _s.updated_at < bindparam("before"),
+    )
+)
+_IDLE = Statement(
+    select(_s.session_key).where(
+        _s.session_key == bindparam("key"),
+        _s.updated_at < bindparam("before"),
+        ~exists().where(
+            drafts.c.session_key == bindparam("key"), drafts.c.lease_until > bindparam("now")
+        ),
     )
 )
 _PROFILES = Statement(
@@ -346,9 +360,21 @@ def remove(connection: Connection, key: int) -> tuple[int, int, int]:
     return 1, gone, thoughts
 
 
-def sessions_of(connection: Connection, owner: str) -> list[int]:
-    """Return the keys of all sessions of an owner."""
-    params = {"owner_key": owner_key(owner), "owner": owner}
+def remove_idle(connection: Connection, key: int, before: int, now: int) -> tuple[int, int, int]:
+    """Remove a session, unless it has a message of this time or later, or a reply that arrives."""
+    lock(connection, key)
+    if _IDLE.row(connection, {"key": key, "before": before, "now": now}) is None:
+        return 0, 0, 0
+    return remove(connection, key)
+
+
+def sessions_of(connection: Connection, owner: str, before: int | None = None) -> list[int]:
+    """Return the keys of an owner's sessions, or of those without a message since ``before``."""
+    params = {
+        "owner_key": owner_key(owner),
+        "owner": owner,
+        "before": _LATEST if before is None else before,
+    }
     return [key for (key,) in _OF_OWNER.rows(connection, params)]
 
 

@@ -1,0 +1,89 @@
+"""The command `delete`: a session, or an owner's sessions, all or by age."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import (
+    BEFORE,
+    EVERYTHING,
+    OPTIONAL_SESSION,
+    OWNER,
+    YES,
+    check_whose,
+    confirm,
+)
+from reasoning_store.cli.output import local_time, plural, print_answer
+from reasoning_store.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.records import Deleted
+
+ANSWERS = "sessions messages thinkingBlocks profiles"
+
+
+@click.command("delete", cls=Command, answers=ANSWERS)
+@OPTIONAL_SESSION
+@OWNER
+@BEFORE
+@EVERYTHING
+@YES
+@click.pass_obj
+def delete(
+    call: Call,
+    session_id: str | None,
+    owner: str,
+    before: datetime | None,
+    everything: bool,
+    yes: bool,
+) -> None:
+    """Delete a session, or an owner's sessions, at once.
+
+    `erase` takes longer: it also makes sure that the bytes have left the database.
+    """
+    check_whose(session_id, everything=everything, before=before)
+    if session_id is not None:
+        delete_session(call, owner, session_id, yes=yes)
+        return
+    call.if_interrupted = "run it again: each session is deleted as a whole or not at all"
+    which = "everything" if before is None else f"sessions without a message since {before}"
+    with store_access.open_existing(call) as store:
+        confirm(f"Delete {which} of the owner {owner!r}?", yes)
+        with Progress("deleting"):
+            deleted = store.for_owner(owner).delete(before=before)
+    print_deleted(call, deleted)
+
+
+def delete_session(call: Call, owner: str, session_id: str, *, yes: bool) -> None:
+    """Delete one session, after a question."""
+    with store_access.open_existing(call) as store:
+        session = store_access.find_session(call, store.for_owner(owner), session_id)
+        count = sum(branch.head - branch.first + 1 for branch in session.branches())
+        last = local_time(session.updated_at)
+        confirm(f"Delete {session_id!r} with its {plural(count, 'message')}, last {last}?", yes)
+        deleted = session.delete()
+    print_deleted(call, deleted)
+
+
+def print_deleted(call: Call, deleted: Deleted) -> None:
+    """Print the numbers of what was deleted."""
+    print_answer(
+        call,
+        {
+            "sessions": deleted.sessions,
+            "messages": deleted.messages,
+            "thinkingBlocks": deleted.thinking_blocks,
+            "profiles": deleted.profiles,
+        },
+        lambda page: page.line(
+            f"deleted: {plural(deleted.sessions, 'session')},"
+            f" {plural(deleted.messages, 'message')},"
+            f" {plural(deleted.thinking_blocks, 'thinking block')}"
+            + (f", {plural(deleted.profiles, 'settings profile')}" if deleted.profiles else "")
+        ),
+    )

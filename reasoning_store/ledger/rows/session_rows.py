@@ -1,0 +1,72 @@
+"""The row of a session as a value, with the settings of the profile that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.ledger import profiles
+from reasoning_store.ledger.records import SessionRow
+from reasoning_store.ledger.rows.decode import UNREADABLE, parsed, twin
+from reasoning_store.ledger.tables import sessions
+
+_t = sessions.c
+ARCHIVED = 1
+COLUMNS = (
+    _t.session_key,
+    _t.owner,
+    _t.id,
+    _t.title,
+    _t.metadata,
+    _t.settings,
+    _t.encoding,
+    _t.current_branch,
+    _t.created_at,
+    _t.updated_at,
+    _t.archived,
+    _t.erased_at,
+    _t.profile,
+)
+"""The columns that ``decode_sessions`` takes."""
+_Session = twin(SessionRow)
+
+
+def decode_sessions(connection: Connection, rows: Sequence[Sequence[Any]]) -> list[SessionRow]:
+    """Return the sessions of rows, each with the settings of the profile that it uses."""
+    used: dict[tuple[str, str], Any] = {}
+    made: list[SessionRow] = []
+    try:
+        for row in rows:
+            owner, profile = row[1], row[-1]
+            if profile is not None and (owner, profile) not in used:
+                used[owner, profile] = profiles.settings_of(connection, owner, profile)
+            made.append(decode_session(row, used.get((owner, profile))))
+    except UNREADABLE:
+        raise CorruptRow("a session cannot be read back") from None
+    return made
+
+
+def decode_session(row: Sequence[Any], profile_settings: Any) -> SessionRow:
+    """Return the session of a row of ``COLUMNS``."""
+    key, owner, id_, title, metadata, settings, encoding, branch, *times, profile = row
+    created, updated, archived, erased = times
+    it: Any = _Session()
+    it.key, it.owner, it.id, it.encoding = key, owner, id_, encoding
+    it.title, it.profile = title, profile
+    it.metadata, it.settings, it.current_branch = parsed(metadata), parsed(settings), branch
+    if type(it.metadata) is not dict or type(it.settings) is not dict:
+        raise TypeError("an object was written")
+    it.created_at, it.updated_at, it.archived, it.erased_at = (
+        created,
+        updated,
+        archived == ARCHIVED,
+        erased,
+    )
+    it.profile_settings = profile_settings
+    it.message_count, it.preview = None, None
+    it.__class__ = SessionRow
+    made: SessionRow = it
+    return made

@@ -1,0 +1,198 @@
+"""Pages of an owner's sessions: filtered, latest first, each with a glance at its last message."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, case, func, select, tuple_
+from sqlalchemy.sql.elements import literal_column
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import TextBlock
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import check_mapping, check_number, check_text
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import SessionPage, SessionRow
+from reasoning_store.ledger.rows.decode import parsed
+from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_sessions
+from reasoning_store.ledger.tables import bodies, branches, sessions
+
+PREVIEW = 200
+"""The most characters of a preview."""
+_READ = 65_536
+"""The JSON of a message is read for a preview up to this many characters: media are longer."""
+_CHUNK = 200
+"""How many sessions are looked at together, where a title or metadata is looked for."""
+_AT_ONCE = 50
+_LAST = (1 << 63) - 1
+_CURSOR = re.compile(r"(-?[0-9]{1,20})\.([0-9]{1,20})")
+"""The time and the key of a page's last session. Imported ones may be of before 1970."""
+_t, _b, _w = sessions.c, branches.c, bodies.c
+
+_PAGE = (
+    select(*COLUMNS)
+    .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
+    .where(
+        _t.updated_at >= bindparam("since"),
+        _t.updated_at < bindparam("before"),
+        tuple_(_t.updated_at, _t.session_key)
+        < tuple_(bindparam("after_time", type_=_t.updated_at.type), bindparam("after_key")),
+    )
+    .order_by(_t.updated_at.desc(), _t.session_key.desc())
+    .limit(bindparam("limit"))
+)
+_LIST = Statement(_PAGE.where(_t.archived == bindparam("archived")))
+_LIST_ALL = Statement(_PAGE)
+_TEXT = func.substr(_w.text, 1, literal_column(str(PREVIEW)))
+_DATA = case(
+    (and_(_w.text.is_(None), func.length(_w.data) < literal_column(str(_READ))), _w.data),
+)
+_HEADS = Statement(
+    select(_b.session_key, _b.branch, _b.first, _b.segments, _b.next_position, _TEXT, _DATA)
+    .join_from(
+        sessions,
+        branches,
+        and_(_b.session_key == _t.session_key, _b.branch == _t.current_branch),
+    )
+    .outerjoin(
+        bodies,
+        and_(
+            _w.session_key == _b.session_key,
+            _w.branch == _b.branch,
+            _w.position == _b.next_position - literal_column("1"),
+        ),
+    )
+    .where(_t.session_key.in_([bindparam(f"key{n}") for n in range(_AT_ONCE)]))
+)
+_BODY = Statement(
+    select(_TEXT, _DATA).where(
+        _w.session_key == bindparam("key"),
+        _w.branch == bindparam("of"),
+        _w.position == bindparam("at"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter:
+    """Which of an owner's sessions a page holds."""
+
+    archived: bool | None = False
+    """None is both."""
+    title: str | None = None
+    """A part of the title, in any case."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Each of these values is what the session's metadata has under its key."""
+    since: int | None = None
+    before: int | None = None
+    """The time of the last message is from ``since`` on, and before ``before``."""
+
+    def __post_init__(self) -> None:
+        if self.title is not None:
+            check_text("title", self.title)
+        check_mapping("metadata", self.metadata)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether rows are read to be compared."""
+        return self.title is not None or bool(self.metadata)
+
+    def holds(self, row: SessionRow) -> bool:
+        """Return whether a session's title and metadata are those that are looked for."""
+        if self.title is not None and self.title.casefold() not in (row.title or "").casefold():
+            return False
+        return all(
+            key in row.metadata and _same(row.metadata[key], value)
+            for key, value in self.metadata.items()
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare JSON values: 1 is not true."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def read_page(
+    connection: Connection, owner: str, which: SessionFilter, *, limit: int, after: str | None
+) -> SessionPage:
+    """Return one page of the owner's sessions, latest first; of messages only the last is read."""
+    check_number("limit", limit, least=1, hint="as in sessions(limit=50)")
+    found: list[SessionRow] = []
+    for row in _matching(connection, owner, which, limit=limit, after=after):
+        found.append(row)
+        if len(found) > limit:
+            break
+    items = _with_heads(connection, found[:limit])
+    more = len(found) > limit
+    return SessionPage(items, f"{items[-1].updated_at}.{items[-1].key}" if more else None)
+
+
+def _matching(
+    connection: Connection, owner: str, which: SessionFilter, *, limit: int, after: str | None
+) -> Iterator[SessionRow]:
+    time, key = _cursor(after)
+    chunk = max(limit + 1, _CHUNK) if which.is_read else limit + 1
+    params: dict[str, Any] = {
+        "owner_key": owner_key(owner),
+        "owner": owner,
+        "since": -_LAST if which.since is None else which.since,
+        "before": _LAST if which.before is None else which.before,
+        "limit": min(chunk, _LAST),
+    }
+    if which.archived is not None:
+        params["archived"] = int(which.archived)
+    statement = _LIST_ALL if which.archived is None else _LIST
+    while True:
+        rows = statement.rows(connection, {**params, "after_time": time, "after_key": key})
+        made = decode_sessions(connection, rows)
+        yield from filter(which.holds, made)
+        if len(made) < chunk:
+            return
+        time, key = made[-1].updated_at, made[-1].key
+
+
+def _cursor(after: str | None) -> tuple[int, int]:
+    if after is None:
+        return _LAST, _LAST
+    found = _CURSOR.fullmatch(check_text("after", after))
+    if found is None:
+        raise InvalidCall(
+            "after: not the .next of a page of sessions", hint="sessions(after=page.next)"
+        )
+    time, key = map(int, found.groups())
+    return max(min(time, _LAST), -_LAST), min(key, _LAST)
+
+
+def _with_heads(connection: Connection, rows: Sequence[SessionRow]) -> list[SessionRow]:
+    """Return the sessions with the number of their messages and the text of the last."""
+    heads: dict[int, tuple[int, str | None]] = {}
+    for first in range(0, len(rows), _AT_ONCE):
+        keys = [row.key for row in rows[first : first + _AT_ONCE]]
+        keys += [-1] * (_AT_ONCE - len(keys))
+        params = {f"key{n}": key for n, key in enumerate(keys)}
+        for key, _, own, segments, following, text, data in _HEADS.rows(connection, params):
+            last = following - 1
+            if own > last >= 1:  # a fork without messages of its own
+                (of,) = [branch for branch, low, high in parsed(segments) if low <= last <= high]
+                place = {"key": key, "of": of, "at": last}
+                text, data = _BODY.row(connection, place) or (None, None)
+            heads[key] = last, _preview(text, data)
+    return [
+        replace(row, message_count=heads[row.key][0], preview=heads[row.key][1])
+        if row.key in heads
+        else row
+        for row in rows
+    ]
+
+
+def _preview(text: str | None, data: str | None) -> str | None:
+    if text is None and data is not None:
+        blocks = [codec.block_from_json(one) for one in parsed(data).get("blocks", ()) if one]
+        texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+        text = "".join(texts)[:PREVIEW] if texts else None
+    return text
