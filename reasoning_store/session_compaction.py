@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from reasoning_store import session_settings
 from reasoning_store.conversation.blocks import Message, user
-from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import SettingValues
 from reasoning_store.conversation.validation import check_truth
 from reasoning_store.egress import budget, compaction_plan
@@ -23,6 +24,7 @@ from reasoning_store.egress.turn_boundaries import Layout, SummaryInForce
 from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usage
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import OwnThinking, RunningTotals
+from reasoning_store.ledger.request_input import RequestInputs
 from reasoning_store.ledger.view_records import (
     CompactionRow,
     InForce,
@@ -30,7 +32,13 @@ from reasoning_store.ledger.view_records import (
     RangeSnapshot,
     ViewTotals,
 )
-from reasoning_store.session_branch import ContextOptions, SessionBranch, origins_by_kind
+from reasoning_store.session_branch import (
+    UNNAMED,
+    ContextOptions,
+    SessionBranch,
+    origins_by_kind,
+    resolve_target,
+)
 from reasoning_store.stored import Compaction, compaction
 
 
@@ -53,49 +61,52 @@ class SessionCompaction:
     def plan(self, options: ContextOptions, limits: Limits, *, clear: bool) -> Plan:
         """Return whether the next request should get shorter, and how. Changes nothing."""
         check_truth("clear", clear)
+        fixed = self._branch.inputs(options, self._branch.row.encoding).fixed
+        return self._branch.at_one_moment(
+            lambda branch: SessionCompaction(branch)._planned(options, limits, fixed, clear=clear)
+        )
+
+    def _planned(
+        self, options: ContextOptions, limits: Limits, fixed: FixedCount, *, clear: bool
+    ) -> Plan:
+        """Return the plan; every read is of one moment."""
         branch = self._branch
-        to, policy = branch.target(options), branch.policy(options)
+        now = branch.outlook(sent=options.names == UNNAMED)
+        policy = session_settings.policy(branch.state, now.session, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
-        while True:
-            totals = branch.totals()
-            forecast = CompactionForecast(
-                self._ledger,
-                self._of,
-                totals=totals,
-                to=to,
-                fixed=branch.inputs(options, totals.encoding).fixed,
-            )
-            plan = compaction_plan.make_plan(
-                [forecast.counting(chosen) for chosen in choices],
-                forecast.layout(clear=clear),
-                limits,
-                since=self._tokens_after_last(totals),
-                exactness=forecast.usage(policy.settings).exactness,
-            )
-            try:
-                return self._with_basis(plan)
-            except (Conflict, InvalidCall):
-                # Another erased or compacted meanwhile: decide again.
-                if branch.totals() == totals:
-                    raise
+        forecast = CompactionForecast(
+            branch.reads,
+            self._of,
+            totals=now.usage,
+            to=resolve_target(options.names, lambda: now.sent),
+            fixed=fixed,
+        )
+        plan = compaction_plan.make_plan(
+            [forecast.counting(chosen) for chosen in choices],
+            forecast.layout(clear=clear),
+            limits,
+            since=self._tokens_after_last(now.usage),
+            exactness=forecast.usage(policy.settings).exactness,
+        )
+        return self._with_basis(plan)
 
     def _with_basis(self, plan: Plan) -> Plan:
         summary = clearing = None
         if plan.to_summarize is not None:
-            summary = self._ledger.compactions.basis(
+            summary = self._branch.reads.basis(
                 *self._of, plan.to_summarize.first, plan.to_summarize.last
             )
         if plan.to_clear is not None:
-            clearing = self._ledger.compactions.clearing_basis(*self._of, plan.to_clear.last)
+            clearing = self._branch.reads.clearing_basis(*self._of, plan.to_clear.last)
         return replace(plan, branch=self._branch.branch, basis=PlanBasis(summary, clearing))
 
     def _tokens_after_last(self, totals: ViewTotals) -> int | None:
         """Return what the request counted after the last compaction in force."""
         if not totals.in_force.numbers:
             return None
-        rows = self._ledger.compactions.in_force(*self._of)
+        rows = self._branch.reads.compactions(*self._of)
         last = max(rows, key=lambda row: row.number, default=None)
-        return None if last is None else last.effective  # undone since the totals were read
+        return None if last is None else last.effective
 
     def compact(self, plan: Plan, summary: str | Message | None) -> Compaction | None:
         """Apply a plan."""
@@ -196,20 +207,20 @@ class CompactionForecast:
 
     def __init__(
         self,
-        ledger: Ledger,
+        reads: RequestInputs,
         of: tuple[int, int],
         *,
         totals: ViewTotals,
         to: Target,
         fixed: FixedCount,
     ) -> None:
-        self._ledger = ledger
+        self._reads = reads
         self._of = of
         self._totals = totals
         self._to = to
         self._fixed = fixed
         self._origins = origins_by_kind(totals)
-        self._totals_at = _TotalsAt(ledger, of, totals.lineage)
+        self._totals_at = _TotalsAt(reads, of, totals.lineage)
         self._results = _ToolResults(self._totals_at, totals.in_force)
         self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
 
@@ -245,7 +256,7 @@ class CompactionForecast:
             ],
             results_upto=self._results.upto if clear else None,
             cleared=self._results.cleared,
-            splits=_PairSplits(self._ledger, self._of, head),
+            splits=_PairSplits(self._reads, self._of, head),
         )
 
     def _upto(self, settings: SettingValues, position: int) -> int:
@@ -265,17 +276,15 @@ class CompactionForecast:
 
     def _thinkers_at(self, position: int) -> tuple[OwnThinking, ...]:
         if position not in self._thinkers:
-            self._thinkers[position] = self._ledger.request_input.usage(
-                *self._of, position
-            ).last_thinkers
+            self._thinkers[position] = self._reads.usage(*self._of, position).last_thinkers
         return self._thinkers[position]
 
 
 class _TotalsAt:
     """The running totals along a lineage, each read once."""
 
-    def __init__(self, ledger: Ledger, of: tuple[int, int], head: RunningTotals) -> None:
-        self._read = ledger.request_input.states_at
+    def __init__(self, reads: RequestInputs, of: tuple[int, int], head: RunningTotals) -> None:
+        self._read = reads.states_at
         self._of = of
         self._known = {head.position: head, 0: RunningTotals()}
 
@@ -288,13 +297,13 @@ class _TotalsAt:
 class _PairSplits:
     """Whether a cut separates a call from its response, or falls into a summary of a fork."""
 
-    def __init__(self, ledger: Ledger, of: tuple[int, int], head: RunningTotals) -> None:
-        self._ledger = ledger
+    def __init__(self, reads: RequestInputs, of: tuple[int, int], head: RunningTotals) -> None:
+        self._reads = reads
         self._of = of
         self._head = head
 
     def __call__(self, position: int) -> bool:
-        if self._ledger.history.splits(*self._of, position):
+        if self._reads.splits(*self._of, position):
             return True
         return any(one.first <= position for one in self._later_summaries)
 
@@ -303,7 +312,7 @@ class _PairSplits:
         """Summaries that a fork copied and that reach into its open turn."""
         return [
             row
-            for row in self._ledger.compactions.in_force(*self._of, every=True)
+            for row in self._reads.compactions(*self._of, every=True)
             if row.kind == "summary"
             if row.undone_at is None and row.superseded_by is None
             if row.last >= (self._head.turn_start or 1)

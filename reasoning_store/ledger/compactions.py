@@ -289,6 +289,26 @@ def _restore_settings(connection: Connection, key: int, changed: Mapping[str, An
         sessions.change(connection, key, "settings", codec.dumps(kept))
 
 
+def basis_of(connection: Connection, key: int, branch: int, first: int, last: int) -> RangeSnapshot:
+    """Return what a range of a branch is now; refuse one that no summary can stand for."""
+    return basis(connection, key, branches.get(connection, key, branch)[0], first, last)
+
+
+def clearing_basis_of(connection: Connection, key: int, branch: int, upto: int) -> RangeSnapshot:
+    """Return what is to be cleared of a branch now; refuse a place without results."""
+    return clearing_basis(connection, key, branches.get(connection, key, branch)[0], upto)
+
+
+def of_branch(
+    connection: Connection, key: int, branch: int, *, every: bool = False
+) -> list[CompactionRow]:
+    """Return the compactions of a branch that are in force, or every one that it ever had."""
+    found, _ = branches.get(connection, key, branch)
+    if every:
+        return compaction_rows.all_of(connection, key, branch)
+    return compaction_rows.in_force(connection, key, branch, found.state.turn_start)
+
+
 class Compactions:
     """Summaries and clearings of a branch."""
 
@@ -329,20 +349,16 @@ class Compactions:
     def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:
         """Return what a range is now; refuse one that no summary can stand for."""
 
-        def work(connection: Connection) -> RangeSnapshot:
-            found, _ = branches.get(connection, session_key, branch)
-            return basis(connection, session_key, found, first, last)
-
-        return self._database.read(work)
+        return self._database.read(
+            lambda connection: basis_of(connection, session_key, branch, first, last)
+        )
 
     def clearing_basis(self, session_key: int, branch: int, upto: int) -> RangeSnapshot:
         """Return what is to be cleared now; refuse a place up to which no results can be."""
 
-        def work(connection: Connection) -> RangeSnapshot:
-            found, _ = branches.get(connection, session_key, branch)
-            return clearing_basis(connection, session_key, found, upto)
-
-        return self._database.read(work)
+        return self._database.read(
+            lambda connection: clearing_basis_of(connection, session_key, branch, upto)
+        )
 
     def in_force(
         self, session_key: int, branch: int, *, every: bool = False
@@ -354,11 +370,7 @@ class Compactions:
         """
 
         def work(connection: Connection) -> list[CompactionRow]:
-            found, _ = branches.get(connection, session_key, branch)
-            if every:
-                return compaction_rows.all_of(connection, session_key, branch)
-            turn_start = found.state.turn_start
-            return compaction_rows.in_force(connection, session_key, branch, turn_start)
+            return of_branch(connection, session_key, branch, every=every)
 
         return self._database.read(work)
 

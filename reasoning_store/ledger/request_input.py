@@ -17,7 +17,7 @@ from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.turns import LAST_THINKERS
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, history, sessions
+from reasoning_store.ledger import branches, compactions, history, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -36,8 +36,10 @@ from reasoning_store.ledger.tables import bodies, messages
 from reasoning_store.ledger.view_records import (
     NOTHING_IN_FORCE,
     Cleared,
+    CompactionRow,
     InForce,
     Outlook,
+    RangeSnapshot,
     SummaryRange,
     ViewRow,
     ViewRows,
@@ -382,6 +384,32 @@ class RequestInputs:
                 at,
                 thinking_from=thinking_from,
             )
+        )
+
+    def splits(self, session_key: int, branch: int, position: int) -> bool:
+        """Whether a call up to a position is answered behind it, in its turn or the next."""
+        return self._database.read(
+            lambda connection: history.splits(connection, session_key, branch, position)
+        )
+
+    def compactions(
+        self, session_key: int, branch: int, *, every: bool = False
+    ) -> list[CompactionRow]:
+        """Return the compactions in force, or every one that the branch ever had."""
+        return self._database.read(
+            lambda connection: compactions.of_branch(connection, session_key, branch, every=every)
+        )
+
+    def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:
+        """Return what a range is now; refuse one that no summary can stand for."""
+        return self._database.read(
+            lambda connection: compactions.basis_of(connection, session_key, branch, first, last)
+        )
+
+    def clearing_basis(self, session_key: int, branch: int, upto: int) -> RangeSnapshot:
+        """Return what is to be cleared now; refuse a place without results."""
+        return self._database.read(
+            lambda connection: compactions.clearing_basis_of(connection, session_key, branch, upto)
         )
 
     def states_at(
