@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import floors, ours, rivals
+from benchmarks import deleting, floors, ours, rivals
 from benchmarks.rivals import SQLALCHEMY_SESSION
 from benchmarks.table import who
 from benchmarks.workload import FLOOR, Bound, Workload
@@ -84,5 +84,18 @@ WORKLOADS: tuple[Workload, ...] = (
             *rivals.contenders(rivals.writers, rivals.OF_AGENTS),
         ),
         smoke=(2,),
+    ),
+    Workload(
+        name="delete",
+        title="a conversation of one turn deleted",
+        of="MB in the file",
+        promise="`delete` of a one-turn conversation",
+        sizes=(1, 32, 1_000),
+        growth="flat",
+        storage="disk",
+        repeats=8,
+        rounds=(7, 15),
+        contenders=(who.ours(deleting.deleted), who.floor(deleting.bare_delete)),
+        smoke=(1,),
     ),
 )

@@ -183,7 +183,10 @@ READS: dict[str, tuple[Callable[[rs.Session], Any], str]] = {
         "request_input.at_one_moment",
     ),
     "what_if": (lambda chat: str(chat.what_if()), "request_input.at_one_moment"),
-    "compression": (lambda chat: chat.compression(limit=1000), "request_input.usage"),
+    "compression": (
+        lambda chat: chat.compression(limit=1000),
+        "request_input.at_one_moment",
+    ),
 }
 
 
