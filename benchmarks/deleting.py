@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -57,6 +57,7 @@ def _copy_sessions(raw: sqlite3.Connection, path: Path, wanted: int) -> None:
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+@contextmanager
 def _deleting(setting: Setting, delete: Callable[[rs.Store], None]) -> Iterator[Sample]:
     with rs.Store(url(grown(setting))) as store:
         asked, answered = messages()[0]
@@ -73,14 +74,13 @@ def _deleting(setting: Setting, delete: Callable[[rs.Store], None]) -> Iterator[
         yield sample
 
 
-@contextmanager
-def deleted(setting: Setting) -> Iterator[Sample]:
+def deleted(setting: Setting) -> AbstractContextManager[Sample]:
     """Ours: the rows go, and the log is emptied."""
-    yield from _deleting(setting, lambda store: _delete(store))
 
+    def delete(store: rs.Store) -> None:
+        store.session(_ONE).delete()
 
-def _delete(store: rs.Store) -> None:
-    store.session(_ONE).delete()
+    return _deleting(setting, delete)
 
 
 @contextmanager
@@ -93,10 +93,11 @@ def bare_delete(setting: Setting) -> Iterator[Sample]:
         raw.execute("DELETE FROM sessions WHERE session_key = ?", (key,))
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    samples = _deleting(setting, delete)
-    sample = next(samples)
-    with closing(sqlite_connections.library().connect(str(path), isolation_level=None)) as raw:
+    connect = sqlite_connections.library().connect
+    with (
+        _deleting(setting, delete) as sample,
+        closing(connect(str(path), isolation_level=None, check_same_thread=False)) as raw,
+    ):
         for pragma in ("foreign_keys=ON", "secure_delete=ON", "synchronous=FULL"):
             raw.execute(f"PRAGMA {pragma}").fetchall()
         yield sample
-    samples.close()

@@ -80,10 +80,12 @@ class Session:
 
     @property
     def created_at(self) -> datetime:
+        """The time when the session was made."""
         return time_of(self._row.created_at)
 
     @property
     def archived(self) -> bool:
+        """Whether the session is out of the usual list, when this handle was made."""
         return self._row.archived
 
     @property

@@ -89,7 +89,6 @@ WORKLOADS: tuple[Workload, ...] = (
         name="delete",
         title="a conversation of one turn deleted",
         of="MB in the file",
-        promise="`delete` of a one-turn conversation",
         sizes=(1, 32, 1_000),
         growth="flat",
         storage="disk",
