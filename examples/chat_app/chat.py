@@ -32,7 +32,7 @@ MODEL: dict[str, Any] = {
     "model": os.environ.get("MODEL", "deepseek-chat"),
 }
 SYSTEM = "You are a helpful assistant. Answer in Markdown."
-LIMIT = int(os.environ.get("CONTEXT_LIMIT", "8000"))
+LIMIT = int(os.environ.get("CONTEXT_LIMIT", "2000"))
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = [{"name": "get_weather", "description": "The weather in a city, now.", "parameters": CITY}]
 TOGGLES = ("reasoning.includeInContext", "reasoning.stripFromContext")

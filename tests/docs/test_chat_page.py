@@ -1,0 +1,214 @@
+"""The chat product of the examples, driven in a real browser: Debian's chromium."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+import reasoning_store as rs
+from tests import programs
+
+pytestmark = pytest.mark.long
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "chat_app"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
+).split()
+
+
+@contextmanager
+def worker(folder: Path, *, pause: float) -> Iterator[str]:
+    """Run a worker process of the example, whose model waits so long between two pieces."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        running = programs.start(
+            [
+                *(sys.executable, "-m", "uvicorn", "chat:app", "--log-level", "error"),
+                *("--fd", str(listener.fileno())),
+            ],
+            cwd=EXAMPLE,
+            env={
+                "HOME": str(folder),
+                "CHAT_APP_PAUSE": str(pause),
+                "REASONING_STORE_URL": f"sqlite:///{folder / 'chat.db'}",
+            },
+            pass_fds=[listener.fileno()],
+        )
+    try:
+        yield address
+    finally:
+        running.terminate()
+        running.wait(30)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium") or "/usr/bin/chromium", args=FLAGS
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """The page of a new user, at whose end no error of its program has come."""
+    with worker(tmp_path, pause=0.02) as address:
+        errors: list[str] = []
+        page = browser.new_page(base_url=address)
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto("/")
+        yield page
+        page.close()
+        assert errors == []
+
+
+def say(page: Page, text: str) -> None:
+    page.get_by_label("Message", exact=True).fill(text)
+    page.get_by_label("Message", exact=True).press("Enter")
+
+
+def reply(page: Page) -> Locator:
+    """The last reply that is shown."""
+    return page.locator("article.assistant").last
+
+
+def wait_for_end(page: Page) -> None:
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible(timeout=60_000)
+
+
+def ask(page: Page, text: str) -> None:
+    say(page, text)
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    wait_for_end(page)
+
+
+def test_a_reply_grows_word_by_word_and_its_thinking_is_folded(page: Page) -> None:
+    """What the model thinks is there, and is shown when it is asked for."""
+    say(page, "Tell me a story")
+    text = reply(page).locator(".text")
+    seen = set()
+    for words in ("first", "second", "winter"):
+        text.get_by_text(words).first.wait_for()
+        seen.add(len(text.inner_text()))
+    thought = page.get_by_text("A lighthouse would do")
+
+    assert len(seen) == 3
+    expect(thought).to_be_hidden()
+    page.get_by_text("Thought", exact=True).click()
+    expect(thought).to_be_visible()
+
+
+def test_a_tool_is_shown_with_its_result(page: Page) -> None:
+    """Thought, call, thought and answer are one reply."""
+    ask(page, "How is the weather in Oslo?")
+
+    expect(page.locator("article.assistant")).to_have_count(1)
+    expect(reply(page)).to_contain_text("It is 4 C, light rain right now.")
+    page.get_by_text("Used get_weather").click()
+    expect(reply(page).locator("details[open]")).to_contain_text('"city": "Oslo"')
+
+
+def test_stop_keeps_what_had_arrived(page: Page, tmp_path: Path) -> None:
+    """The reply ends, and says that it was stopped; so does the store."""
+    say(page, "Tell me a story")
+    reply(page).locator(".text").get_by_text("first").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    wait_for_end(page)
+
+    expect(reply(page).get_by_text("Stopped")).to_be_visible()
+    shown = reply(page).locator(".text").inner_text()
+    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}", read_only=True) as store:
+        session = store.for_owner("you").sessions().items[0]
+        kept = session.history()[-1].message
+    assert kept.status == "interrupted"
+    assert "first" in shown
+    assert kept.text.replace("*", "").startswith(shown[:20])
+
+
+def test_an_edit_makes_a_version_and_the_arrows_lead_back(page: Page) -> None:
+    """The first question and its answer are still there."""
+    ask(page, "Is 91 a prime number?")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Edit message").fill("How is the weather in Bergen?")
+    page.locator("form.edit").get_by_role("button", name="Send").click()
+    expect(reply(page)).to_contain_text("light rain")
+    wait_for_end(page)
+
+    expect(page.locator(".version")).to_have_text("2/2")
+    page.get_by_role("button", name="Previous version").click()
+    expect(page.locator(".version")).to_have_text("1/2")
+    expect(page.locator("article.user")).to_contain_text("Is 91 a prime number?")
+    expect(reply(page)).to_contain_text("91 is not a prime number")
+
+
+def test_a_reply_that_is_made_again_stands_next_to_the_first(page: Page) -> None:
+    """Twice: the arrows go through all three."""
+    ask(page, "Is 91 a prime number?")
+    for count in (2, 3):
+        page.get_by_role("button", name="Regenerate").click()
+        expect(page.locator(".version")).to_have_text(f"{count}/{count}")
+    for name, shown in (("Previous", "2/3"), ("Previous", "1/3"), ("Next", "2/3")):
+        page.get_by_role("button", name=f"{name} version").click()
+        expect(page.locator(".version")).to_have_text(shown)
+    expect(page.locator("article.assistant")).to_have_count(1)
+
+
+def test_a_page_that_is_loaded_again_gets_the_rest(page: Page) -> None:
+    """The reply goes on without the page, and streams to it when it is back."""
+    say(page, "Tell me a story")
+    reply(page).locator(".text").get_by_text("first").wait_for()
+    page.reload()
+    reply(page).locator(".text").get_by_text("everything to read").first.wait_for()
+    wait_for_end(page)
+
+    expect(page.locator("article")).to_have_count(2)
+    assert reply(page).inner_text().count("lighthouse keeper") == 3
+
+
+def test_the_ring_counts_by_kind_and_its_toggles_hold(page: Page) -> None:
+    """Thinking that is sent again moves from left out to sent, also after a reload."""
+    ask(page, "Is 91 a prime number?")
+    ask(page, "Hello")
+    page.get_by_role("button", name="Context").click()
+    numbers = page.locator("#panel dd")
+    before = [int(text) for text in numbers.all_inner_texts()]
+    expect(page.locator("#ring > button")).to_contain_text(f"{sum(before[:4])} / 2,000")
+    page.get_by_label("Send thinking again").check()
+    expect(page.locator('dd[data-kind="withheld"]')).to_have_text("0")
+    page.reload()
+    page.get_by_role("button", name="Context").click()
+    after = [int(text) for text in numbers.all_inner_texts()]
+
+    expect(page.get_by_label("Send thinking again")).to_be_checked()
+    assert before[4] > 0
+    assert after[3] + after[4] == before[3] + before[4]
+    assert after[4] == 0
+    page.get_by_label("But leave out").select_option("all")
+    expect(page.locator('dd[data-kind="withheld"]')).to_have_text(str(before[4]))
+
+
+def test_chats_are_listed_and_deleted(page: Page) -> None:
+    """By the first thing that was said in them; the one that is deleted is gone."""
+    ask(page, "Is 91 a prime number?")
+    page.get_by_role("button", name="New chat").click()
+    expect(page.get_by_text("What would you like to know?")).to_be_visible()
+    ask(page, "Hello there")
+    expect(page.locator("#list a")).to_have_text(["Hello there", "Is 91 a prime number?"])
+    page.get_by_role("button", name=re.compile("Delete Is 91")).click()
+
+    expect(page.locator("#list a")).to_have_text(["Hello there"])
+    address = page.url.partition("#")[0]
+    listed = httpx.get(f"{address}api/chats", trust_env=False).json()["items"]
+    assert [one["title"] for one in listed] == ["Hello there"]
