@@ -191,20 +191,17 @@ class Changes(BaseModel):
 async def send(sent: Sent, mine: Mine, running: Running) -> Response:
     """Store what the user said, edited or wants again, and stream the reply."""
     session = await mine.session(sent.id, create=True)
-    history = await session.history()
-    shown = next((item.position for item in history if item.id == sent.messageId), None)
-    if sent.trigger == "regenerate-message":
-        last = [item.position for item in history if item.message.role == "user"][-1:]
-        await session.regenerate(shown or last[0] + 1)
+    if sent.trigger == "regenerate-message" and sent.messageId:
+        await session.regenerate(sent.messageId)
     else:
         message = sent.messages[-1]
         text = "".join(part["text"] for part in message["parts"] if part["type"] == "text")
-        if shown is None:
-            stored = await session.append(rs.user(text), idempotency_key=message.get("id"))
-            if not stored.is_new:
-                return await resume(sent.id, mine, running)
+        if sent.messageId:
+            await session.edit(sent.messageId, rs.user(text))
         else:
-            await session.edit(shown, rs.user(text))
+            stored = await session.append(rs.user(text), idempotency_key=message.get("id"))
+            if not stored.is_new:  # sent again: it begins no second reply
+                return await resume(sent.id, mine, running)
         if session.title is None:
             await session.rename(text.strip()[:60] or "New chat")
     return await streamed(running.begin(session), session)
@@ -284,6 +281,13 @@ async def change(chat: str, changes: Changes, mine: Mine) -> None:
         if key not in TOGGLES:
             raise HTTPException(422, f"{key}: one of {', '.join(TOGGLES)}")
         await session.settings.set(key, value)
+
+
+@app.put("/api/chats/{chat}/messages/{message}", status_code=204)
+async def rate(chat: str, message: str, facts: dict[str, Any], mine: Mine) -> None:
+    """Keep the user's opinion with a message."""
+    session = await mine.session(chat)
+    await session.annotate(message, {"rating": facts.get("rating")})
 
 
 @app.delete("/api/chats/{chat}", status_code=204)

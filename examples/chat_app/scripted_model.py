@@ -22,7 +22,7 @@ STORY = (
     "On the second night he noticed that it repeated itself, but never quite. ",
     "He learned its words for wind, for rope, and for the long patience of stones. ",
     "By winter the log was full, and he sent a copy to the mainland with a note: ",
-    "*nothing to report, everything to read*. ",
+    "*nothing to report, everything to read*.\n\n",
 )
 PRIMES = """**No.** 91 is not a prime number: `91 = 7 * 13`.
 

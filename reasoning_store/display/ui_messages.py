@@ -46,8 +46,8 @@ def ui_messages(
     Thinking is shown where ``includeInResponse`` is on and the block is not hidden; give
     ``session.settings.resolved()``, or the default holds. The id of a UI message is that of its
     first stored message, or its number where the messages are not stored. ``metadata`` has status,
-    time, position, model, usage, siblings and versions, and each stored message under
-    ``messages``. Seals and providers' opaque data are left out.
+    time, position, model, usage, siblings, versions and annotations, and each stored message
+    under ``messages``. Seals and providers' opaque data are left out.
     """
     items = [*history]
     messages = [message_of(item) for item in items]
@@ -147,6 +147,8 @@ def _add_metadata(
             whole["id"] = own["id"] or whole["id"]
             metadata |= {"position": own["position"], "branch": getattr(item, "branch", None)}
             created_at = getattr(item, "created_at", None)
+            if annotations := getattr(item, "annotations", None):
+                metadata["annotations"] = annotations
             metadata["createdAt"] = None if created_at is None else created_at.isoformat()
         metadata["messages"].append(own)
         metadata["tokens"] = metadata.get("tokens", 0) + getattr(item, "tokens", 0)

@@ -181,6 +181,17 @@ def test_a_stored_message_brings_its_identity_and_its_facts() -> None:
     assert json.loads(json.dumps(reply)) == reply
 
 
+def test_annotations_go_with_their_message() -> None:
+    """A page shows the feedback that its user gave."""
+    with rs.Store("sqlite://") as store:
+        session = store.session(create=True)
+        stored = session.append(rs.assistant("Hi"))
+        session.annotate(stored.id, {"rating": 1})
+        (reply,) = rs.ui_messages(session.history())
+
+    assert reply["metadata"]["annotations"] == {"rating": 1}
+
+
 def test_versions_of_a_message_are_named() -> None:
     """A page shows its arrows by them."""
     with rs.Store("sqlite://") as store:

@@ -195,8 +195,19 @@ def test_the_ring_counts_by_kind_and_its_toggles_hold(page: Page) -> None:
     assert before[4] > 0
     assert after[3] + after[4] == before[3] + before[4]
     assert after[4] == 0
-    page.get_by_label("But leave out").select_option("all")
+    page.locator("#strip").select_option("all")
     expect(page.locator('dd[data-kind="withheld"]')).to_have_text(str(before[4]))
+
+
+def test_an_opinion_is_kept_with_its_reply(page: Page) -> None:
+    """It is there after a reload, and can be taken back."""
+    ask(page, "Hello")
+    page.get_by_role("button", name="Good").click()
+    expect(page.get_by_role("button", name="Good")).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(page.get_by_role("button", name="Good")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Good").click()
+    expect(page.get_by_role("button", name="Good")).to_have_attribute("aria-pressed", "false")
 
 
 def test_chats_are_listed_and_deleted(page: Page) -> None:
