@@ -294,7 +294,7 @@ async def rate(chat: str, message: str, facts: dict[str, Any], mine: Mine) -> No
 async def delete(chat: str, mine: Mine, running: Running) -> None:
     running.stop(chat)
     session = await mine.session(chat)
-    await session.erase()
+    await session.delete()
 
 
 @app.get("/")
