@@ -75,6 +75,7 @@ __all__ = [
     "user",
     "visible_parts",
     "what_if",
+    "write_message",
 ]
 
 if TYPE_CHECKING:
@@ -129,7 +130,13 @@ if TYPE_CHECKING:
     from reasoning_store.display.ui_messages import ui_messages
     from reasoning_store.display.visible_parts import visible_parts
     from reasoning_store.egress.compaction_plan import Plan
-    from reasoning_store.egress.functions import build_request, effective_tokens, select, what_if
+    from reasoning_store.egress.functions import (
+        build_request,
+        effective_tokens,
+        select,
+        what_if,
+        write_message,
+    )
     from reasoning_store.egress.refusals import explain_refusal
     from reasoning_store.egress.request import Request
     from reasoning_store.ingress.masking import Masker
@@ -158,7 +165,7 @@ _HOMES = {
     "display.ui_messages": "ui_messages",
     "display.visible_parts": "visible_parts",
     "egress.compaction_plan": "Plan",
-    "egress.functions": "build_request effective_tokens select what_if",
+    "egress.functions": "build_request effective_tokens select what_if write_message",
     "egress.refusals": "explain_refusal",
     "egress.request": "Request",
     "ingress.masking": "Masker",

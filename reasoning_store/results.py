@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from reasoning_store.aio import AsyncOwner, AsyncOwnerSettings, AsyncPage, AsyncProfiles
+from reasoning_store.aio import (
+    AsyncFoundConversation,
+    AsyncOwner,
+    AsyncOwnerSettings,
+    AsyncPage,
+    AsyncProfiles,
+)
 from reasoning_store.aio.session import AsyncSessionSettings
 from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
@@ -26,11 +32,12 @@ from reasoning_store.ledger.records import (
     Verified,
 )
 from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
-from reasoning_store.store import Owner, Page
+from reasoning_store.store import FoundConversation, Owner, Page
 from reasoning_store.stored import Branch, Compaction, Stored, Version
 
 __all__ = [
     "Alternative",
+    "AsyncFoundConversation",
     "AsyncOwner",
     "AsyncOwnerSettings",
     "AsyncPage",
@@ -44,6 +51,7 @@ __all__ = [
     "Deleted",
     "Erased",
     "Explanation",
+    "FoundConversation",
     "Holder",
     "Imported",
     "Owner",

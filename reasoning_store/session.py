@@ -14,6 +14,7 @@ from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
+from reasoning_store.recording.streams import FED, check_stream
 from reasoning_store.session_branch import ContextOptions, SessionBranch
 from reasoning_store.session_settings import SessionSettings
 from reasoning_store.store_state import StoreState
@@ -157,7 +158,7 @@ class Session:
 
     def record(
         self,
-        stream: Iterable[Any],
+        stream: Iterable[Any] = FED,
         *,
         request: Request | None = None,
         provider: str | None = None,
@@ -170,6 +171,8 @@ class Session:
     ) -> Recording:
         """Return a recording of one reply: iterate it for clean chunks, and it is stored.
 
+        Without a stream you feed the recording yourself (``Recording.feed``).
+
         ``api`` names the stream's protocol. Without it the first event does, where it carries
         the mark of one; else the ``request`` that it answers, or ``provider``, ``model`` and
         ``base_url``. A stream of which nothing is understood is stored as interrupted, with
@@ -180,7 +183,6 @@ class Session:
         """
         from reasoning_store.recording.recording import Recording
         from reasoning_store.recording.reply_recorder import ReplyRecorder
-        from reasoning_store.recording.streams import check_stream
 
         check_stream(stream, awaited=False)
         options = ContextOptions(provider, model, api, base_url)

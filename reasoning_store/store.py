@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from reasoning_store.conversation import validation
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.echoes import message_echo
 from reasoning_store.conversation.errors import (
     Conflict,
     InvalidCall,
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.transfer.transfer import OnConflict
     from reasoning_store.session_settings import OwnerSettings
 
+_LOOKED_UP = 3
+"""How many replies of a client are looked up."""
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
 CONNECTIONS = 8
 """How many connections a store keeps: readers of an SQLite file, all of them on a server."""
@@ -62,6 +66,18 @@ class Page:
 
     items: list[Session]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConversation:
+    """The stored conversation of messages that a client sent."""
+
+    session: Session
+    """The session, on the branch that holds most of the messages."""
+    positions: tuple[int | None, ...]
+    """The position of each message there; ``None`` where the message is not stored."""
+    last: int
+    """The last position of the branch."""
 
 
 class Owner:
@@ -160,6 +176,38 @@ class Owner:
         """
         return self._state.ledger.erasure.delete_owner(
             self._owner, before=microseconds(before, "before")
+        )
+
+    def find_conversation(
+        self, messages: Sequence[Message], *, session_id: str | None = None
+    ) -> FoundConversation | None:
+        """Return the stored conversation of messages that a client sends back, if there is one.
+
+        A client keeps role, text and calls and loses the thinking: a message is found by what
+        it keeps. The client may have left messages out, changed some and added new ones. The
+        last three replies are looked up in all sessions; with ``session_id`` only that session
+        is compared, on all of its branches.
+        """
+        from reasoning_store.ingress.masking import mask_message
+
+        masker = self._state.masker
+        checked = [
+            validation.check_message(message, f"messages.{place}.")
+            for place, message in enumerate(messages)
+        ]
+        safe = [one if masker is None else mask_message(one, masker) for one in checked]
+        replies = [place for place, one in enumerate(safe) if one.role == "assistant"]
+        found = self._state.ledger.echoes.find(
+            self._owner,
+            [message_echo(one) for one in safe],
+            [*reversed(replies)][:_LOOKED_UP],
+            session_id,
+        )
+        if found is None:
+            return None
+        row, match = found
+        return FoundConversation(
+            Session(self._state, row, match.branch), match.positions, match.last
         )
 
     def erase(self, *, only: Only = None, before: datetime | None = None) -> Erased:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reasoning_store.aio.store import (
+    AsyncFoundConversation,
     AsyncOwner,
     AsyncOwnerSettings,
     AsyncPage,
@@ -10,4 +11,11 @@ from reasoning_store.aio.store import (
     AsyncStore,
 )
 
-__all__ = ["AsyncOwner", "AsyncOwnerSettings", "AsyncPage", "AsyncProfiles", "AsyncStore"]
+__all__ = [
+    "AsyncFoundConversation",
+    "AsyncOwner",
+    "AsyncOwnerSettings",
+    "AsyncPage",
+    "AsyncProfiles",
+    "AsyncStore",
+]

@@ -7,7 +7,15 @@ a disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +26,7 @@ from typing import Any, Self
 
 from reasoning_store.aio.session import AsyncSession
 from reasoning_store.aio.threads import Threads, awaited
+from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.ledger.records import Imported
@@ -36,6 +45,15 @@ class AsyncPage:
 
     items: list[AsyncSession]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncFoundConversation:
+    """The stored conversation of messages that a client sent. See ``FoundConversation``."""
+
+    session: AsyncSession
+    positions: tuple[int | None, ...]
+    last: int
 
 
 class AsyncOwner:
@@ -100,6 +118,18 @@ class AsyncOwner:
             before=before,
         )
         return AsyncPage([AsyncSession(self._threads, item) for item in page.items], page.next)
+
+    async def find_conversation(
+        self, messages: Sequence[Message], *, session_id: str | None = None
+    ) -> AsyncFoundConversation | None:
+        """Return the stored conversation of what a client sends back. See ``Owner``."""
+        found = await self._threads.read(
+            self._sync.find_conversation, messages, session_id=session_id
+        )
+        if found is None:
+            return None
+        session = AsyncSession(self._threads, found.session)
+        return AsyncFoundConversation(session, found.positions, found.last)
 
     delete = awaited(Owner.delete, by=Threads.aside)
     erase = awaited(Owner.erase, by=Threads.aside)

@@ -32,6 +32,7 @@ from reasoning_store.tokens import (
     Counter,
     counter,
 )
+from reasoning_store.wire.message_writer import Outgoing
 
 Settings: TypeAlias = ReasoningSettings | Mapping[str, Any] | None
 Messages: TypeAlias = Sequence[Message | Holder]
@@ -118,6 +119,31 @@ def what_if(
         find_target(provider, model, api, base_url),
         RequestInputs.of(_default_counter(), system, tools),
     )
+
+
+def write_message(
+    message: Message | Holder,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    api: str | None = None,
+    base_url: str | None = None,
+    owed: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the parts of a request's body that carry one message, all of its thinking included.
+
+    For a program that restores the thinking of a message in a body that another one built:
+    ``select`` decides which thinking is sent, and this says how the target wants it. ``owed`` is
+    the selection's: the target demands the field, also where it is empty.
+    """
+    plain = validation.check_message(message_of(message), "")
+    to = find_target(provider, model, api, base_url)
+    writer = to.protocol.writer(to.contract)
+    writer.write_message(Outgoing(plain, owed=owed))
+    written = writer.messages()
+    if plain.role == "assistant":  # some protocols open with a user's message
+        written = [part for part in written if part.get("role") != "user"]
+    return written
 
 
 def _default_counter() -> Counter:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.budgets import Budgets
     from reasoning_store.ledger.compactions import Compactions
     from reasoning_store.ledger.drafts import Drafts
+    from reasoning_store.ledger.echoes import Echoes
     from reasoning_store.ledger.erasure import Erasure
     from reasoning_store.ledger.history import History
     from reasoning_store.ledger.messages import Messages
@@ -105,6 +106,12 @@ class Ledger:
         from reasoning_store.ledger.annotations import Annotations
 
         return Annotations(self.database)
+
+    @subject
+    def echoes(self) -> Echoes:
+        from reasoning_store.ledger.echoes import Echoes
+
+        return Echoes(self.database)
 
     @subject
     def compactions(self) -> Compactions:

@@ -17,7 +17,7 @@ from reasoning_store.conversation.blocks import Message, ToolCallBlock
 from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import check_first, is_whole, noting_failure
+from reasoning_store.recording.streams import FED, check_first, is_whole, noting_failure
 from reasoning_store.stored import Stored
 
 
@@ -25,7 +25,8 @@ class Recording:
     """A reply that is recorded from a loop. Made by ``Session.record``.
 
     Iterate it for the chunks, bare or under ``with``; afterwards ``stored``, ``message`` and
-    ``tool_calls`` hold the result.
+    ``tool_calls`` hold the result. A recording without a stream is fed under ``with``: ``feed``
+    each event, then ``finish``.
     """
 
     def __init__(self, reply: ReplyRecorder, stream: Iterable[Any]) -> None:
@@ -89,6 +90,33 @@ class Recording:
         generator = self._chunks()
         self._running = weakref.ref(generator)
         return generator
+
+    def feed(self, event: Any) -> list[Chunk]:
+        """Read one event, and return its chunks; for a program that passes the events on.
+
+        Call it under ``with``. Without ``finish`` the reply is stored as interrupted.
+        """
+        self._check_fed()
+        if self._reply.is_empty:
+            check_first(event)
+        chunks = self._reply.feed(event)
+        self._reply.wait()
+        return chunks
+
+    def finish(self) -> list[Chunk]:
+        """Store the reply that was fed, now that its stream has ended; return the last chunks."""
+        self._check_fed()
+        return self._reply.complete()
+
+    def _check_fed(self) -> None:
+        if self._stream is not FED:
+            raise InvalidCall(
+                "this recording reads its own stream", hint="record() without one can be fed"
+            )
+        if not self._reply.has_block:
+            raise InvalidCall(
+                "a recording is fed under with", hint="with session.record(...) as reply"
+            )
 
     def _chunks(self) -> Generator[Chunk]:
         self._begin()

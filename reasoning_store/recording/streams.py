@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
@@ -31,6 +31,18 @@ def is_whole(given: Any) -> bool:
     # Such objects can be iterated, too: they give their fields.
     dumps = callable(getattr(given, "model_dump", None))
     return dumps and not isinstance(given, Iterator | AsyncIterator)
+
+
+class _FedStream:
+    """The stream of a recording that is fed: it cannot be iterated."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise InvalidCall(
+            "this recording has no stream to iterate", hint="feed(event), then finish()"
+        )
+
+
+FED: Final = _FedStream()
 
 
 def check_stream(given: Any, *, awaited: bool) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import reasoning_store as rs
-from reasoning_store.testing import refusal, sse, stream
+from reasoning_store.testing import refusal, response, sse, stream
 from tests.docs.eventstream import frame
 from tests.egress.targets import (
     CallMetadata,
@@ -45,6 +45,9 @@ PLACES = (
     ("*/v2/chat", "cohere.chat"),
 )
 """Where each protocol is asked for a stream."""
+
+MAY_BE_WHOLE = {"openai.chat", "openai.responses", "anthropic.messages"}
+"""The protocols whose body says whether a stream is asked for."""
 
 PROVIDERS = {
     "openai.responses": "openai",
@@ -202,7 +205,10 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
                 self._refuse(answer)
                 return
             with suppress(BrokenPipeError, ConnectionResetError):
-                self._stream(asked, answer)
+                if asked.api in MAY_BE_WHOLE and not asked.body.get("stream"):
+                    self._whole(asked, answer)
+                else:
+                    self._stream(asked, answer)
 
         def _asked(self) -> Asked:
             path = unquote(urlsplit(self.path).path)
@@ -214,8 +220,17 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
             return Asked(api, PROVIDERS.get(api, by_model), model, body)
 
         def _refuse(self, text: str) -> None:
-            body = json.dumps({"error": {"message": text, "type": "invalid_request_error"}})
-            self.send_response(400)
+            self._json(400, {"error": {"message": text, "type": "invalid_request_error"}})
+
+        def _whole(self, asked: Asked, answer: Answer) -> None:
+            body = response(
+                answer.message, api=asked.api, provider=asked.provider, model=asked.model
+            )
+            self._json(200, body)
+
+        def _json(self, status: int, value: Mapping[str, Any]) -> None:
+            body = json.dumps(value)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body.encode())))
             self.end_headers()

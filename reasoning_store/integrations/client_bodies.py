@@ -1,0 +1,276 @@
+"""The bodies that clients send: their messages, and the thinking that is put back into them.
+
+A body is read for what an echo needs: role, text, calls and results. Thinking is put back as the
+parts that ``write_message`` gives; no other part of a body changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import reasoning_store as rs
+from reasoning_store.importers import anthropic as anthropic_history
+from reasoning_store.importers import openai as openai_history
+
+
+class ClientMessage(NamedTuple):
+    """One message of a body."""
+
+    message: rs.Message
+    """Its role, text, calls and results; a client's thinking and media are not read."""
+    first: int
+    """The index of its first part in the body's list."""
+    last: int
+    has_thinking: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyForm:
+    """How the requests of one protocol carry a conversation."""
+
+    api: str
+    messages_key: str
+    read: Callable[[Sequence[Any]], Iterator[ClientMessage]]
+    restore: Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+    """Returns the parts of a message with the thinking of its written parts put back."""
+    unbind: Callable[[Sequence[Any]], list[Any]]
+    """Returns the parts of a message that is sent without its thinking."""
+    history: Callable[..., Any]
+    """The importer that reads messages whole."""
+    ends: Callable[[Any], bool]
+    """Whether an event is the last one of a stream."""
+
+    def list_of(self, body: Mapping[str, Any]) -> list[Any]:
+        """Return the list of messages of a body; a text alone is one message."""
+        found = body.get(self.messages_key)
+        if isinstance(found, str):
+            return [{"role": "user", "content": found}]
+        return list(found) if isinstance(found, list) else []
+
+    def import_messages(self, parts: Sequence[Any]) -> list[rs.Message]:
+        """Return these parts of a body as messages to be stored."""
+        if not parts:
+            return []
+        (conversation,) = self.history([json.dumps({"messages": list(parts)})])
+        return [item.message for item in conversation.items]
+
+
+def _text(content: Any) -> str:
+    """Return the text of a content: a string, or the texts of its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _answer(content: Any) -> str:
+    """Return a reply's text without the thinking that stands in it in tags."""
+    return rs.split_reasoning(_text(content)).visible
+
+
+def _result(call_id: Any, content: Any) -> rs.ToolResponseBlock:
+    result = content if isinstance(content, str) else _text(content)
+    return rs.ToolResponseBlock(call_id=str(call_id or ""), tool_name="", result=result)
+
+
+def _call(call_id: Any, name: Any, arguments: Any) -> rs.ToolCallBlock:
+    is_text = isinstance(arguments, str)
+    return rs.ToolCallBlock(
+        id=str(call_id or ""),
+        name=str(name or ""),
+        parameters=dict(arguments) if isinstance(arguments, Mapping) else None,
+        arguments=arguments if is_text else None,
+    )
+
+
+def _read_chat(messages: Sequence[Any]) -> Iterator[ClientMessage]:
+    for index, given in enumerate(messages):
+        message = given if isinstance(given, Mapping) else {}
+        role, content = message.get("role"), message.get("content")
+        if role == "assistant":
+            calls = [
+                _call(call.get("id"), function.get("name"), function.get("arguments"))
+                for call in message.get("tool_calls") or ()
+                if isinstance(call, Mapping) and isinstance(function := call.get("function"), dict)
+            ]
+            plain = rs.assistant(_answer(content), *calls)
+            yield ClientMessage(plain, index, index, _chat_thinks(message))
+        elif role in ("tool", "function"):
+            block = _result(message.get("tool_call_id"), content)
+            yield ClientMessage(rs.tool(block), index, index, False)
+        elif role == "user":
+            yield ClientMessage(rs.user(_text(content)), index, index, False)
+
+
+_CHAT_FIELDS: Final = frozenset({"role", "content", "tool_calls", "refusal", "name", "audio"})
+_THINKING_FIELDS: Final = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "reasoning_text",
+    "thinking",
+    "thinking_blocks",
+)
+
+
+def _chat_thinks(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    kinds = {part.get("type") for part in parts if isinstance(part, Mapping)}
+    return "thinking" in kinds or any(message.get(name) for name in _THINKING_FIELDS)
+
+
+def _restore_chat(parts: Sequence[Any], written: Sequence[Any]) -> list[Any]:
+    (message,), first = parts, written[0]
+    added = {name: value for name, value in first.items() if name not in _CHAT_FIELDS}
+    content = first.get("content")
+    if isinstance(content, list) and any(part.get("type") == "thinking" for part in content):
+        added["content"] = content
+    return [{**message, **added}]
+
+
+def _read_anthropic(messages: Sequence[Any]) -> Iterator[ClientMessage]:
+    for index, given in enumerate(messages):
+        message = given if isinstance(given, Mapping) else {}
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        parts = [part for part in parts if isinstance(part, Mapping)]
+        thinks = any(_is_anthropic_thinking(part) for part in parts)
+        blocks: list[Any] = []
+        for part in parts:
+            kind = part.get("type")
+            if kind == "text":
+                blocks.append(rs.TextBlock(text=_text([part])))
+            elif kind == "tool_use":
+                blocks.append(_call(part.get("id"), part.get("name"), part.get("input")))
+            elif kind == "tool_result":
+                blocks.append(_result(part.get("tool_use_id"), part.get("content")))
+        role = message.get("role")
+        if role == "assistant":
+            yield ClientMessage(rs.assistant(*blocks), index, index, thinks)
+        elif role == "user":
+            answers = blocks and all(isinstance(block, rs.ToolResponseBlock) for block in blocks)
+            plain = rs.Message(role="tool" if answers else "user", blocks=tuple(blocks))
+            yield ClientMessage(plain, index, index, False)
+
+
+def _is_anthropic_thinking(part: Mapping[str, Any]) -> bool:
+    return part.get("type") in ("thinking", "redacted_thinking")
+
+
+def _restore_anthropic(parts: Sequence[Any], written: Sequence[Any]) -> list[Any]:
+    (message,), content = parts, written[0]["content"]
+    own = message.get("content")
+    own = list(own) if isinstance(own, list) else [{"type": "text", "text": own}]
+    woven = _weave(own, [*content] if isinstance(content, list) else [], _is_anthropic_thinking)
+    return [{**message, "content": woven}]
+
+
+def _weave(
+    own: Sequence[Any], written: Sequence[Any], is_thinking: Callable[[Any], bool]
+) -> list[Any]:
+    """Return a client's parts with the thinking of the written ones at its places.
+
+    Where the client has other parts than were written, all thinking is put first.
+    """
+    others = sum(not is_thinking(part) for part in written)
+    if others != len(own):
+        return [*filter(is_thinking, written), *own]
+    mine = iter(own)
+    return [part if is_thinking(part) else next(mine) for part in written]
+
+
+_MODEL_ITEMS: Final = frozenset({"function_call", "custom_tool_call", "reasoning"})
+_RESULT_ITEMS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+
+
+def _is_reply_item(item: Mapping[str, Any]) -> bool:
+    kind = item.get("type", "message")
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind in _MODEL_ITEMS or (kind.endswith("_call") and kind not in _RESULT_ITEMS)
+
+
+def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
+    index = 0
+    given = [item if isinstance(item, Mapping) else {} for item in items]
+    while index < len(given):
+        first = index
+        item = given[index]
+        if _is_reply_item(item):
+            while index < len(given) and _is_reply_item(given[index]):
+                index += 1
+            reply = given[first:index]
+            thinks = any(item.get("type") == "reasoning" for item in reply)
+            blocks = [block for item in reply for block in _reply_blocks(item)]
+            yield ClientMessage(rs.assistant(*blocks), first, index - 1, thinks)
+            continue
+        index += 1
+        if item.get("type") in _RESULT_ITEMS:
+            block = _result(item.get("call_id"), item.get("output"))
+            yield ClientMessage(rs.tool(block), first, first, False)
+        elif item.get("role") == "user":
+            yield ClientMessage(rs.user(_text(item.get("content"))), first, first, False)
+
+
+def _reply_blocks(item: Mapping[str, Any]) -> list[Any]:
+    kind = item.get("type", "message")
+    if kind == "message":
+        return [rs.TextBlock(text=_answer(item.get("content")))]
+    if kind == "function_call":
+        return [_call(item.get("call_id"), item.get("name"), item.get("arguments"))]
+    if kind == "custom_tool_call":
+        return [_call(item.get("call_id"), item.get("name"), item.get("input"))]
+    return []
+
+
+def _restore_responses(parts: Sequence[Any], written: Sequence[Any]) -> list[Any]:
+    return _weave(parts, written, lambda item: item.get("type") == "reasoning")
+
+
+def _unbind_responses(parts: Sequence[Any]) -> list[Any]:
+    """The id of an item names the reasoning before it: without that the host refuses the id."""
+    return [{name: value for name, value in item.items() if name != "id"} for item in parts]
+
+
+_LAST_RESPONSE: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+FORMS: Final[Mapping[str, BodyForm]] = {
+    "/chat/completions": BodyForm(
+        api="openai.chat",
+        messages_key="messages",
+        read=_read_chat,
+        restore=_restore_chat,
+        unbind=list,
+        history=openai_history.conversations,
+        ends=lambda event: False,  # [DONE] ends it
+    ),
+    "/responses": BodyForm(
+        api="openai.responses",
+        messages_key="input",
+        read=_read_responses,
+        restore=_restore_responses,
+        unbind=_unbind_responses,
+        history=openai_history.conversations,
+        ends=lambda event: isinstance(event, Mapping) and event.get("type") in _LAST_RESPONSE,
+    ),
+    "/messages": BodyForm(
+        api="anthropic.messages",
+        messages_key="messages",
+        read=_read_anthropic,
+        restore=_restore_anthropic,
+        unbind=list,
+        history=anthropic_history.conversations,
+        ends=lambda event: isinstance(event, Mapping) and event.get("type") == "message_stop",
+    ),
+}
+"""The form of the requests whose path ends so."""
+
+
+def find_form(path: str) -> BodyForm | None:
+    """Return the form of a request by its path; ``None`` where it carries no conversation."""
+    return next((form for end, form in FORMS.items() if path.rstrip("/").endswith(end)), None)

@@ -1,0 +1,315 @@
+"""Echo matching: a client's request gets back the thinking that the client lost.
+
+Clients send back role, text and calls of a conversation, and lose the thoughts. The store finds
+the conversation by them, or by the session that the client names. The replies that lack their
+thinking get the stored one back where the settings and the provider want it. The new messages
+and the reply are stored. A message that is not found is counted as missed, and stays as it is:
+no thinking is ever invented.
+
+No I/O but the store's: the HTTP transport and the gateway are made of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import reasoning_store as rs
+from reasoning_store.integrations.client_bodies import BodyForm, ClientMessage, find_form
+from reasoning_store.results import FoundConversation, Owner
+
+SESSION_HEADER = "X-Reasoning-Session"
+RESTORED_HEADER = "X-Reasoning-Restored"
+ERROR_HEADER = "X-Reasoning-Store-Error"
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """One request of a client and its reply. Made by ``EchoMatcher.begin``.
+
+    Send ``body``. Then ``record`` the whole response, or give each event of a stream to ``feed``
+    and call ``finish`` before you pass its last event on; ``leave`` where the stream broke off.
+    """
+
+    body: Mapping[str, Any]
+    session: rs.Session | None = None
+    """The session that holds the conversation; ``None`` where the store could not be used."""
+    restored: int = 0
+    """How many replies got their thinking back."""
+    missed: int = 0
+    """How many replies without thinking are not in the store."""
+    error: str | None = None
+    """The name of the store's error, where the chat went on without the store."""
+    _form: BodyForm
+    _names: Mapping[str, Any]
+    _raises: bool = False
+    _recording: rs.Recording | None = field(default=None, repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that report what was done."""
+        found = {RESTORED_HEADER: f"{self.restored}/{self.restored + self.missed}"}
+        if self.missed:
+            found[RESTORED_HEADER] += f"; missed={self.missed}"
+        if self.session is not None:
+            found[SESSION_HEADER] = self.session.id
+        if self.error is not None:
+            found[ERROR_HEADER] = self.error
+        return found
+
+    def record(self, response: Mapping[str, Any]) -> None:
+        """Store a whole response."""
+        if self.session is None:
+            return
+        try:
+            for _ in self.session.record(response, **self._names):
+                pass
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def begin_stream(self) -> None:
+        """Begin to record a stream."""
+        if self.session is None:
+            return
+        try:
+            recording = self.session.record(**self._names)
+            recording.__enter__()
+            self._recording = recording
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def feed(self, events: Sequence[Any]) -> bool:
+        """Read events of a stream; say whether the last one was among them. Writes nothing."""
+        is_last = False
+        for event in events:
+            if self._recording is not None:
+                self._recording.feed(event)
+            is_last = is_last or self._form.ends(event)
+        return is_last
+
+    def finish(self) -> None:
+        """Store the reply, whose stream has ended. A second call does nothing."""
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        try:
+            recording.finish()
+            recording.__exit__(None, None, None)
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def leave(self) -> None:
+        """Store what arrived of a reply whose stream broke off, as interrupted."""
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        try:
+            recording.__exit__(None, None, None)
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def _fail(self, error: rs.ReasoningStoreError) -> None:
+        self.error, self._recording = type(error).__name__, None
+        if self._raises:
+            raise error
+
+
+class _Sent(NamedTuple):
+    """A stored message as it is sent."""
+
+    message: rs.Message
+    owed: bool
+    """The provider demands the field of its thinking, also where it is empty."""
+
+
+class EchoMatcher:
+    """Finds, restores and records the conversations of one store or owner.
+
+    ``settings`` are laid over the session's for these requests. ``provider`` names the host where
+    its address does not. ``on_store_error="pass"`` lets
+    the chat go on where the store fails; ``"fail"`` raises.
+    """
+
+    def __init__(
+        self,
+        store: Owner,
+        *,
+        settings: rs.ReasoningSettings | Mapping[str, Any] | None = None,
+        provider: str | None = None,
+        on_store_error: str = "pass",
+    ) -> None:
+        if on_store_error not in ("pass", "fail"):
+            raise rs.InvalidCall(
+                'on_store_error: "pass" or "fail"', hint='on_store_error="pass" is the default'
+            )
+        if not isinstance(store, Owner):
+            raise rs.InvalidCall(
+                f"a store or an owner, not {type(store).__name__}",
+                hint='rs.Store("sqlite:///chat.db"); an asynchronous client takes one, too',
+            )
+        self._store = store
+        if not isinstance(settings, rs.ReasoningSettings):
+            settings = rs.ReasoningSettings.model_validate(dict(settings or {}))
+        self._settings = settings
+        self._provider = provider
+        self._raises = on_store_error == "fail"
+
+    def begin(
+        self,
+        content: bytes,
+        *,
+        path: str,
+        base_url: str | None = None,
+        session_id: str | None = None,
+    ) -> Exchange | None:
+        """Return the exchange of a request's body; ``None`` where it carries no conversation."""
+        form = find_form(path)
+        if form is None:
+            return None
+        try:
+            body = json.loads(content)
+        except ValueError:
+            return None
+        if not isinstance(body, dict) or not form.list_of(body):
+            return None
+        model = body.get("model")
+        names = {
+            "provider": self._provider,
+            "api": form.api,
+            "model": model if isinstance(model, str) else None,
+            "base_url": base_url,
+        }
+        exchange = Exchange(body=body, _form=form, _names=names, _raises=self._raises)
+        try:
+            self._match(exchange, form, body, session_id)
+        except rs.ReasoningStoreError as error:
+            exchange.session = None
+            exchange._fail(error)
+        return exchange
+
+    def _match(
+        self, exchange: Exchange, form: BodyForm, body: dict[str, Any], session_id: str | None
+    ) -> None:
+        parts = form.list_of(body)
+        client = list(form.read(parts))
+        found = self._find(client, session_id)
+        positions: Sequence[int | None] = found.positions if found else [None] * len(client)
+        session = self._continue(found, positions, session_id)
+        exchange.session = session
+        self._restore(exchange, session, form, parts, client, positions)
+        begun = [index for index, position in enumerate(positions) if position is not None]
+        new = client[begun[-1] + 1 :] if begun else client
+        if new:
+            imported = form.import_messages(parts[new[0].first :])
+            named = _name_tools(imported, [one.message for one in client])
+            session.append([one for one in named if one.role != "system"])
+
+    def _find(
+        self, client: Sequence[ClientMessage], session_id: str | None
+    ) -> FoundConversation | None:
+        try:
+            return self._store.find_conversation(
+                [one.message for one in client], session_id=session_id
+            )
+        except rs.NotFound:
+            return None
+
+    def _continue(
+        self,
+        found: FoundConversation | None,
+        positions: Sequence[int | None],
+        session_id: str | None,
+    ) -> rs.Session:
+        """Return the session on the branch where this request's new messages belong."""
+        if found is None:
+            return self._store.session(session_id, create=True)
+        last = max((position for position in positions if position is not None), default=0)
+        if last == found.last:
+            return found.session
+        # The client left the stored course: it goes on beside it, and nothing is overwritten.
+        branch = found.session.fork(at=last + 1)
+        branch.activate(branch.branch_id)
+        return branch
+
+    def _restore(
+        self,
+        exchange: Exchange,
+        session: rs.Session,
+        form: BodyForm,
+        parts: list[Any],
+        client: Sequence[ClientMessage],
+        positions: Sequence[int | None],
+    ) -> None:
+        lacking = [
+            index
+            for index, one in enumerate(client)
+            if one.message.role == "assistant" and not one.has_thinking
+        ]
+        exchange.missed = sum(positions[index] is None for index in lacking)
+        sent = self._select(session, client, positions, exchange._names)
+        changed = list(parts)
+        for index in reversed(lacking):
+            one, stored = client[index], sent[index]
+            own = changed[one.first : one.last + 1]
+            if stored is not None and (stored.owed or stored.message.thinking):
+                written = rs.write_message(stored.message, owed=stored.owed, **exchange._names)
+                own = form.restore(own, written)
+                exchange.restored += bool(stored.message.thinking)
+            else:
+                own = form.unbind(own)
+            changed[one.first : one.last + 1] = own
+        if lacking:
+            exchange.body = {**exchange.body, form.messages_key: changed}
+
+    def _select(
+        self,
+        session: rs.Session,
+        client: Sequence[ClientMessage],
+        positions: Sequence[int | None],
+        names: Mapping[str, Any],
+    ) -> list[_Sent | None]:
+        """Return the stored message of each of the client's, with the thinking that is sent."""
+        known = {position for position in positions if position is not None}
+        stored = {one.position: one.message for one in session.history() if one.position in known}
+        whole = [
+            one.message if position is None else stored.get(position, one.message)
+            for one, position in zip(client, positions, strict=True)
+        ]
+        selection = rs.select(whole, settings=self._policy(session), **names)
+        withheld = {(one.message, one.block) for one in selection.verdicts if not one.kept}
+        owed = iter(selection.owed)
+        sent: list[_Sent | None] = []
+        for index, (message, position) in enumerate(zip(whole, positions, strict=True)):
+            blocks = [
+                block
+                for number, block in enumerate(message.blocks)
+                if (index, number) not in withheld
+            ]
+            is_owed = bool(blocks) and next(owed)  # a selection leaves empty messages out
+            is_stored = position is not None
+            message = replace(message, blocks=tuple(blocks))
+            sent.append(_Sent(message, is_owed) if is_stored else None)
+        return sent
+
+    def _policy(self, session: rs.Session) -> dict[str, Any]:
+        kept = {key: found.value for key, found in session.settings.resolved().items()}
+        return {**kept, **self._settings.model_dump(by_alias=True, exclude_unset=True)}
+
+
+def _name_tools(messages: Sequence[rs.Message], calling: Sequence[rs.Message]) -> list[rs.Message]:
+    """Return messages whose tool responses have the names of their calls."""
+    names = {call.id: call.name for message in calling for call in message.tool_calls}
+    return [
+        replace(
+            message,
+            blocks=tuple(
+                replace(block, tool_name=names.get(block.call_id, ""))
+                if isinstance(block, rs.ToolResponseBlock) and not block.tool_name
+                else block
+                for block in message.blocks
+            ),
+        )
+        for message in messages
+    ]

@@ -1,0 +1,159 @@
+"""The stored conversation of messages that a client sends back, found by their echoes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, select
+
+from reasoning_store.conversation.echoes import align_echoes
+from reasoning_store.ledger import branches
+from reasoning_store.ledger import sessions as session_rows
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import BranchRow, SessionRow
+from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.tables import messages, sessions
+
+_m = messages.c
+_s = sessions.c
+_MOST_PLACES = 32
+"""How many messages of one echo are looked at: the latest."""
+_MOST_BRANCHES = 64
+"""How many branches of a session are compared: the latest."""
+_FIND = Statement(
+    select(_m.session_key, _m.branch, _m.position)
+    .join_from(messages, sessions, _m.session_key == _s.session_key)
+    .where(_m.echo == bindparam("echo"), _s.owner_key == bindparam("owner"))
+    .order_by(_m.created_at.desc(), _m.session_key)
+    .limit(_MOST_PLACES)
+)
+_ECHOES = Statement(
+    select(_m.position, _m.echo)
+    .where(
+        _m.session_key == bindparam("key"),
+        _m.branch == bindparam("branch"),
+        _m.position.between(bindparam("first"), bindparam("last")),
+    )
+    .order_by(_m.position)
+)
+
+
+class EchoMatch(NamedTuple):
+    """The branch on which messages are stored."""
+
+    session_key: int
+    branch: int
+    positions: tuple[int | None, ...]
+    """The position of each message; ``None`` where the message is not stored there."""
+    last: int
+    """The last position of the branch."""
+
+
+def match_branches(
+    connection: Connection,
+    key: int,
+    sent: Sequence[int | None],
+    *,
+    holding: tuple[int, int] | None = None,
+) -> EchoMatch | None:
+    """Return the branch of a session that holds most of the messages, and least after them.
+
+    ``holding`` is the place of a message that the branch has to hold.
+    """
+    found: EchoMatch | None = None
+    best: tuple[int, int, int] | None = None
+    latest = branches.all_of(connection, key)[-_MOST_BRANCHES:]
+    for branch in reversed(latest):
+        if holding is not None and not _holds(branch, *holding):
+            continue
+        match = _match(connection, key, branch, sent)
+        matched = [position for position in match.positions if position is not None]
+        after = match.last - (matched[-1] if matched else 0)
+        score = (len(matched), -after, branch.number)
+        if best is None or score > best:
+            found, best = match, score
+    return found
+
+
+def _holds(branch: BranchRow, number: int, position: int) -> bool:
+    return any(
+        segment.branch == number and segment.first <= position <= segment.last
+        for segment in branch.segments
+    )
+
+
+def _match(
+    connection: Connection, key: int, branch: BranchRow, sent: Sequence[int | None]
+) -> EchoMatch:
+    rows = [
+        row
+        for segment in branch.segments
+        for row in _ECHOES.rows(
+            connection,
+            {
+                "key": key,
+                "branch": segment.branch,
+                "first": segment.first,
+                "last": segment.last,
+            },
+        )
+    ]
+    indexes = align_echoes(sent, [echo for _, echo in rows])
+    positions = tuple(None if index is None else int(rows[index][0]) for index in indexes)
+    return EchoMatch(key, branch.number, positions, branch.state.position)
+
+
+def find(
+    connection: Connection, owner: str, sent: Sequence[int | None], anchors: Sequence[int]
+) -> EchoMatch | None:
+    """Return the branch, in all of an owner's sessions, that holds most of the messages.
+
+    ``anchors`` are the indexes of the messages to look up, the most telling first; the first
+    that is stored decides which sessions are compared.
+    """
+    for index in anchors:
+        places = _FIND.rows(connection, {"echo": sent[index], "owner": owner_key(owner)})
+        matches = [
+            match
+            for key, branch, position in places
+            if (match := match_branches(connection, key, sent, holding=(branch, position)))
+        ]
+        if matches:
+            return max(
+                matches, key=lambda match: len(match.positions) - match.positions.count(None)
+            )
+    return None
+
+
+class Echoes:
+    """The stored conversations of what clients send back."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(
+        self,
+        owner: str,
+        sent: Sequence[int | None],
+        anchors: Sequence[int],
+        session_id: str | None = None,
+    ) -> tuple[SessionRow, EchoMatch] | None:
+        """Return the session and the branch that hold most of the messages.
+
+        ``anchors`` are the indexes of the messages that are looked up in all of the owner's
+        sessions; they are not needed where the session is known.
+        """
+
+        def read(connection: Connection) -> tuple[SessionRow, EchoMatch] | None:
+            if session_id is not None:
+                row = session_rows.get(connection, owner, session_id)
+                match = match_branches(connection, row.key, sent)
+                return None if match is None else (row, match)
+            match = find(connection, owner, sent, anchors)
+            if match is None:
+                return None
+            return session_rows.by_key(connection, match.session_key), match
+
+        return self._database.read(read)
