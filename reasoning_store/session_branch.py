@@ -232,7 +232,8 @@ class SessionBranch:
     def policy(self, options: ContextOptions) -> Policy:
         from reasoning_store import session_settings
 
-        return session_settings.policy(self.state, self.session(), options.settings)
+        kept = self.ledger.sessions.kept_settings(self.row.owner, self.row.id)
+        return session_settings.policy(self.state, kept, options.settings)
 
     def target(self, options: ContextOptions) -> Target:
         """Return the model that is named, or that gave the last recorded reply."""

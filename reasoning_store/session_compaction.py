@@ -72,7 +72,7 @@ class SessionCompaction:
         """Return the plan; every read is of one moment."""
         branch = self._branch
         now = branch.outlook(sent=options.names == UNNAMED)
-        policy = session_settings.policy(branch.state, now.session, options.settings)
+        policy = session_settings.policy(branch.state, now.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(
             branch.reads,

@@ -91,7 +91,7 @@ class Context:
         return count_usage(
             totals,
             origins_by_kind(totals),
-            session_settings.policy(branch.state, now.session, options.settings).settings,
+            session_settings.policy(branch.state, now.settings, options.settings).settings,
             resolve_target(options.names, lambda: now.sent),
             fixed=branch.inputs(options, totals.encoding).fixed,
             encoding=totals.encoding,
@@ -108,7 +108,7 @@ class Context:
 
         def read(branch: SessionBranch) -> tuple[list[ViewedMessage], Policy, Target]:
             now = branch.outlook(sent=options.names == UNNAMED)
-            policy = session_settings.policy(branch.state, now.session, options.settings)
+            policy = session_settings.policy(branch.state, now.settings, options.settings)
             to = resolve_target(options.names, lambda: now.sent)
             # Nothing is written, so no thought has to be read.
             return branch.with_digests(branch.view(AFTER_ALL), policy, to), policy, to
@@ -198,7 +198,7 @@ class _RequestReads:
 
 def _read_request(branch: SessionBranch, options: ContextOptions, digest: str) -> _RequestReads:
     now = branch.outlook()
-    policy = session_settings.policy(branch.state, now.session, options.settings)
+    policy = session_settings.policy(branch.state, now.settings, options.settings)
     to = resolve_target(options.names, lambda: now.sent)
     earlier = branch.earlier_request(now, digest)
     first = first_thinking_sent(lambda: now.usage, policy.settings, to)

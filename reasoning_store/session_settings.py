@@ -1,4 +1,4 @@
-"""The settings that are stored: a session's own, and the profiles of an owner.
+"""The settings that are stored: a session's own, an owner's default, and its profiles.
 
 Each key is set once and read for every request (BR-008). A bad value is refused before anything
 is stored (ERR-001).
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from reasoning_store.conversation import settings as _settings
 from reasoning_store.conversation.errors import SettingError
 from reasoning_store.conversation.settings import Policy, Resolved
-from reasoning_store.ledger.profiles import no_profile
-from reasoning_store.ledger.records import ProfileRow, SessionRow
+from reasoning_store.ledger.profiles import DEFAULT, column_of, no_profile
+from reasoning_store.ledger.records import KeptSettings, ProfileRow, SessionRow
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import time_of
 
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
 def policy(
     state: StoreState,
-    row: SessionRow,
+    kept: KeptSettings,
     call: ReasoningSettings | Mapping[str, Any] | None = None,
 ) -> Policy:
-    """Return the settings in force at this moment, for a session's row that was just read."""
+    """Return the settings in force at this moment, for stored ones that were just read."""
     # EC-005: a profile that was loaded or changed applies from the next request on.
     return _settings.resolve(
         call,
-        session=row.settings,
-        profile=row.profile_settings,
+        session=kept.session,
+        profile=kept.profile,
+        owner=kept.owner,
         environment=state.environment(),
     )
 
@@ -67,14 +68,12 @@ class SessionSettings:
 
     def profile(self) -> str | None:
         """Return the name of the profile that is used."""
-        return self._now().profile
+        return self._state.ledger.sessions.get(self._row.owner, self._row.id).profile
 
     def resolved(self) -> dict[str, Resolved]:
         """Return every key with the value that holds now, and the layer it comes from."""
-        return policy(self._state, self._now()).resolved()
-
-    def _now(self) -> SessionRow:
-        return self._state.ledger.sessions.get(self._row.owner, self._row.id)
+        kept = self._state.ledger.sessions.kept_settings(self._row.owner, self._row.id)
+        return policy(self._state, kept).resolved()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +117,7 @@ class Profiles:
                 hint='as in unset=["reasoning.effort"]',
             )
         gone = {_key(key) for key in unset}
+        column_of(name)
         return _profile(self._state.ledger.profiles.change(self._owner, name, checked, unset=gone))
 
     def get(self, name: str) -> Profile:
@@ -139,12 +139,31 @@ class Profiles:
 
 
 class OwnerSettings:
-    """The settings that are kept for an owner. Made by ``Owner.settings``."""
+    """An owner's default settings, and its profiles. Made by ``Owner.settings``.
+
+    A session takes the default where neither it nor the profile that it uses sets a key.
+    """
 
     profiles: Profiles
 
     def __init__(self, state: StoreState, owner: str) -> None:
         self.profiles = Profiles(state, owner)
+        self._state = state
+        self._owner = owner
+
+    def set(self, key: str, value: Any) -> None:
+        """Set one key for all sessions of this owner. A bad value changes nothing (ERR-001)."""
+        change = _settings.checked({key: value})
+        self._state.ledger.profiles.change(self._owner, DEFAULT, change)
+
+    def unset(self, key: str) -> None:
+        """Let the environment and the default decide about this key again."""
+        self._state.ledger.profiles.change(self._owner, DEFAULT, {}, unset={_key(key)})
+
+    def resolved(self) -> dict[str, Resolved]:
+        """Return what a session gets that sets nothing: every key, its value and its layer."""
+        kept = KeptSettings({}, None, self._state.ledger.profiles.default_of(self._owner))
+        return policy(self._state, kept).resolved()
 
 
 def _key(key: str) -> str:

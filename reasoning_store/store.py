@@ -20,6 +20,7 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     NotFound,
 )
+from reasoning_store.conversation.settings import checked
 from reasoning_store.conversation.validation import check_text, check_truth, describe
 from reasoning_store.ledger.database import (
     migrate,
@@ -47,6 +48,7 @@ from reasoning_store.tokens import (
 
 if TYPE_CHECKING:
     from reasoning_store.contract_files import Contracts
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.ingress.masking import Masker
     from reasoning_store.ledger.erasure import Only
     from reasoning_store.ledger.reports import By
@@ -95,7 +97,7 @@ class Owner:
 
     @property
     def settings(self) -> OwnerSettings:
-        """The settings profiles of this owner, for its sessions to use."""
+        """This owner's default settings, and its profiles."""
         from reasoning_store.session_settings import OwnerSettings
 
         return OwnerSettings(self._state, self._owner)
@@ -105,16 +107,20 @@ class Owner:
         id: str | None = None,
         *,
         create: bool = False,
+        profile: str | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Session:
         """Return a session on its current branch.
 
-        Without an id a new one is made. With ``create`` one that does not exist is made, with
-        this title and metadata; one that exists is returned as it is.
+        Without an id a new one is made. With ``create`` one that does not exist is made, in one
+        step with its profile, its own settings, title and metadata; one that exists is returned
+        as it is. An unknown profile or a bad setting makes no session.
         """
         ledger = self._state.ledger
         check_truth("create", create)
+        own = checked(settings)
         if id is not None:
             try:
                 row = ledger.sessions.get(self._owner, id)
@@ -129,6 +135,8 @@ class Owner:
                 encoding=self._state.encoding,
                 title=title,
                 metadata=metadata,
+                settings=own,
+                profile=profile,
             )
         except Conflict:
             # Another made it meanwhile.

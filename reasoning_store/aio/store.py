@@ -28,6 +28,7 @@ from reasoning_store.aio.session import AsyncSession
 from reasoning_store.aio.threads import Threads, awaited
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.ledger.records import Imported
 from reasoning_store.ledger.transfer.transfer import OnConflict
@@ -78,7 +79,7 @@ class AsyncOwner:
 
     @property
     def settings(self) -> AsyncOwnerSettings:
-        """The settings profiles of this owner, for its sessions to use."""
+        """This owner's default settings, and its profiles."""
         return AsyncOwnerSettings(self._threads, self._sync.settings)
 
     async def session(
@@ -86,12 +87,20 @@ class AsyncOwner:
         id: str | None = None,
         *,
         create: bool = False,
+        profile: str | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> AsyncSession:
         """Return a session on its current branch. See ``Owner.session``."""
         found = await self._threads.write(
-            self._sync.session, id, create=create, title=title, metadata=metadata
+            self._sync.session,
+            id,
+            create=create,
+            profile=profile,
+            settings=settings,
+            title=title,
+            metadata=metadata,
         )
         return AsyncSession(self._threads, found)
 
@@ -257,12 +266,18 @@ class AsyncStore(AsyncOwner):
 
 
 class AsyncOwnerSettings:
-    """The settings that are stored for an owner. Made by ``AsyncOwner.settings``."""
+    """An owner's default settings, and its profiles. Made by ``AsyncOwner.settings``."""
 
     profiles: AsyncProfiles
 
     def __init__(self, threads: Threads, sync: OwnerSettings) -> None:
         self.profiles = AsyncProfiles(threads, sync.profiles)
+        self._threads = threads
+        self._sync = sync
+
+    set = awaited(OwnerSettings.set, by=Threads.write)
+    unset = awaited(OwnerSettings.unset, by=Threads.write)
+    resolved = awaited(OwnerSettings.resolved)
 
 
 class AsyncProfiles:

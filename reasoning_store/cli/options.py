@@ -188,18 +188,23 @@ def words_after_session(takes: str) -> Callable[[Function], Function]:
 
 
 def split_session(
-    words: Sequence[str], takes: str, *, session: str | None, profile: str | None = None
+    words: Sequence[str],
+    takes: str,
+    *,
+    session: str | None,
+    profile: str | None = None,
+    default: bool = False,
 ) -> tuple[str | None, Sequence[str]]:
     """Return the session and the words after it.
 
-    SESSION is the first word, unless --session or --profile is given. ``takes`` names the words
-    after it; those in brackets may be left out.
+    SESSION is the first word, unless --session, --profile or --default is given. ``takes`` names
+    the words after it; those in brackets may be left out.
     """
-    if session is not None and profile is not None:
-        raise InvalidCall(
-            "--session and --profile exclude each other", hint="leave one of them out"
-        )
-    said = "--session" if session is not None else "--profile" if profile is not None else None
+    places = {"--session": session is not None, "--profile": profile is not None}
+    given = [name for name, is_given in {**places, "--default": default}.items() if is_given]
+    if len(given) > 1:
+        raise InvalidCall(f"{' and '.join(given)} exclude each other", hint="leave one of them out")
+    said = given[0] if given else None
     names = takes.split() if said else ["SESSION", *takes.split()]
     least = sum(not name.startswith("[") for name in names)
     if not least <= len(words) <= len(names):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Strip: TypeAlias = Literal["all", "allButLast", "none", "priorTurns"]
-Layer: TypeAlias = Literal["call", "session", "profile", "environment", "default"]
+Layer: TypeAlias = Literal["call", "session", "profile", "owner", "environment", "default"]
 
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 """Who may set a key, the strongest first."""
@@ -113,17 +113,19 @@ def resolve(
     *,
     session: Mapping[str, Any] | None = None,
     profile: Mapping[str, Any] | None = None,
+    owner: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> Policy:
     """Return what holds now (BR-008): for each key, the strongest layer that sets it.
 
-    What comes from the session, a profile and the environment was checked when it was
-    set; what a call brings is checked here.
+    The settings of a session, a profile, an owner and the environment were checked when they
+    were set; those of a call are checked here.
     """
     given: dict[Layer, Mapping[str, Any]] = {
         "call": checked(call),
         "session": session or {},
         "profile": profile or {},
+        "owner": owner or {},
         "environment": environment or {},
     }
     values: dict[str, Any] = {}

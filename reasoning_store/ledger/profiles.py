@@ -1,4 +1,4 @@
-"""Settings profiles: settings under a name, for the sessions of an owner.
+"""Settings profiles: settings under a name, for the sessions of an owner; and its default.
 
 Their rows have the owner's own key, which is a hash: the owner is compared at every read and write.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import (
     Conflict,
     CorruptRow,
+    InvalidCall,
     NotFound,
 )
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement, by_dialect
-from reasoning_store.ledger.records import ProfileRow
+from reasoning_store.ledger.records import KeptSettings, ProfileRow, SessionRow
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
 from reasoning_store.ledger.rows.encode import name
 from reasoning_store.ledger.rows.keys import Clock, owner_key
@@ -42,7 +43,11 @@ def _upsert(insert: Any, *replaced: str) -> Any:
     ).returning(_p.settings)
 
 
-_USED = Statement(select(_p.settings).where(*_THIS))
+_USED = Statement(
+    select(_p.name, _p.settings).where(
+        *_OWNERS, or_(_p.name == bindparam("this"), _p.name == bindparam("default"))
+    )
+)
 _SET = by_dialect(lambda insert: _upsert(insert, "settings", "updated_at"))
 # One of its name keeps its settings, and is this transaction's from here on.
 _TAKE = by_dialect(lambda insert: _upsert(insert, "updated_at"))
@@ -56,8 +61,17 @@ _LIST = Statement(select(_p.name, _p.settings, _p.updated_at).where(*_OWNERS).or
 _DROP = Statement(delete(settings_profiles).where(*_THIS).returning(_p.name))
 
 
+DEFAULT = ""
+"""The name of the owner's default, which no profile can have."""
+
+
 def column_of(profile: str) -> str:
     """Return the column of a profile's name."""
+    if profile == DEFAULT:
+        raise InvalidCall(
+            "the name of a settings profile is empty",
+            hint="owner.settings.set(key, value) sets what all sessions of the owner take",
+        )
     return name(profile, "the name of a settings profile")
 
 
@@ -67,7 +81,7 @@ def columns_of(
     """Return the columns of a profile."""
     return {
         "session_key": owner_key(owner),
-        "name": column_of(profile),
+        "name": profile and column_of(profile),
         "owner": owner,
         "settings": codec.dumps(dict(settings)),
         "updated_at": now,
@@ -86,7 +100,7 @@ def take(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def touch(connection: Connection, owner: str, profile: str, now: int) -> dict[str, Any]:
-    """Return what a profile sets, and hold it till the end."""
+    """Return what a profile sets, and hold it to the end."""
     found = _TOUCH.row(connection, {**_named(owner, profile), "now": now})
     return _held(found, no_profile(profile))
 
@@ -114,25 +128,43 @@ def _named(owner: str, profile: str) -> dict[str, Any]:
     return {
         "key": owner_key(owner),
         "of": owner,
-        "this": column_of(profile),
+        "this": profile and column_of(profile),
     }
 
 
 def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
-    """Return the profiles of an owner, by name."""
+    """Return the profiles of an owner, by name; its default has an empty one."""
     found = _LIST.rows(connection, {"key": owner_key(owner), "of": owner})
     try:
-        rows = [ProfileRow(label, parsed(held), at) for label, held, at in found]
+        rows = [ProfileRow(label, dict(parsed(held)), at) for label, held, at in found]
     except UNREADABLE:
         raise CorruptRow("a settings profile cannot be read back") from None
     return sorted(rows, key=lambda row: row.name)
 
 
-def settings_of(connection: Connection, owner: str, profile: str) -> Any:
-    """Return what a profile sets, by the columns of its owner and name; None where it is absent."""
-    params = {"key": owner_key(owner), "of": owner, "this": profile}
-    found = _USED.row(connection, params)
-    return None if found is None else parsed(found[0])
+def settings_of(
+    connection: Connection, owner: str, profile: str | None
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return what a profile sets, None where it is absent, and the owner's default."""
+    params = {**_named(owner, profile or DEFAULT), "default": DEFAULT}
+    try:
+        found = {label: dict(parsed(held)) for label, held in _USED.rows(connection, params)}
+    except UNREADABLE:
+        raise CorruptRow("a settings profile cannot be read back") from None
+    default = found.get(DEFAULT, {})
+    return None if profile is None else found.get(profile), default
+
+
+def kept_settings(connection: Connection, found: SessionRow) -> KeptSettings:
+    """Return the settings that are stored for a session: its own, its profile's, its owner's."""
+    profile, default = settings_of(connection, found.owner, found.profile)
+    return KeptSettings(found.settings, profile, default)
+
+
+def check_used(connection: Connection, found: SessionRow) -> None:
+    """Refuse a session that uses a profile which its owner does not have."""
+    if found.profile is not None and kept_settings(connection, found).profile is None:
+        raise no_profile(found.profile)
 
 
 def drop(connection: Connection, owner: str, profile: str) -> bool:
@@ -150,25 +182,30 @@ class Profiles:
     def set(self, owner: str, name: str, settings: Mapping[str, Any]) -> ProfileRow:
         """Keep settings under a name, in the place of what stood under it."""
         now = self._clock.now()
-        row = columns_of(owner, name, settings, now=now)
+        row = columns_of(owner, column_of(name), settings, now=now)
         self._database.write(
             lambda connection: put(connection, row), single=True, again_when_lost=True
         )
         return ProfileRow(name, dict(settings), now)
 
     def change(
-        self, owner: str, name: str, changes: Mapping[str, Any], *, unset: Collection[str] = ()
+        self,
+        owner: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        unset: Collection[str] = (),
     ) -> ProfileRow:
-        """Change some of a profile's settings, and leave the others as they are.
+        """Change some settings of a profile, or of the ``DEFAULT``, and leave the others.
 
-        A profile that is not there is made, also by no changes, unless something is to be
+        A profile that is absent is made, also by no changes, unless something is to be
         taken out alone.
         """
         now = self._clock.now()
         new = columns_of(owner, name, {}, now=now)
 
         def work(connection: Connection) -> ProfileRow:
-            if changes or not unset:
+            if changes or not unset or name == DEFAULT:
                 held = take(connection, new)
             else:
                 held = touch(connection, owner, name, now)
@@ -181,9 +218,17 @@ class Profiles:
 
     def all_of(self, owner: str) -> list[ProfileRow]:
         """Return the profiles of an owner, by name."""
-        return self._database.read(lambda connection: all_of(connection, owner), single=True)
+        rows = self._database.read(lambda connection: all_of(connection, owner), single=True)
+        return [row for row in rows if row.name != DEFAULT]
+
+    def default_of(self, owner: str) -> dict[str, Any]:
+        """Return what the sessions of an owner take where neither they nor a profile set it."""
+        return self._database.read(
+            lambda connection: settings_of(connection, owner, None)[1], single=True
+        )
 
     def drop(self, owner: str, name: str) -> None:
         """Remove a profile. Sessions that name it use none, until there is one again."""
-        if not self._database.write(lambda connection: drop(connection, owner, name), single=True):
+        this = column_of(name)
+        if not self._database.write(lambda connection: drop(connection, owner, this), single=True):
             raise no_profile(name)

@@ -86,8 +86,6 @@ class SessionRow:
     """When something in it last was: rows that were read before are stale. It never repeats."""
     profile: str | None = None
     """The name of the settings profile that it uses."""
-    profile_settings: dict[str, Any] | None = None
-    """What that holds, read in the same statement; None where there is none of that name."""
     message_count: int | None = field(default=None, compare=False)
     """The messages of its current branch, where a page was read; else None."""
     preview: str | None = field(default=None, compare=False)
@@ -95,10 +93,22 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSettings:
+    """The settings that are stored for a session, layer by layer."""
+
+    session: dict[str, Any]
+    profile: dict[str, Any] | None
+    """Those of the profile that it uses; None where there is none of that name."""
+    owner: dict[str, Any]
+    """The owner's default."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileRow:
     """Settings under a name, for all sessions of an owner that use it."""
 
     name: str
+    """Empty of the owner's default."""
     settings: dict[str, Any]
     updated_at: int
 

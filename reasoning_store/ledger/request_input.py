@@ -17,7 +17,7 @@ from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.turns import LAST_THINKERS
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, compactions, history, sessions
+from reasoning_store.ledger import branches, compactions, history, profiles, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -167,12 +167,12 @@ def outlook(
     if both is None:
         raise branches.no_branch(branch, session_id)
     of_session = len(SESSION_COLUMNS)
-    session = sessions.owned(connection, both[:of_session], owner, session_id)
+    session = sessions.owned(both[:of_session], owner, session_id)
     looked = branches.looked(both[of_session:])
     counted = _usage(connection, key, looked, at)
     position = counted.lineage.last_sent if sent else None
     last = None if position is None else _sent_at(connection, key, looked[0], position)
-    return Outlook(session, counted, last)
+    return Outlook(session, profiles.kept_settings(connection, session), counted, last)
 
 
 def usage(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:

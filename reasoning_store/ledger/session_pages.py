@@ -149,7 +149,7 @@ def _matching(
     statement = _LIST_ALL if which.archived is None else _LIST
     while True:
         rows = statement.rows(connection, {**params, "after_time": time, "after_key": key})
-        made = decode_sessions(connection, rows)
+        made = decode_sessions(rows)
         yield from filter(which.holds, made)
         if len(made) < chunk:
             return

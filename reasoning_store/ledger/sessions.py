@@ -30,7 +30,7 @@ from reasoning_store.ledger import profiles
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import SessionPage, SessionRow
+from reasoning_store.ledger.records import KeptSettings, SessionPage, SessionRow
 from reasoning_store.ledger.rows.encode import name, state_columns
 from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions
@@ -144,7 +144,7 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
             **state_columns(NOTHING),
         },
     )
-    return decode_session([row[column.name] for column in COLUMNS], None)
+    return decode_session([row[column.name] for column in COLUMNS])
 
 
 def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
@@ -152,12 +152,12 @@ def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
     row = _GET.row(connection, {"key": session_key(owner, session_id)})
     if row is None:
         raise no_session(session_id)
-    return owned(connection, row, owner, session_id)
+    return owned(row, owner, session_id)
 
 
-def owned(connection: Connection, row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
+def owned(row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
     """Return the session of a row, if it is this one."""
-    (found,) = decode_sessions(connection, [row])
+    (found,) = decode_sessions([row])
     # The key is a hash: what it stands for is compared on every open.
     if found.owner != owner or found.id != session_id:
         raise no_session(session_id)
@@ -169,7 +169,7 @@ def by_key(connection: Connection, key: int) -> SessionRow:
     row = _GET.row(connection, {"key": key})
     if row is None:
         raise no_session()
-    return decode_sessions(connection, [row])[0]
+    return decode_sessions([row])[0]
 
 
 def behind(connection: Connection, key: int, now: int) -> int:
@@ -254,29 +254,45 @@ class Sessions:
         encoding: str,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        profile: str | None = None,
         created_at: int | None = None,
     ) -> SessionRow:
-        """Create a session; Conflict where the owner has one of this id."""
-        session_id = self._clock.new_id() if id is None else id
-        at = self._clock.now() if created_at is None else created_at
+        """Create a session; Conflict where the owner has one of this id.
 
+        NotFound where the owner has no such profile.
+        """
         row = new(
             owner,
-            session_id,
+            self._clock.new_id() if id is None else id,
             encoding=encoding,
             title=title,
             metadata={} if metadata is None else metadata,
-            settings={},
-            created_at=at,
+            settings={} if settings is None else settings,
+            created_at=self._clock.now() if created_at is None else created_at,
         )
+        if profile is not None:
+            row["profile"] = profiles.column_of(profile)
+
+        def work(connection: Connection) -> SessionRow:
+            made = create(connection, row)
+            profiles.check_used(connection, made)
+            return made
+
         try:
-            return self._database.write(lambda connection: create(connection, row))
+            return self._database.write(work)
         except driver_errors.UniqueViolation:
             raise Conflict("this owner has a session of this id already") from None
 
     def get(self, owner: str, id: str) -> SessionRow:
         """Return a session; another owner's is not found."""
         return self._database.read(lambda connection: get(connection, owner, id), single=True)
+
+    def kept_settings(self, owner: str, id: str) -> KeptSettings:
+        """Return the settings that are stored for a session, layer by layer."""
+        return self._database.read(
+            lambda connection: profiles.kept_settings(connection, get(connection, owner, id))
+        )
 
     def page(
         self,
@@ -318,7 +334,6 @@ class Sessions:
         self, session_key: int, changes: Mapping[str, Any], *, unset: Collection[str] = ()
     ) -> SessionRow:
         """Change some of the session's own settings, and leave the others as they are."""
-
         return self._database.write(
             lambda connection: change_settings(connection, session_key, changes, unset=unset)
         )
@@ -338,8 +353,7 @@ class Sessions:
 
         def work(connection: Connection) -> SessionRow:
             found = change(connection, session_key, "profile", value)
-            if name is not None and found.profile_settings is None:
-                raise profiles.no_profile(name)
+            profiles.check_used(connection, found)
             return found
 
         return self._database.write(work)

@@ -13,6 +13,7 @@ from reasoning_store.conversation.blocks import (
     Origin,
 )
 from reasoning_store.ledger.records import (
+    KeptSettings,
     NewMessage,
     OwnThinking,
     RunningTotals,
@@ -178,6 +179,7 @@ class Outlook:
     """All that a count for the next request asks for, as it was at one moment."""
 
     session: SessionRow
+    settings: KeptSettings
     usage: ViewTotals
     sent: SentRow | None
     """What the last recorded reply was sent; None too where it was not asked for."""

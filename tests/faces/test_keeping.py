@@ -157,6 +157,104 @@ def test_profiles_are_their_owners(store: rs.Store) -> None:
         store.for_owner("bob").session("chat", create=True).settings.use("deep")
 
 
+def test_the_layers_stand_in_their_order(store: rs.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call, session, profile, owner's default, environment, default: taken away one by one."""
+    mine = store.for_owner("ann")
+    mine.settings.profiles.set("deep", {"reasoning.effort": "high"})
+    mine.settings.set("reasoning.effort", "medium")
+    monkeypatch.setenv("REASONING_STORE_EFFORT", "low")
+    session = mine.session("chat", create=True, profile="deep", settings={"effort": "xhigh"})
+
+    def layer(**call: Any) -> tuple[Any, str]:
+        found = session.build_request(settings=call).settings.resolved()["reasoning.effort"]
+        return found.value, found.layer
+
+    seen = [layer(effort="max"), layer()]
+    session.settings.unset("reasoning.effort")
+    seen += [layer()]
+    session.settings.use(None)
+    seen += [layer()]
+    mine.settings.unset("reasoning.effort")
+    seen += [layer()]
+    monkeypatch.delenv("REASONING_STORE_EFFORT")
+
+    assert [*seen, layer()] == [
+        ("max", "call"),
+        ("xhigh", "session"),
+        ("high", "profile"),
+        ("medium", "owner"),
+        ("low", "environment"),
+        (None, "default"),
+    ]
+
+
+def test_an_owners_default_holds_for_its_sessions_alone(store: rs.Store) -> None:
+    """For those made before it too; a bad value changes nothing (ERR-001)."""
+    ann, bob = store.for_owner("ann"), store.for_owner("bob")
+    before = ann.session("before", create=True)
+    ann.settings.set("include_in_context", True)
+    with pytest.raises(rs.SettingError):
+        ann.settings.set("reasoning.effort", "loud")
+    with pytest.raises(rs.SettingError):
+        ann.settings.unset("reasoning.efort")
+
+    def included(resolved: dict[str, rs.results.Resolved]) -> tuple[Any, str]:
+        found = resolved["reasoning.includeInContext"]
+        return found.value, found.layer
+
+    assert included(ann.settings.resolved()) == (True, "owner")
+    assert included(before.settings.resolved()) == (True, "owner")
+    assert included(bob.settings.resolved()) == (False, "default")
+    assert included(bob.session(create=True).settings.resolved()) == (False, "default")
+    assert ann.settings.profiles.all() == []
+
+
+def test_a_session_is_made_whole_or_not_at_all(store: rs.Store) -> None:
+    """With its profile, settings, title and metadata; one that exists stays as it is."""
+    profiles = store.settings.profiles
+    profiles.change("deep", {})
+    with pytest.raises(rs.NotFound):
+        store.session("chat", create=True, profile="dep", settings={"reasoning.effort": "low"})
+    with pytest.raises(rs.SettingError):
+        store.session("chat", create=True, profile="deep", settings={"reasoning.effort": "loud"})
+    assert store.sessions().items == []
+
+    made = store.session(
+        "chat",
+        create=True,
+        profile="deep",
+        settings=rs.ReasoningSettings(effort="low"),
+        title="Primes",
+        metadata={"from": "web"},
+    )
+    again = store.session("chat", create=True, settings={"effort": "max"}, title="Another")
+
+    assert (again.title, again.metadata) == ("Primes", {"from": "web"})
+    assert (made.settings.profile(), again.settings.profile()) == ("deep", "deep")
+    assert again.settings.resolved()["reasoning.effort"].value == "low"
+
+
+def test_the_awaited_face_has_the_same_defaults(url: str) -> None:
+    """And makes a session in the same one step."""
+
+    async def keep() -> tuple[dict[str, rs.results.Resolved], dict[str, rs.results.Resolved]]:
+        async with rs.AsyncStore(url) as store:
+            await store.settings.set("reasoning.effort", "high")
+            await store.settings.profiles.change("deep", {})
+            session = await store.session(
+                "chat", create=True, profile="deep", settings={"floor": "off"}
+            )
+            resolved = await session.settings.resolved()
+            await store.settings.unset("reasoning.effort")
+            return resolved, await store.settings.resolved()
+
+    resolved, after = asyncio.run(keep())
+
+    assert resolved["reasoning.effort"].layer == "owner"
+    assert resolved["reasoning.floor"].layer == "session"
+    assert after["reasoning.effort"].layer == "default"
+
+
 def test_settings_that_are_set_at_once_are_all_kept(store: rs.Store) -> None:
     """Each key is a change of its own, not a copy of all the others."""
     one, other = store.session("chat", create=True), store.session("chat")

@@ -210,7 +210,8 @@ def test_a_store_has_types(tmp_path: Path) -> None:
         session.settings.use("quiet")
         held = session.settings.resolved()["reasoning.enabled"]
         assert_type(held, rs.results.Resolved)
-        assert_type(held.layer, Literal["call", "session", "profile", "environment", "default"])
+        layers = Literal["call", "session", "profile", "owner", "environment", "default"]
+        assert_type(held.layer, layers)
         budget = session.budget(limit=50_000, warn_at=0.8)
         assert_type(budget.state, Literal["ok", "warning", "exceeded", "unknown"])
         assert_type(budget.crossed, tuple[Literal["warning", "exceeded"], ...])

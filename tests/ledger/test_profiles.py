@@ -1,4 +1,4 @@
-"""Settings profiles: an owner's own, read with each session that uses one."""
+"""Settings profiles and the owner's default: read with each request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger import profiles, sessions
 from reasoning_store.ledger.database.statement import Params, Statement, driver
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.records import KeptSettings, SessionRow
 from reasoning_store.ledger.rows import keys
+from reasoning_store.tokens import ENCODINGS
 from tests.properties import examples
 
 from .histories import any_name, any_text, new_session, said
@@ -29,29 +31,33 @@ LOW = {"reasoning.effort": "low"}
 
 
 def test_a_session_reads_the_profile_that_it_uses(ledger: Ledger) -> None:
-    """As it is now, with the session; its own settings stay beside it."""
+    """As it is now, and its own settings stay with it."""
     session = new_session(ledger)
     ledger.sessions.change_settings(session.key, {"reasoning.enabled": False})
     ledger.profiles.set("u", "deep", HIGH)
-    assert (session.profile, session.profile_settings) == (None, None)
+    assert (session.profile, of_profile(ledger, session)) == (None, None)
 
     used = ledger.sessions.use_profile(session.key, "deep")
+    assert (used.profile, of_profile(ledger, session)) == ("deep", HIGH)
     ledger.profiles.set("u", "deep", LOW)
-    found = ledger.sessions.get("u", session.id)
+    kept = ledger.sessions.kept_settings("u", session.id)
 
-    assert (used.profile, used.profile_settings) == ("deep", HIGH)
-    assert (found.profile, found.profile_settings) == ("deep", LOW)
-    assert found.settings == {"reasoning.enabled": False}
-    assert ledger.sessions.page("u").items == [found]
-    assert ledger.sessions.rename(session.key, "t").profile_settings == LOW
-    assert ledger.sessions.use_profile(session.key, None).profile_settings is None
+    assert kept == KeptSettings({"reasoning.enabled": False}, LOW, {})
+    assert ledger.sessions.page("u").items == [ledger.sessions.get("u", session.id)]
+    ledger.sessions.use_profile(session.key, None)
+    assert ledger.sessions.kept_settings("u", session.id).profile is None
     assert ledger.sessions.get("u", session.id).profile is None
 
 
-def test_a_session_without_a_profile_takes_one_read(
+def of_profile(ledger: Ledger, session: SessionRow) -> dict[str, Any] | None:
+    """Return what the profile that a session uses sets."""
+    return ledger.sessions.kept_settings(session.owner, session.id).profile
+
+
+def test_a_session_takes_one_read_and_its_settings_one_more(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its profile is read by its owner's key, in a statement of its own: once for a list."""
+    """The profile and the owner's default are read by the owner's key, where they are asked for."""
     for name in ("a", "b"):
         session = ledger.sessions.create("u", name, encoding="x")
     ledger.profiles.set("u", "deep", HIGH)
@@ -69,12 +75,39 @@ def test_a_session_without_a_profile_takes_one_read(
             read()
         return len(run)
 
-    assert reads(lambda: ledger.sessions.get("u", session.id)) == 1
     for name in ("a", "b"):
         ledger.sessions.use_profile(ledger.sessions.get("u", name).key, "deep")
-    assert reads(lambda: ledger.sessions.get("u", session.id)) == 2
-    assert reads(lambda: ledger.sessions.page("u")) == 2
-    assert [one.profile_settings for one in ledger.sessions.page("u").items] == [HIGH, HIGH]
+    assert reads(lambda: ledger.sessions.get("u", session.id)) == 1
+    assert reads(lambda: ledger.sessions.kept_settings("u", session.id)) == 2
+
+
+def test_a_default_is_its_owners_own_and_no_profile(ledger: Ledger) -> None:
+    """Set key by key; not listed, not shared, and no name can reach it."""
+    session = new_session(ledger)
+    for change in ({"reasoning.floor": "off"}, HIGH):
+        ledger.profiles.change("u", profiles.DEFAULT, change)
+    with pytest.raises(InvalidCall):
+        ledger.profiles.set("u", profiles.DEFAULT, LOW)
+    with pytest.raises(InvalidCall):
+        ledger.profiles.drop("u", profiles.DEFAULT)
+    ledger.profiles.change("u", profiles.DEFAULT, {}, unset={"reasoning.floor"})
+
+    assert ledger.sessions.kept_settings("u", session.id) == KeptSettings({}, None, HIGH)
+    assert (ledger.profiles.default_of("u"), ledger.profiles.default_of("other")) == (HIGH, {})
+    assert ledger.profiles.all_of("u") == []
+    assert ledger.audit.verify(encodings=ENCODINGS).problems == ()
+
+
+def test_a_default_goes_out_with_its_owner_and_comes_back(ledger: Ledger) -> None:
+    """In an export, and with an erasure of its owner."""
+    ledger.profiles.change("u", profiles.DEFAULT, HIGH)
+    exported = list(ledger.transfer.export_lines(owner="u"))
+    gone = ledger.erasure.erase_owner("u")
+    between = ledger.profiles.default_of("u")
+    ledger.transfer.import_lines(exported)
+
+    assert (gone.profiles, between) == (1, {})
+    assert ledger.profiles.default_of("u") == HIGH
 
 
 def test_profiles_are_their_owners_own(ledger: Ledger) -> None:
@@ -87,9 +120,9 @@ def test_profiles_are_their_owners_own(ledger: Ledger) -> None:
     assert [row.name for row in ledger.profiles.all_of("u")] == ["a", "m", "z"]
     assert [row.settings for row in ledger.profiles.all_of("other")] == [LOW]
     assert ledger.profiles.all_of("nobody") == []
-    assert ledger.sessions.use_profile(session.key, "a").profile_settings == HIGH
+    ledger.sessions.use_profile(session.key, "a")
     ledger.profiles.drop("other", "a")
-    assert ledger.sessions.use_profile(session.key, "a").profile_settings == HIGH
+    assert of_profile(ledger, session) == HIGH
 
 
 def test_a_profile_that_is_not_there_cannot_be_used_or_dropped(ledger: Ledger) -> None:
@@ -122,7 +155,7 @@ def test_a_change_of_nothing_makes_sure_that_a_profile_exists(ledger: Ledger) ->
 
     assert made == [{}]
     assert [row.settings for row in ledger.profiles.all_of("u")] == [HIGH]
-    assert ledger.sessions.use_profile(new_session(ledger).key, "deep").profile_settings == HIGH
+    assert ledger.sessions.use_profile(new_session(ledger).key, "deep").profile == "deep"
 
 
 def test_a_profile_that_is_not_there_is_named_with_what_makes_it(ledger: Ledger) -> None:
@@ -140,11 +173,11 @@ def test_a_dropped_profile_gives_nothing_until_there_is_one_again(ledger: Ledger
     ledger.sessions.use_profile(session.key, "deep")
 
     ledger.profiles.drop("u", "deep")
-    found = ledger.sessions.get("u", session.id)
+    dropped = of_profile(ledger, session)
     ledger.profiles.set("u", "deep", LOW)
 
-    assert (found.profile, found.profile_settings) == ("deep", None)
-    assert ledger.sessions.get("u", session.id).profile_settings == LOW
+    assert (dropped, of_profile(ledger, session)) == (None, LOW)
+    assert ledger.sessions.get("u", session.id).profile == "deep"
 
 
 def test_two_owners_with_one_key_are_kept_apart(
@@ -219,7 +252,7 @@ def test_changes_at_once_all_hold(ledger: Ledger) -> None:
 
 
 @examples(30)
-@given(owner=any_name, name=any_name, value=any_text)
+@given(owner=any_name, name=any_name.filter(bool), value=any_text)
 def test_any_names_and_values_come_back_exactly(
     ledger: Ledger, owner: str, name: str, value: str
 ) -> None:
@@ -252,4 +285,4 @@ def test_a_profile_that_cannot_be_read_is_raised(ledger: Ledger) -> None:
     with pytest.raises(CorruptRow):
         ledger.profiles.change("u", "deep", LOW)
     with pytest.raises(CorruptRow):
-        ledger.sessions.get("u", session.id)
+        ledger.sessions.kept_settings("u", session.id)

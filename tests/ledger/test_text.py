@@ -126,8 +126,8 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
     owner = f"{name}/{number}"
     session = ledger.sessions.create(owner, name, encoding=name, title=name, metadata=more)
     ledger.sessions.change_settings(session.key, more)
-    ledger.profiles.set(owner, name, more)
-    ledger.sessions.use_profile(session.key, name)
+    ledger.profiles.set(owner, f"p{name}", more)
+    ledger.sessions.use_profile(session.key, f"p{name}")
     ledger.budgets.remember(session.key, text)
     first = ledger.messages.append(session.key, 1, [said(text)], idempotency_key=text)
     ledger.messages.append(session.key, 1, [said(text)])
@@ -140,7 +140,8 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
         found = elsewhere.sessions.get(owner, name)
         assert (found.owner, found.id, found.title, found.encoding) == (owner, name, name, name)
         assert (found.metadata, found.settings) == (more, more)
-        assert (found.profile, found.profile_settings) == (name, more)
+        assert found.profile == f"p{name}"
+        assert ledger.sessions.kept_settings(owner, name).profile == more
         assert [page.id for page in elsewhere.sessions.page(owner).items] == [name]
         assert elsewhere.budgets.get(session.key).crossed == (text,)
         (again,) = elsewhere.history.by_idempotency_key(session.key, text) or []

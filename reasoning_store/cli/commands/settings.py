@@ -1,11 +1,11 @@
-"""The commands `set`, `get` and `unset`: a setting of a session or of a profile."""
+"""The commands `set`, `get` and `unset`: a setting of a session, a profile or an owner."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,16 +22,25 @@ from reasoning_store.cli.options import (
 from reasoning_store.cli.output import print_answer, print_nothing
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 
+if TYPE_CHECKING:
+    from reasoning_store.session import Session
+    from reasoning_store.store import Owner
+
 
 def _layer(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command take a session or a profile, and whose they are."""
+    """Let a command take a session, a profile or the owner's default, and whose they are."""
     profile = click.option(
         "--profile",
         metavar="NAME",
         shell_complete=complete_profile,
         help="The profile, in place of a session.",
     )
-    return SESSION_OPTION(profile(OWNER(command)))
+    return SESSION_OPTION(profile(_DEFAULT(OWNER(command))))
+
+
+_DEFAULT = click.option(
+    "--default", is_flag=True, help="The owner's default, in place of a session."
+)
 
 
 # A value may begin with a dash; whether it is allowed is for the setting to say.
@@ -45,9 +54,14 @@ def _layer(command: Callable[..., Any]) -> Callable[..., Any]:
 @_layer
 @click.pass_obj
 def set_(
-    call: Call, words: Sequence[str], session_id: str | None, profile: str | None, owner: str
+    call: Call,
+    words: Sequence[str],
+    session_id: str | None,
+    profile: str | None,
+    default: bool,
+    owner: str,
 ) -> None:
-    """Set KEY to VALUE for a session or a profile.
+    """Set KEY to VALUE for a session, a profile or all of the owner's sessions.
 
     For example: set chat-42 reasoning.includeInContext true.
 
@@ -56,7 +70,7 @@ def set_(
     from reasoning_store.conversation import settings
 
     session_id, (key, value) = split_session(
-        words, "KEY VALUE", session=session_id, profile=profile
+        words, "KEY VALUE", session=session_id, profile=profile, default=default
     )
     key = _key(key, words)
     parsed = settings.parse(key, value)  # ERR-001: refused whole, before anything is opened
@@ -64,6 +78,8 @@ def set_(
         mine = store.for_owner(owner)
         if session_id is not None:
             store_access.find_session(call, mine, session_id).settings.set(key, parsed)
+        elif default:
+            mine.settings.set(key, parsed)
         else:
             mine.settings.profiles.change(profile or "", {key: parsed})
     print_answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, print_nothing)
@@ -74,18 +90,27 @@ def set_(
 @_layer
 @click.pass_obj
 def unset(
-    call: Call, words: Sequence[str], session_id: str | None, profile: str | None, owner: str
+    call: Call,
+    words: Sequence[str],
+    session_id: str | None,
+    profile: str | None,
+    default: bool,
+    owner: str,
 ) -> None:
-    """Remove KEY from a session or a profile.
+    """Remove KEY from a session, a profile or the owner's default.
 
-    The profile, the environment or the default then decides.
+    The next layer then decides: profile, owner, environment, default.
     """
-    session_id, (key,) = split_session(words, "KEY", session=session_id, profile=profile)
+    session_id, (key,) = split_session(
+        words, "KEY", session=session_id, profile=profile, default=default
+    )
     key = _key(key, words)
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
             store_access.find_session(call, mine, session_id).settings.unset(key)
+        elif default:
+            mine.settings.unset(key)
         else:
             mine.settings.profiles.get(profile or "")
             mine.settings.profiles.change(profile or "", {}, unset={key})
@@ -95,24 +120,24 @@ def unset(
 @click.command("get", cls=Command, answers="key value layer")
 @words_after_session("[KEY]")
 @SESSION_OPTION
+@_DEFAULT
 @OWNER
 @click.pass_obj
-def get(call: Call, words: Sequence[str], session_id: str | None, owner: str) -> None:
-    """Print the settings of a session.
+def get(
+    call: Call, words: Sequence[str], session_id: str | None, default: bool, owner: str
+) -> None:
+    """Print the settings of a session, or with --default of one that sets nothing.
 
     The value of KEY, or every value with the layer that sets it.
     """
-    session_id, behind = split_session(words, "[KEY]", session=session_id)
-    assert session_id is not None
+    session_id, behind = split_session(words, "[KEY]", session=session_id, default=default)
     key = _key(behind[0], words) if behind else None
     with store_access.open_to_read(call) as store:
-        try:
-            session = store_access.find_session(call, store.for_owner(owner), session_id)
-        except NotFound:
-            if key is None:
-                _check_place(session_id)
-            raise
-        found = session.settings.resolved()
+        mine = store.for_owner(owner)
+        if session_id is None:
+            found = mine.settings.resolved()
+        else:
+            found = _session_of(call, mine, session_id, key).settings.resolved()
     if key is not None:
         value = json.dumps(found[key].value).strip('"')
         print_answer(call, {"key": key, **asdict(found[key])}, lambda page: page.line(value))
@@ -125,6 +150,15 @@ def get(call: Call, words: Sequence[str], session_id: str | None, owner: str) ->
                 [(name, json.dumps(item.value), item.layer) for name, item in found.items()],
             ),
         )
+
+
+def _session_of(call: Call, mine: Owner, session_id: str, key: str | None) -> Session:
+    try:
+        return store_access.find_session(call, mine, session_id)
+    except NotFound:
+        if key is None:
+            _check_place(session_id)
+        raise
 
 
 def _key(word: str, words: Sequence[str]) -> str:

@@ -1,14 +1,11 @@
-"""The row of a session as a value, with the settings of the profile that it uses."""
+"""The row of a session as a value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from reasoning_store.conversation.errors import CorruptRow
-from reasoning_store.ledger import profiles
 from reasoning_store.ledger.records import SessionRow
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed, twin
 from reasoning_store.ledger.tables import sessions
@@ -34,22 +31,15 @@ COLUMNS = (
 _Session = twin(SessionRow)
 
 
-def decode_sessions(connection: Connection, rows: Sequence[Sequence[Any]]) -> list[SessionRow]:
-    """Return the sessions of rows, each with the settings of the profile that it uses."""
-    used: dict[tuple[str, str], Any] = {}
-    made: list[SessionRow] = []
+def decode_sessions(rows: Sequence[Sequence[Any]]) -> list[SessionRow]:
+    """Return the sessions of rows."""
     try:
-        for row in rows:
-            owner, profile = row[1], row[-1]
-            if profile is not None and (owner, profile) not in used:
-                used[owner, profile] = profiles.settings_of(connection, owner, profile)
-            made.append(decode_session(row, used.get((owner, profile))))
+        return [decode_session(row) for row in rows]
     except UNREADABLE:
         raise CorruptRow("a session cannot be read back") from None
-    return made
 
 
-def decode_session(row: Sequence[Any], profile_settings: Any) -> SessionRow:
+def decode_session(row: Sequence[Any]) -> SessionRow:
     """Return the session of a row of ``COLUMNS``."""
     key, owner, id_, title, metadata, settings, encoding, branch, *times, profile = row
     created, updated, archived, erased = times
@@ -65,7 +55,6 @@ def decode_session(row: Sequence[Any], profile_settings: Any) -> SessionRow:
         archived == ARCHIVED,
         erased,
     )
-    it.profile_settings = profile_settings
     it.message_count, it.preview = None, None
     it.__class__ = SessionRow
     made: SessionRow = it

@@ -55,7 +55,8 @@ class HeaderLine(Line):
 class ProfileLine(Line):
     kind: ClassVar[str] = "profile"
     owner: str
-    name: str
+    name: str = ""
+    """Empty of the owner's default."""
     settings: dict[str, Any]
     updated_at: int | None = None
 
