@@ -22,7 +22,6 @@ from reasoning_store.stored import (
     Branch,
     Compaction,
     Stored,
-    branch,
     compaction,
     time_of,
 )
@@ -393,8 +392,7 @@ class Session:
         """Replace the message at ``position``, on a new branch that becomes the current one.
 
         The new message has the role of the old one, which stays, with all after it, on its
-        branch. This handle moves to the new branch. An id edits the message that a page shows,
-        whatever branch is current by now.
+        branch. This handle moves to the new branch. An id names what a page shows, for good.
         """
         stored = self._here().edit(position, message)
         self._branch = stored.branch
@@ -410,11 +408,17 @@ class Session:
         self._branch = self._here().fork_before_turn()
         return self
 
+    def drop_tail(self, *, at: int | str) -> list[Stored]:
+        """Take back the message at ``at`` and all after it, and return them; nothing is deleted.
+
+        This handle moves to a new current branch. ``at=1`` leaves a session without messages.
+        """
+        self._branch, dropped = self._here().drop_tail(at)
+        return dropped
+
     def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""
-        current = self._here().session().current_branch
-        rows = self._state.ledger.branches.all_of(self._row.key)
-        return [branch(row, current=current) for row in rows]
+        return self._here().branches()
 
     def branch(self, id: int) -> Session:
         """Return this session on another of its branches."""

@@ -25,8 +25,10 @@ from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
+    Branch,
     Stored,
     as_public_conflict,
+    branch,
     draft_so_far,
     microseconds,
     stored_history,
@@ -194,6 +196,18 @@ class SessionBranch:
                 hint="edit(position, message) replaces a user's message",
             )
         return self.ledger.branches.fork(self.key, here.branch, at, current=True)
+
+    def drop_tail(self, at: int | str) -> tuple[int, list[Stored]]:
+        """Make a new current branch that ends before a message; return it and what it lacks."""
+        check_position("at", at)
+        here, (position,) = self.locate(at)
+        branch, rows = self.ledger.messages.drop_tail(self.key, here.branch, position)
+        return branch, [Stored(row) for row in rows]
+
+    def branches(self) -> list[Branch]:
+        """Return every branch, the oldest first."""
+        current = self.session().current_branch
+        return [branch(row, current=current) for row in self.ledger.branches.all_of(self.key)]
 
     def fork_before_turn(self) -> int:
         """Make a new current branch that ends before the last turn."""

@@ -205,6 +205,7 @@ class AsyncSession:
         await self._threads.write(self._sync.pop_turn)
         return self
 
+    drop_tail = awaited(Session.drop_tail, by=Threads.write)
     branches = awaited(Session.branches)
 
     async def branch(self, id: int) -> AsyncSession:

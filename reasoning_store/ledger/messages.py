@@ -108,6 +108,23 @@ class Messages:
 
         return self._database.write(work)
 
+    def drop_tail(self, session_key: int, branch: int, at: int) -> tuple[int, list[StoredRow]]:
+        """Return a fork without the message at ``at`` and those after it, and these messages.
+
+        The fork becomes current in the same step. Where nothing is dropped there is no fork.
+        """
+        now = self._clock.now()
+
+        def work(connection: Connection) -> tuple[int, list[StoredRow]]:
+            found, _ = branches.get(connection, session_key, branch)
+            if at == found.next_position:
+                return branch, []
+            fork = branches.fork(connection, session_key, branch, at, created_at=now)
+            sessions.change(connection, session_key, "current_branch", fork)
+            return fork, history.from_position(connection, session_key, branch, at, count=MOST)
+
+        return self._database.write(work)
+
     def _in_the_way(
         self,
         connection: Connection,

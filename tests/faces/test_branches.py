@@ -19,7 +19,11 @@ def session(url: str) -> Iterator[Any]:
 
 
 def texts(session: Any) -> list[str]:
-    return [item.message.text for item in session.history()]
+    return texts_of(session.history())
+
+
+def texts_of(items: list[Any]) -> list[str]:
+    return [item.message.text for item in items]
 
 
 def test_a_fork_shares_what_came_before_and_moves_nothing(session: Any) -> None:
@@ -96,6 +100,45 @@ def test_a_turn_is_taken_back_from_its_user_message_on(session: Any) -> None:
     assert texts(session.pop_turn()) == []
     with pytest.raises(rs.InvalidCall, match="no turn"):
         session.pop_turn()
+
+
+def test_a_tail_is_dropped_in_one_step_and_returned(session: Any) -> None:
+    """It stays on its branch; the session opens without it."""
+    dropped = session.drop_tail(at=session.get(2).id)
+
+    assert texts_of(dropped) == ["two", "three", "four"]
+    assert texts(session) == ["one"]
+    assert [branch.is_current for branch in session.branches()] == [False, True]
+    assert session.branch(1).history()[1:] == dropped
+    session.append(rs.assistant("zwei"))
+    assert texts(session) == ["one", "zwei"]
+
+
+def test_all_messages_are_dropped_and_the_session_stays(session: Any) -> None:
+    """With its title and its settings."""
+    session.rename("Numbers")
+    session.settings.set("reasoning.effort", "high")
+
+    assert len(session.drop_tail(at=1)) == 4
+
+    assert texts(session) == []
+    assert session.title == "Numbers"
+    assert session.settings.resolved()["reasoning.effort"].value == "high"
+
+
+def test_a_tail_of_nothing_makes_no_branch(session: Any) -> None:
+    """After the last message there is nothing; beyond that there is no position."""
+    assert session.drop_tail(at=5) == []
+    for at, error in (
+        (6, rs.NotFound),
+        (0, rs.NotFound),
+        ("x", rs.NotFound),
+        (1.0, rs.InvalidCall),
+    ):
+        with pytest.raises(error):
+            session.drop_tail(at=at)
+
+    assert len(session.branches()) == 1
 
 
 def test_history_names_the_branches_that_differ(session: Any) -> None:
