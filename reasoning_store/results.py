@@ -9,6 +9,7 @@ from reasoning_store.aio import (
     AsyncPage,
     AsyncProfiles,
 )
+from reasoning_store.aio.following import AsyncFollowing
 from reasoning_store.aio.session import AsyncSessionSettings
 from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
@@ -31,12 +32,14 @@ from reasoning_store.ledger.records import (
     ReportRow,
     Verified,
 )
+from reasoning_store.recording.following import Following
 from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
 from reasoning_store.store import FoundConversation, Owner, Page
 from reasoning_store.stored import Branch, Compaction, Stored, Version
 
 __all__ = [
     "Alternative",
+    "AsyncFollowing",
     "AsyncFoundConversation",
     "AsyncOwner",
     "AsyncOwnerSettings",
@@ -51,6 +54,7 @@ __all__ = [
     "Deleted",
     "Erased",
     "Explanation",
+    "Following",
     "FoundConversation",
     "Holder",
     "Imported",

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, overload
 
-from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
-from reasoning_store.recording.streams import FED, check_stream
+from reasoning_store.recording.streams import FED
 from reasoning_store.session_branch import ContextOptions, SessionBranch
 from reasoning_store.session_settings import SessionSettings
 from reasoning_store.store_state import StoreState
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from reasoning_store.egress.usage import ContextUsage
     from reasoning_store.egress.what_if import WhatIf
     from reasoning_store.ledger.erasure import Only
+    from reasoning_store.recording.following import Following
     from reasoning_store.recording.recording import Recording
     from reasoning_store.session_context import Context
 
@@ -46,8 +47,8 @@ class Session:
         self._branch = branch
 
     def __repr__(self) -> str:
-        of = f" of {validation.describe(self.owner)}" if self.owner else ""
-        return f"<{type(self).__name__} {validation.describe(self.id)}{of}, branch {self._branch}>"
+        of = f" of {describe(self.owner)}" if self.owner else ""
+        return f"<{type(self).__name__} {describe(self.id)}{of}, branch {self._branch}>"
 
     @property
     def id(self) -> str:
@@ -167,28 +168,23 @@ class Session:
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
         merge: bool = False,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Recording:
         """Return a recording of one reply: iterate it for clean chunks, and it is stored.
 
-        Without a stream you feed the recording yourself (``Recording.feed``).
-
-        ``api`` names the stream's protocol. Without it the first event does, where it carries
-        the mark of one; else the ``request`` that it answers, or ``provider``, ``model`` and
-        ``base_url``. A stream of which nothing is understood is stored as interrupted, with
-        ``finish_reason="unread"``, all of its events and a warning. A whole response is
-        recorded as well. ``starts_inside`` is for models whose template opens a thought in the
-        prompt: only its end is in the text. After native thinking
-        ``merge`` keeps thoughts in tags that differ from it, too.
+        Without a stream you feed the recording yourself (``Recording.feed``). ``api`` names the
+        stream's protocol. Without it the first event does, where it carries the mark of one; else
+        the ``request`` that it answers, or ``provider``, ``model`` and ``base_url``. A stream of
+        which nothing is understood is stored as interrupted, with ``finish_reason="unread"``, all
+        of its events and a warning. A whole response is recorded as well. ``starts_inside`` is for
+        models whose template opens a thought in the prompt. After native thinking ``merge`` keeps
+        thoughts in tags that differ from it, too. ``metadata`` is stored with the draft and the
+        message; ``secondsThought`` and ``secondsToFirstToken`` come to it.
         """
-        from reasoning_store.recording.recording import Recording
-        from reasoning_store.recording.reply_recorder import ReplyRecorder
-
-        check_stream(stream, awaited=False)
         options = ContextOptions(provider, model, api, base_url)
-        reply = ReplyRecorder(
-            self._here(), request, options, idempotency_key, starts_inside, merge=merge
+        return self._here().record(
+            stream, request, options, idempotency_key, starts_inside, merge, metadata
         )
-        return Recording(reply, stream)
 
     def history(
         self,
@@ -224,6 +220,23 @@ class Session:
         masked, go when the message is erased, and are never sent to a model.
         """
         return self._here().annotate(position, annotations)
+
+    def follow(self, after: str | None = None) -> Following:
+        """Follow the reply that is being recorded on this branch, from any process.
+
+        Iterate it for the reply's chunks, from its begin or after a ``cursor``. It ends when the
+        reply ends, and then ``history`` has the message; at once if no reply is live.
+        """
+        return self._here().follow(after)
+
+    def stop(self, reason: str = "user") -> bool:
+        """End the reply that is being recorded on this branch, from any process or thread.
+
+        Within a second what has arrived is stored as interrupted, with
+        ``finish_reason="stopped"`` and ``stopReason`` in its metadata, and its stream is closed
+        (one that a thread waits for, at its next event). Returns whether a reply was live.
+        """
+        return self._here().stop(reason)
 
     def context(
         self,

@@ -16,7 +16,12 @@ from reasoning_store.conversation.blocks import (
     with_blocks,
 )
 from reasoning_store.conversation.errors import Conflict, InvalidCall
-from reasoning_store.conversation.validation import are_several, check_mapping, check_position
+from reasoning_store.conversation.validation import (
+    are_several,
+    check_mapping,
+    check_position,
+    check_text,
+)
 from reasoning_store.ledger.message_ids import no_message
 from reasoning_store.ledger.records import Erased, SentRow, SessionRow, StoredRow
 from reasoning_store.ledger.request_input import RequestInputs as Reads
@@ -38,12 +43,17 @@ from reasoning_store.stored import (
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.conversation.settings import Policy
+    from reasoning_store.egress.request import Request
     from reasoning_store.egress.request_inputs import RequestInputs
     from reasoning_store.egress.target import Target
     from reasoning_store.egress.verdicts import ViewedMessage
     from reasoning_store.ledger.erasure import Only
+    from reasoning_store.recording.following import Following
+    from reasoning_store.recording.recording import Recording
 
 UNNAMED = (None, None, None, None)
+MOST_REASON = 200
+"""The most characters of the reason of a stop."""
 AFTER_ALL = 1 << 62
 """A position after all messages: from there on no thinking has to be read."""
 
@@ -215,6 +225,50 @@ class SessionBranch:
         if start is None:
             raise InvalidCall("there is no turn to take back: the branch has no user message yet")
         return self.ledger.branches.fork(self.key, self.branch, start, current=True)
+
+    def record(
+        self,
+        stream: Iterable[Any],
+        request: Request | None,
+        options: ContextOptions,
+        idempotency_key: str | None,
+        starts_inside: bool | None,
+        merge: bool,
+        metadata: Mapping[str, Any] | None,
+    ) -> Recording:
+        """Return a recording of a reply to this branch."""
+        from reasoning_store.recording.recording import Recording
+        from reasoning_store.recording.reply_recorder import ReplyRecorder
+        from reasoning_store.recording.streams import check_stream
+
+        check_stream(stream, awaited=False)
+        reply = ReplyRecorder(
+            self,
+            request,
+            options,
+            idempotency_key,
+            starts_inside,
+            merge=merge,
+            metadata=metadata,
+        )
+        return Recording(reply, stream)
+
+    def follow(self, after: str | None) -> Following:
+        """Follow the reply that is arriving."""
+        from reasoning_store.recording.following import Following, ReplyFollower
+
+        return Following(ReplyFollower(self, after))
+
+    def stop(self, reason: str) -> bool:
+        """Ask the recorder of the reply that is arriving to stop."""
+        if not isinstance(reason, str) or not 0 < len(reason) <= MOST_REASON:
+            raise InvalidCall(
+                "reason: a short text that says why", hint=f"1 to {MOST_REASON} characters"
+            )
+        text = check_text("reason", reason)
+        was_live = self.ledger.drafts.stop(self.key, self.branch, text)
+        self.state.draft_writer.wake()  # it may be recorded here
+        return was_live
 
     def annotate(self, position: int | str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Merge into the annotations of a message."""

@@ -158,6 +158,7 @@ class Context:
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
         merge: bool = False,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Recording:
         """Return a recording of the reply to this context's last request.
 
@@ -167,14 +168,27 @@ class Context:
         from reasoning_store.recording.streams import check_stream
 
         check_stream(stream, awaited=False)
-        reply = self._reply(idempotency_key, starts_inside, merge=merge)
+        reply = self._reply(idempotency_key, starts_inside, merge=merge, metadata=metadata)
         return Recording(reply, stream)
 
-    def _reply(self, key: str | None, starts_inside: bool | None, *, merge: bool) -> ReplyRecorder:
+    def _reply(
+        self,
+        key: str | None,
+        starts_inside: bool | None,
+        *,
+        merge: bool,
+        metadata: Mapping[str, Any] | None,
+    ) -> ReplyRecorder:
         from reasoning_store.recording.reply_recorder import ReplyRecorder
 
         return ReplyRecorder(
-            self._branch(), self._last_request, self._options, key, starts_inside, merge=merge
+            self._branch(),
+            self._last_request,
+            self._options,
+            key,
+            starts_inside,
+            merge=merge,
+            metadata=metadata,
         )
 
     def _branch(self) -> SessionBranch:

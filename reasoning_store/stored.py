@@ -166,16 +166,31 @@ class Compaction:
         return None if self.message is None else self.message.text
 
 
+STOPPED = "stopped"
+"""The finish reason of a reply that was stopped."""
+
+
+def stopped(message: Message, reason: str) -> Message:
+    """Return what arrived of a reply as the message of one that was stopped."""
+    metadata = {**(message.metadata or {}), "stopReason": reason}
+    return replace(message, finish_reason=STOPPED, metadata=metadata)
+
+
+def was_stopped(message: Message) -> bool:
+    return message.finish_reason == STOPPED and "stopReason" in (message.metadata or {})
+
+
 def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
     """Return what has arrived of a reply, as the message that it would be."""
     from reasoning_store.ingress import draft_parts
 
-    return draft_parts.build_message(
+    message = draft_parts.build_message(
         draft.parts,
         origin=draft.origin or Origin(),
         interrupted=interrupted,
         metadata=draft.metadata,
     )
+    return stopped(message, draft.stop) if interrupted and draft.stop is not None else message
 
 
 def draft_so_far(draft: DraftRow, versions: tuple[Version, ...] = ()) -> Stored | None:

@@ -328,9 +328,9 @@ ui_messages ui_sse user visible_parts what_if write_message
 """.split()
 
 RESULTS = """
-Alternative AsyncFoundConversation AsyncOwner AsyncOwnerSettings AsyncPage AsyncProfiles
-AsyncSessionSettings BackedUp Branch Budget Compaction ContextUsage Deleted Erased Explanation
-FoundConversation Holder Imported Owner OwnerSettings Page Problem Profile Profiles Range ReportRow
-RequestSettings RequestWarning Resolved Run Selection SessionSettings Split Step Stored TokenCount
-TokensByKind Verdict Verified Version WhatIf
+Alternative AsyncFollowing AsyncFoundConversation AsyncOwner AsyncOwnerSettings AsyncPage
+AsyncProfiles AsyncSessionSettings BackedUp Branch Budget Compaction ContextUsage Deleted Erased
+Explanation Following FoundConversation Holder Imported Owner OwnerSettings Page Problem Profile
+Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection SessionSettings Split
+Step Stored TokenCount TokensByKind Verdict Verified Version WhatIf
 """.split()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from reasoning_store.aio.threads import Threads
 from reasoning_store.conversation.blocks import Message, ToolCallBlock
@@ -16,6 +18,8 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import check_first, is_whole, noting_failure
 from reasoning_store.stored import Stored
+
+_END: Final = object()
 
 
 class AsyncRecording:
@@ -36,6 +40,10 @@ class AsyncRecording:
         self._reply: ReplyRecorder | None = None
         self._running: weakref.ref[Any] | None = None
         self._entered = False
+        self._waiting: asyncio.Task[Any] | None = None
+        """The task that waits for the stream's next event."""
+        self._cancelled: asyncio.Task[Any] | None = None
+        """The one whose waiting a stop has ended."""
 
     def __repr__(self) -> str:
         described = "not begun" if self._reply is None else self._reply.described
@@ -103,6 +111,7 @@ class AsyncRecording:
             except BaseException as error:
                 await _close(self._stream, error)
                 raise
+            self._reply.on_stop = partial(self._end_waiting, asyncio.get_running_loop())
             try:
                 await self._threads.write(self._reply.begin)
             except BaseException as error:
@@ -119,18 +128,48 @@ class AsyncRecording:
                     yield chunk
             else:
                 async with aclosing(_events(self._stream)) as events:
-                    async for event in events:
+                    while (event := await self._next_event(events, reply)) is not _END:
                         if reply.is_empty:
                             check_first(event)
                         for chunk in reply.feed(event):
                             yield chunk
                         reply.wait()
             rest = await self._threads.must(reply.complete)
+            if reply.is_stopped:
+                await _close(self._stream, None)
         except BaseException as error:
             await self._leave(reply, error)
             raise
         for chunk in rest:
             yield chunk
+
+    async def _next_event(self, events: AsyncGenerator[Any], reply: ReplyRecorder) -> Any:
+        """Return the stream's next event; ``_END`` after the last, and once the reply is stopped.
+
+        A stop from elsewhere ends this waiting as a timeout does: the task is cancelled, and the
+        cancellation goes no further than here.
+        """
+        if reply.is_stopped:
+            return _END
+        task = self._waiting = asyncio.current_task()
+        before = 0 if task is None else task.cancelling()
+        try:
+            return await anext(events, _END)
+        except asyncio.CancelledError:
+            if self._cancelled is not task or task is None or task.uncancel() > before:
+                raise
+            return _END
+        finally:
+            self._waiting = None
+
+    def _end_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
+        def cancel() -> None:
+            if self._waiting is not None and self._cancelled is None:
+                self._cancelled = self._waiting
+                self._waiting.cancel()
+
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(cancel)
 
     async def _leave(self, reply: ReplyRecorder, error: BaseException | None) -> None:
         # A cancelled task waits for its reply to be stored, however often it is cancelled.

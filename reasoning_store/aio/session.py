@@ -7,11 +7,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any, overload
 
+from reasoning_store.aio.following import AsyncFollowing
 from reasoning_store.aio.recording import AsyncRecording
 from reasoning_store.aio.threads import Threads, awaited
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.egress.request import Request
+from reasoning_store.recording.following import ReplyFollower
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import check_stream
 from reasoning_store.session import Session
@@ -136,6 +138,7 @@ class AsyncSession:
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
         merge: bool = False,
+        metadata: Mapping[str, Any] | None = None,
     ) -> AsyncRecording:
         """Return a recording of one reply, to iterate with ``async for``. Not awaited."""
         check_stream(stream, awaited=True)
@@ -148,9 +151,15 @@ class AsyncSession:
             idempotency_key,
             starts_inside,
             merge=merge,
+            metadata=metadata,
         )
         return AsyncRecording(self._threads, make, stream)
 
+    def follow(self, after: str | None = None) -> AsyncFollowing:
+        """Follow the reply that is being recorded, with ``async for``. See ``Session.follow``."""
+        return AsyncFollowing(self._threads, partial(ReplyFollower, self._sync._here(), after))
+
+    stop = awaited(Session.stop, by=Threads.write)
     history = awaited(Session.history)
     get = awaited(Session.get)
     annotate = awaited(Session.annotate, by=Threads.write)
@@ -242,10 +251,13 @@ class AsyncContext:
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
         merge: bool = False,
+        metadata: Mapping[str, Any] | None = None,
     ) -> AsyncRecording:
         """Return a recording of the reply to this context's last request. Not awaited."""
         check_stream(stream, awaited=True)
-        make = partial(self._sync._reply, idempotency_key, starts_inside, merge=merge)
+        make = partial(
+            self._sync._reply, idempotency_key, starts_inside, merge=merge, metadata=metadata
+        )
         return AsyncRecording(self._threads, make, stream)
 
 

@@ -114,6 +114,14 @@ class Accumulator:
         return block
 
     @property
+    def usage(self) -> Usage | None:
+        return self._usage
+
+    @property
+    def finish_reason(self) -> str | None:
+        return self._finish_reason
+
+    @property
     def has_content(self) -> bool:
         """Whether a block, an end or an error came: more than the origin and the usage."""
         return bool(self._blocks or self._finish_reason or self._error is not None)
@@ -136,17 +144,26 @@ class Accumulator:
             notes["error"] = make_json(self._error)
         is_partial = interrupted or self._error is not None or self._finish_reason in _STILL_RUNNING
         known = replace(origin, model=origin.model or self._model, response_id=self._response_id)
-        blocks = (block.build() for index, block in self._in_order() if index not in copies)
         usage = self._usage
         return Message(
             role="assistant",
-            blocks=tuple(block for block in blocks if block is not None),
+            blocks=tuple([block for _, block in self._built(copies)]),
             status="interrupted" if is_partial else "complete",
             origin=None if known == Origin() else known,
             usage=None if usage is None else replace(usage, raw=make_json(usage.raw)),
             finish_reason=self._finish_reason,
             metadata=notes or None,
         )
+
+    def indexed(self) -> list[tuple[int, Block]]:
+        """Return the blocks so far, each with the ``content_index`` of its chunks."""
+        return [*self._built(self._find_copies())]
+
+    def _built(self, copies: set[int]) -> Iterator[tuple[int, Block]]:
+        for index, unfinished in self._in_order():
+            block = unfinished.build() if index not in copies else None
+            if block is not None:
+                yield index, block
 
     def _find_copies(self) -> set[int]:
         """Return the indices of thoughts of the text that a native field repeats."""

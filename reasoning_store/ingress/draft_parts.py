@@ -12,7 +12,7 @@ waits for the end of the block, and is left out where masking changed the though
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
@@ -62,7 +62,7 @@ _CHUNKS: Final[Mapping[str, type[Chunk]]] = {
     "origin": OriginChunk,
     "error": ErrorChunk,
 }
-_TEXT_OF: Final = {"text": "text", "reasoning": "text", "tool_call": "arguments"}
+TEXT_OF: Final = {"text": "text", "reasoning": "text", "tool_call": "arguments"}
 """The field of each delta that is a piece of a text."""
 _REQUIRED: Final[Mapping[str, Entry]] = {
     "text": {"text": ""},
@@ -84,6 +84,8 @@ class DraftParts:
         self._entries: list[Entry] = []
         self.size = 0
         """Characters that wait to be written."""
+        self.pass_on: Callable[[Entry], None] | None = None
+        """What each entry is given to as well, before it is joined with others."""
 
     def add(self, chunks: Iterable[Chunk]) -> None:
         """Add chunks of the stream; choices beside the first are not drafted."""
@@ -108,6 +110,10 @@ class DraftParts:
         part, self._entries, self.size = codec.dumps(self._entries), [], 0
         return part
 
+    def waiting(self) -> str | None:
+        """Return the next part, which stays the next one."""
+        return codec.dumps(self._entries) if self._entries else None
+
     def release(self) -> None:
         """Add the text that the masker holds: nothing more of it comes."""
         for (kind, index), text in self._texts.items():
@@ -122,12 +128,14 @@ class DraftParts:
             entry["block"] = codec.block_to_json(block)
         elif self._masker is not None:
             entry = {**mask_value(entry, self._masker), "type": chunk.type}
+        if self.pass_on is not None:
+            self.pass_on(dict(entry))
         self._entries.append(entry)
         self.size += 64
 
     def _add_delta(self, chunk: Delta) -> None:
         entry = _to_json(chunk)
-        text = entry.pop(_TEXT_OF[chunk.type], "")
+        text = entry.pop(TEXT_OF[chunk.type], "")
         if self._masker is not None:
             text = self._mask_delta(self._masker, chunk, text, entry)
         self._append(entry, text)
@@ -161,11 +169,13 @@ class DraftParts:
 
     def _append(self, entry: Entry, text: str) -> None:
         last = self._entries[-1] if self._entries else None
-        name = _TEXT_OF[entry["type"]]
+        name = TEXT_OF[entry["type"]]
         self.size += len(text)
-        if last is not None and _is_plain(entry) and _is_plain(last) and _names_one(entry, last):
+        if self.pass_on is not None and (text or not is_plain(entry)):
+            self.pass_on({**entry, name: text} if text else dict(entry))
+        if last is not None and is_plain(entry) and is_plain(last) and _names_one(entry, last):
             last[name] = last.get(name, "") + text
-        elif text or not _is_plain(entry):
+        elif text or not is_plain(entry):
             self._entries.append({**entry, name: text} if text else entry)
 
 
@@ -249,8 +259,13 @@ def mask_parts(parts: Iterable[str], masker: Masker) -> list[str]:
 
 
 def _read_part(part: str) -> list[Chunk]:
+    return [chunk for _, chunk in read_entries(part)]
+
+
+def read_entries(part: str) -> list[tuple[Entry, Chunk]]:
+    """Return the entries of a part, each with its chunk."""
     try:
-        return [_from_json(entry) for entry in codec.loads(part)]
+        return [(entry, chunk_of(entry)) for entry in codec.loads(part)]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptRow(f"a part of a draft cannot be read: {type(error).__name__}") from None
 
@@ -269,7 +284,8 @@ def _to_json(chunk: Chunk) -> Entry:
     return entry
 
 
-def _from_json(entry: Mapping[str, Any]) -> Chunk:
+def chunk_of(entry: Mapping[str, Any]) -> Chunk:
+    """Return the chunk of an entry."""
     kind = entry["type"]
     data = {**_REQUIRED.get(kind, {}), **entry}
     del data["type"]
@@ -280,9 +296,9 @@ def _from_json(entry: Mapping[str, Any]) -> Chunk:
     return _CHUNKS[kind](**data)
 
 
-def _is_plain(entry: Entry) -> bool:
+def is_plain(entry: Entry) -> bool:
     """Whether an entry is a delta with nothing but its text."""
-    text = _TEXT_OF.get(entry["type"])
+    text = TEXT_OF.get(entry["type"])
     metadata = entry.get("metadata") or {}
     return (
         text is not None

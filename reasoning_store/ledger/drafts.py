@@ -8,7 +8,7 @@ its position by the time the messages are read is what the draft has become.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -28,6 +28,7 @@ from reasoning_store.ledger.messages import (
     same,
 )
 from reasoning_store.ledger.records import (
+    Arrival,
     DraftRow,
     NewMessage,
     NewParts,
@@ -37,6 +38,14 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows import draft_rows, encode
 from reasoning_store.ledger.rows.encode import EncodedMessage
 from reasoning_store.ledger.rows.keys import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What others ask of a draft's recorder."""
+
+    stop: str | None
+    is_followed: bool
 
 
 class Drafts:
@@ -56,6 +65,7 @@ class Drafts:
         *,
         origin: Origin | None = None,
         sent: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         resolve: Resolve | None = None,
     ) -> DraftRow:
@@ -77,7 +87,7 @@ class Drafts:
             id=unsure or self._clock.new_id(),
             position=0,
             origin=origin,
-            metadata=None,
+            metadata=None if metadata is None else dict(metadata),
             sent=None if sent is None else dict(sent),
             idempotency_key=key_text,
             created_at=now,
@@ -209,6 +219,63 @@ class Drafts:
                 hint=f"wait for its end, or share what stands before it: fork(at={position})",
             )
         self._messages.end_draft(draft, resolve, (), now=self._clock.now())
+
+    def arrived(self, session_key: int, branch: int, *, after: int = 0) -> Arrival | None:
+        """Return what has arrived of a branch's draft after so many parts, if there is one."""
+        branches.check(branch)
+        now = self._clock.now()
+        return self._database.read(
+            lambda connection: draft_rows.arrived(
+                connection, session_key, branch, after=after, now=now
+            ),
+            single=True,
+        )
+
+    def became(self, session_key: int, branch: int, id: str, position: int) -> StoredRow | None:
+        """Return the message that a draft has become, if it is there."""
+        rows = self._database.read(
+            lambda connection: history.from_position(
+                connection, session_key, branch, position, count=1
+            )
+        )
+        return next((row for row in rows if row.id == id), None)
+
+    def follow(self, session_key: int, branch: int, arrival: Arrival) -> None:
+        """Have a draft written more often, for a reader in another process: for half a minute."""
+        now = self._clock.now()
+        until = draft_rows.leased(now)
+        if now + (until - now) // 2 < arrival.followed_until <= until:
+            return
+        self._database.write(
+            lambda connection: draft_rows.follow(
+                connection, session_key, branch, arrival.id, until=until
+            ),
+            single=True,
+            again_when_lost=True,
+        )
+
+    def stop(self, session_key: int, branch: int, reason: str) -> bool:
+        """Ask the recorder of a live draft to stop; False where there is none."""
+        branches.check(branch)
+        now = self._clock.now()
+        return self._database.write(
+            lambda connection: draft_rows.stop(connection, session_key, branch, reason, now=now),
+            again_when_lost=True,
+        )
+
+    def letters(self, drafts: Sequence[DraftRow]) -> list[Letter | None]:
+        """Return what others ask of the recorders of drafts; None of one that has lost it."""
+        now = self._clock.now()
+        latest = draft_rows.leased(draft_rows.leased(now))
+
+        def read(connection: Connection) -> list[Letter | None]:
+            found = [draft_rows.letter(connection, draft) for draft in drafts]
+            return [
+                None if one is None else Letter(one[0], is_followed=now < one[1] <= latest)
+                for one in found
+            ]
+
+        return self._database.read(read)
 
     def drop(self, draft: DraftRow) -> bool:
         """Remove a draft of which nothing has arrived; False where it has ended."""

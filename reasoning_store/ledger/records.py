@@ -205,6 +205,19 @@ class DraftRow:
     parts: tuple[str, ...] = field(default=(), repr=False)
     expired: bool = False
     """Its recorder lives no more, or has lost it: what has arrived is what there will be."""
+    stop: str | None = None
+    """Why its recorder was asked to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What has arrived of a draft after the parts that its reader has."""
+
+    id: str
+    position: int
+    parts: tuple[str, ...] = field(repr=False)
+    is_live: bool
+    followed_until: int
 
 
 Resolve: TypeAlias = Callable[[DraftRow], NewMessage | None]

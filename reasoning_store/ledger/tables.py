@@ -229,6 +229,8 @@ drafts = Table(
     _need("parts", Integer),
     _may("lease_until"),  # NULL: taken from its recorder, to be made a message as it is
     _need("created_at"),
+    _may("stop", Text),  # why its recorder is to stop, once anybody asked for it
+    _may("followed_until"),  # until when readers in other processes follow it
     PrimaryKeyConstraint("session_key", "branch"),
     _belongs_to("branches", "branch"),
     **STRICT,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -27,6 +28,8 @@ from typing import TYPE_CHECKING
 
 from reasoning_store.conversation.errors import StoreBusy, StoreFull
 from reasoning_store.ledger.ledger import Ledger
+from reasoning_store.ledger.records import DraftRow
+from reasoning_store.stored import was_stopped
 
 if TYPE_CHECKING:
     from reasoning_store.recording.reply_recorder import ReplyRecorder
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 PART_SECONDS = 1.0
 PART_CHARACTERS = 65_536
 """The most of a reply that is in memory only: a second of it, or this many characters."""
+FOLLOWED_SECONDS = 0.25
+"""The same of a reply that a reader in another process follows."""
+LOOK_SECONDS = 0.25
+"""How often a recorder looks for what others ask of it: to stop, and that they follow."""
 _TOGETHER = 100
 """The most replies that are written in one transaction, so that no other write waits for long."""
 _writers: weakref.WeakSet[DraftWriter] = weakref.WeakSet()
@@ -45,6 +52,7 @@ class DraftWriter:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._every = PART_SECONDS
+        self._tick = min(PART_SECONDS, FOLLOWED_SECONDS, LOOK_SECONDS)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         """Held from ``new_parts`` until they are known to be written; no masker runs meanwhile."""
@@ -122,12 +130,16 @@ class DraftWriter:
             replies = [*self._replies]
         return [reply for one in replies if (reply := one()) is not None]
 
+    def find(self, session_key: int, branch: int) -> ReplyRecorder | None:
+        """Return the reply that is recorded here on a branch."""
+        place = (session_key, branch)
+        return next((reply for reply in self._alive() if reply.place == place), None)
+
     def _run(self) -> None:
+        due = time.monotonic() + self._tick
         while True:
-            with suppress(Empty):
-                self._wake.get(timeout=self._every)
-                while True:
-                    self._wake.get_nowait()
+            woken = self._sleep(due)
+            due = time.monotonic() + self._tick
             self.finish_left()
             with self._lock:
                 self._replies = {one for one in self._replies if one() is not None}
@@ -136,8 +148,50 @@ class DraftWriter:
                 if not self._replies:
                     self._thread = None
                     return
+            self._look()
             # A reply that is being stored needs no part.
-            self._write(reply for reply in self._alive() if not reply.is_ending)
+            self._write(
+                reply
+                for reply in self._alive()
+                if not reply.is_ending and (woken or self._is_due(reply))
+            )
+
+    def _sleep(self, due: float) -> bool:
+        """Wait until something is due; return whether this was woken."""
+        woken = False
+        with suppress(Empty):
+            self._wake.get(timeout=max(0.0, due - time.monotonic()))
+            woken = True
+            while True:
+                self._wake.get_nowait()
+        return woken
+
+    def _is_due(self, reply: ReplyRecorder) -> bool:
+        every = min(self._every, FOLLOWED_SECONDS) if reply.is_followed else self._every
+        return time.monotonic() - reply.part_at >= every - self._tick / 2
+
+    def _look(self) -> None:
+        """Do what others ask of the recorders here: stop a reply, or write it more often."""
+        drafts = [(reply, draft) for reply in self._alive() if (draft := reply.draft) is not None]
+        with suppress(Exception):  # a store that does not answer is asked again
+            letters = self._ledger.drafts.letters([draft for _, draft in drafts])
+            for (reply, draft), letter in zip(drafts, letters, strict=True):
+                if letter is not None:
+                    reply.is_followed = letter.is_followed
+                    reason = letter.stop
+                else:
+                    reason = self._stopped_with(draft)
+                    if reason is None and reply.draft is not None:
+                        reply.overtake()
+                if reason is not None:
+                    reply.stop(reason)
+
+    def _stopped_with(self, draft: DraftRow) -> str | None:
+        """Return why a draft was to stop that another append has ended since."""
+        row = self._ledger.drafts.became(draft.session_key, draft.branch, draft.id, draft.position)
+        if row is None or not was_stopped(row.message):
+            return None
+        return str((row.message.metadata or {})["stopReason"])
 
     def _write(self, replies: Iterable[ReplyRecorder], *, last: bool = False) -> None:
         """Write the new parts of replies. If the store takes nothing, the others wait, too."""

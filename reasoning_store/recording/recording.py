@@ -130,8 +130,12 @@ class Recording:
                     if reply.is_empty:
                         check_first(event)
                     yield from reply.feed(event)
+                    if reply.is_stopped:
+                        break
                     reply.wait()
             rest = reply.complete()
+            if reply.is_stopped:
+                self._close_stream(None)
         except BaseException as error:
             self._leave(error)
             raise
@@ -155,7 +159,10 @@ class Recording:
             goes_on = failure if error is None else error
             raise
         finally:
-            with noting_failure(goes_on):
-                closing = getattr(self._stream, "close", None)
-                if callable(closing):
-                    closing()
+            self._close_stream(goes_on)
+
+    def _close_stream(self, error: BaseException | None) -> None:
+        with noting_failure(error):
+            closing = getattr(self._stream, "close", None)
+            if callable(closing):
+                closing()

@@ -10,21 +10,29 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reasoning_store.conversation.blocks import Message, Origin
-from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.chunks import Chunk, FinishChunk
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
 from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.request import Request
 from reasoning_store.ingress.draft_parts import DraftParts
-from reasoning_store.ingress.masking import mask_origin
+from reasoning_store.ingress.masking import mask_metadata, mask_origin
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.ledger.records import DraftRow, NewParts
 from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.recording.draft_writer import PART_CHARACTERS
-from reasoning_store.stored import Stored, as_public_conflict
+from reasoning_store.recording.local_followers import LocalFollower, LocalFollowers
+from reasoning_store.recording.reply_facts import (
+    ReplyTimes,
+    check_metadata,
+    has_content,
+    sent_of,
+    with_metadata,
+)
+from reasoning_store.stored import STOPPED, Stored, as_public_conflict, stopped, was_stopped
 
 if TYPE_CHECKING:
     from reasoning_store.session_branch import ContextOptions, SessionBranch
@@ -48,6 +56,7 @@ class ReplyRecorder:
         starts_inside: bool | None,
         *,
         merge: bool,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         if request is not None and not isinstance(request, Request):
             raise InvalidCall(
@@ -64,7 +73,7 @@ class ReplyRecorder:
         self._branch = branch.branch
         masker = self._state.masker
         self._origin = origin if masker is None else mask_origin(origin, masker)
-        self._sent = _sent(self._origin, request)
+        self._sent = sent_of(self._origin, request)
         self._answers_request = request is not None
         self._key = idempotency_key
         self._normalizer = StreamNormalizer(
@@ -77,6 +86,9 @@ class ReplyRecorder:
             starts_inside=starts_inside,
             merge=merge,
         )
+        given = check_metadata(metadata)
+        self._metadata = given if given is None or masker is None else mask_metadata(given, masker)
+        self._times = ReplyTimes()
         self._parts = DraftParts(masker)
         self._process = os.getpid()
         self._ending = threading.Lock()
@@ -94,6 +106,14 @@ class ReplyRecorder:
         self._has_content = False
         self._was_reported = False
         self._is_interrupted = False
+        self._stop_reason: str | None = None
+        self._followers = LocalFollowers(self._parts)
+        self.on_stop: Callable[[], None] | None = None
+        """What ends the loop's waiting for its stream, once the reply was stopped and is stored."""
+        self.is_followed = False
+        """Whether a reader in another process follows this reply."""
+        self.part_at = time.monotonic()
+        """When its last part was made."""
         self.has_block = False
         """A ``with`` block ends after the loop, and reports what was not stored."""
         self.over = False
@@ -134,6 +154,7 @@ class ReplyRecorder:
                 self._branch,
                 origin=self._origin,
                 sent=self._sent,
+                metadata=self._metadata,
                 idempotency_key=self._key,
                 resolve=self._state.resolve,
             )
@@ -141,6 +162,7 @@ class ReplyRecorder:
             self.over = True
             raise as_public_conflict(conflict) from None
         self._renewed = time.monotonic()
+        self._times.begin(self._renewed)
         self._state.draft_writer.add(self)
 
     def wait(self) -> None:
@@ -162,12 +184,16 @@ class ReplyRecorder:
     def _add(self, read: Callable[[Any], list[Chunk]], raw: Any) -> list[Chunk]:
         self._is_waiting = False
         with self._adding:
+            if self.over and self.is_stopped:
+                return []
             if self.over:
                 raise InvalidCall(
                     "this recording is over: it was left while its stream was read",
                     hint="end the task or the thread that reads it before it is left",
                 )
             chunks = read(raw)
+            if read == self._normalizer.feed:
+                self._times.note(chunks, time.monotonic())
             self._has_content = True
             self._parts.add((*chunks, *self._normalizer.late))
         if self._parts.size >= PART_CHARACTERS:
@@ -178,8 +204,11 @@ class ReplyRecorder:
         """End a reply whose stream has ended. Writes the store."""
         with self._adding:
             rest = [] if self.over else self._normalizer.close()
+            self._parts.add(rest)
         self._end(interrupted=False)
         self.report(None)
+        if self.is_stopped:
+            return [FinishChunk(reason=STOPPED)]
         if self._normalizer.is_unread:
             warnings.warn(
                 f"no event of this stream was understood as {self._normalizer.api}: the reply is"
@@ -189,6 +218,24 @@ class ReplyRecorder:
                 stacklevel=3,
             )
         return rest
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether this reply was stopped: its loop ends, and it is stored as far as it came."""
+        return self._stop_reason is not None
+
+    def stop(self, reason: str) -> None:
+        """Store what arrived of a reply that is to stop, and end its loop. Writes the store."""
+        with self._ending:
+            if self.over or self._draft is None:
+                return
+            self._stop_reason, self._is_interrupted = reason, True
+            try:
+                self._store(self._draft)
+            except Exception as failure:
+                self.failure = failure
+        if self.on_stop is not None:
+            self.on_stop()
 
     def leave(self, error: BaseException | None) -> None:
         """Store what arrived of a reply that was left. Writes the store."""
@@ -276,14 +323,21 @@ class ReplyRecorder:
         try:
             self._stored = self._finish(draft)
         except Conflict as conflict:
-            self.conflict = as_public_conflict(conflict)
+            conflict = as_public_conflict(conflict)
+            ended = conflict.stored
+            if isinstance(ended, Stored) and ended.id == draft.id and was_stopped(ended.message):
+                self._stored = ended
+            else:
+                self.conflict = conflict
         except Exception as error:
             # The draft stays, so that ``save`` can end it, but its lease is not renewed.
             self.over, self._is_waiting = True, False
+            self._followers.end()
             if isinstance(error, StoreBusy | StoreFull):
                 raise type(error)(str(error), hint=_SAVE) from error
             raise
         self.over = True
+        self._followers.end()  # who asks whether it is still recorded here has heard of the end
         self._draft = None
         self._state.draft_writer.discard(self)
 
@@ -293,10 +347,13 @@ class ReplyRecorder:
             message = normalizer.finish(self._is_interrupted) if self._has_content else None
         if message is not None and self._is_interrupted and not normalizer.others:
             # Some streams begin with an event that holds nothing.
-            self._has_content = _has_content(message)
+            self._has_content = has_content(message)
         if message is None or not self._has_content:
             self._ledger.drafts.drop(draft)
             return None
+        message = with_metadata(message, self._metadata, self._times)
+        if self._stop_reason is not None:
+            message = stopped(message, self._stop_reason)
         if not self._answers_request and message.origin is not None:
             self._sent["api"] = message.origin.api  # the next request goes the same way
         # Each further choice becomes a fork.
@@ -312,6 +369,11 @@ class ReplyRecorder:
     @property
     def is_ending(self) -> bool:
         return self._ending.locked()
+
+    @property
+    def draft(self) -> DraftRow | None:
+        """The draft, while it is this recorder's."""
+        return None if self._overtaken else self._draft
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -332,6 +394,7 @@ class ReplyRecorder:
             part = self._parts.take_part()
             if part is not None:
                 self._unwritten.append(part)
+            self.part_at = time.monotonic()
 
     def new_parts(self, *, last: bool) -> NewParts | None:
         """Return what is to be written of the draft now: its parts, or its lease alone."""
@@ -345,12 +408,18 @@ class ReplyRecorder:
 
     def note_written(self, new: NewParts, *, mine: bool) -> None:
         """Note that parts are written, or that another append has ended the draft."""
-        if mine:
-            self._renewed = time.monotonic()
+        if not mine:
+            self.overtake()
+            return
+        self._renewed = time.monotonic()
+        with self._adding:
             self._written += len(new.parts)
             del self._unwritten[: len(new.parts)]
-        else:
-            self._overtaken = True
+
+    def overtake(self) -> None:
+        """Note that another append has ended the draft."""
+        self._followers.end()
+        self._overtaken = True
 
     def parts_after(self, draft: str, written: int) -> Sequence[str]:
         """Return what arrived of a draft that another append ends, after its written parts."""
@@ -360,29 +429,21 @@ class ReplyRecorder:
         with self._ending:
             if self._draft is None:
                 return ()
-            self._overtaken = True
             self._make_part(last=True)
+            self.overtake()
             # A write whose answer was lost may have stored some of these.
             return self._unwritten[max(0, written - self._written) :]
 
+    # Followers in this process
 
-def _has_content(message: Message) -> bool:
-    return bool(
-        message.blocks
-        or message.usage is not None
-        or message.finish_reason is not None
-        or message.metadata
-    )
+    def add_follower(self, follower: LocalFollower) -> tuple[str, int, Sequence[str]] | None:
+        """Pass each entry on from now; return the draft, its written parts and those after them.
 
-
-def _sent(to: Origin, request: Request | None) -> dict[str, Any]:
-    """Return what is stored of the request that a reply answers; its address holds no login."""
-    sent: dict[str, Any] = {
-        "provider": to.provider,
-        "model": to.model,
-        "api": to.api,
-        "baseUrl": to.base_url,
-    }
-    if request is not None:
-        sent |= {"settings": request.settings.by_key(), "digest": request.digest}
-    return sent
+        None where there is no draft to follow.
+        """
+        with self._adding:
+            draft = self.draft
+            if draft is None or self.over:
+                return None
+            waiting = self._followers.add(follower)
+            return draft.id, self._written, (*self._unwritten, *waiting)

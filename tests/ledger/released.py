@@ -145,6 +145,10 @@ def fill(ledger: Ledger) -> None:
     )
     add_part(ledger, draft, 1, part("so f"))
     add_part(ledger, draft, 2, part("ar"))
+    arrival = ledger.drafts.arrived(key, fork)
+    assert arrival is not None
+    ledger.drafts.follow(key, fork, arrival)
+    ledger.drafts.stop(key, fork, "user")
     erased = ledger.sessions.create("owner", "second", encoding="o200k_base").key
     ledger.messages.append(erased, 1, conversation())
     ledger.erasure.erase_message(erased, 1, 2)

@@ -29,6 +29,7 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger import branches as lineages
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
+    Arrival,
     BranchRow,
     DraftRow,
     NewParts,
@@ -85,6 +86,7 @@ _GET = Statement(
         _d.idempotency_key,
         _d.created_at,
         _d.lease_until,
+        _d.stop,
         _d.parts,
         _p.body,
     )
@@ -111,6 +113,32 @@ _RENEW = Statement(
     .values(lease_until=bindparam("until"))
     .returning(_d.branch)
 )
+_ARRIVED = Statement(
+    select(_d.id, _b.next_position, _d.lease_until, _d.followed_until, _p.body)
+    .select_from(
+        branches.join(
+            drafts,
+            and_(_d.session_key == _b.session_key, _d.branch == _b.branch, _d.id == _b.draft),
+        ).outerjoin(draft_parts, and_(_PARTS, _p.part > bindparam("after")))
+    )
+    .where(*_BRANCH)
+    .order_by(_p.part)
+)
+_FOLLOW = Statement(
+    update(drafts).where(*_THIS).values(followed_until=bindparam("until")).returning(_d.branch)
+)
+_STOP = Statement(
+    update(drafts)
+    .where(
+        _d.session_key == bindparam("key"),
+        _d.branch == bindparam("of"),
+        _d.lease_until > bindparam("now"),
+        _d.lease_until <= bindparam("latest"),
+    )
+    .values(stop=func.coalesce(_d.stop, bindparam("reason")))
+    .returning(_d.branch)
+)
+_LETTER = Statement(select(_d.stop, _d.followed_until).where(*_THIS, _d.lease_until.is_not(None)))
 _TAKE_AWAY = Statement(update(drafts).where(*_THIS).values(lease_until=None).returning(_d.branch))
 _UNDER_KEY = Statement(
     select(_d.branch).where(
@@ -151,6 +179,8 @@ def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
         "parts": len(draft.parts),
         "lease_until": until,
         "created_at": draft.created_at,
+        "stop": draft.stop,
+        "followed_until": None,
     }
 
 
@@ -197,7 +227,7 @@ def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow 
     found = _GET.rows(connection, {"key": key, "of": branch})
     if not found:
         raise lineages.no_branch(branch)
-    live, position, id_, header, sent, idempotency_key, created_at, lease, count, _ = found[0]
+    live, position, id_, header, sent, idempotency_key, created_at, lease, stop, count, _ = found[0]
     if live is None:
         return None
     parts = tuple([line[-1] for line in found if line[-1] is not None])
@@ -216,10 +246,50 @@ def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow 
             idempotency_key=idempotency_key,
             created_at=created_at,
             parts=parts,
-            expired=lease is None or not now < lease <= leased(leased(now)),
+            expired=not _is_live(lease, now),
+            stop=stop,
         )
     except UNREADABLE:
         raise CorruptRow(f"the draft of branch {branch} cannot be read back") from None
+
+
+def _is_live(lease: int | None, now: int) -> bool:
+    return lease is not None and now < lease <= leased(leased(now))
+
+
+def arrived(
+    connection: Connection, key: int, branch: int, *, after: int, now: int
+) -> Arrival | None:
+    """Return what has arrived of a branch's draft after so many parts."""
+    found = _ARRIVED.rows(connection, {"key": key, "of": branch, "after": after})
+    if not found:
+        return None
+    id_, position, lease, followed_until, _ = found[0]
+    return Arrival(
+        id=id_,
+        position=position,
+        parts=tuple([line[-1] for line in found if line[-1] is not None]),
+        is_live=_is_live(lease, now),
+        followed_until=followed_until or 0,
+    )
+
+
+def follow(connection: Connection, key: int, branch: int, draft: str, *, until: int) -> None:
+    """Note until when a draft is followed from another process."""
+    _FOLLOW.row(connection, {"key": key, "of": branch, "this": draft, "until": until})
+
+
+def stop(connection: Connection, key: int, branch: int, reason: str, *, now: int) -> bool:
+    """Ask the recorder of a branch's live draft to stop; False without one. The first counts."""
+    given = {"key": key, "of": branch, "reason": reason}
+    row = _STOP.row(connection, {**given, "now": now, "latest": leased(leased(now))})
+    return row is not None
+
+
+def letter(connection: Connection, draft: DraftRow) -> tuple[str | None, int] | None:
+    """Return why a draft is to stop and until when it is followed; None: it is its own no more."""
+    row = _LETTER.row(connection, _of(draft))
+    return None if row is None else (row[0], row[1] or 0)
 
 
 def not_counted(

@@ -1,0 +1,158 @@
+"""The chunks of a reply that is followed: read from its draft's entries, and from its message.
+
+A place in a reply is a number of units: the characters of its texts, and one for each entry that
+holds more than text. However the entries were joined on their way, the same place has the same
+number, so a reader can go on in another process where it stopped in this one.
+
+The last entries of a reply are in its message alone. ``rest`` gives what the message has and its
+reader has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
+    Block,
+    MediaBlock,
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from reasoning_store.conversation.chunks import (
+    BlockChunk,
+    Chunk,
+    FinishChunk,
+    ReasoningChunk,
+    TextChunk,
+    ToolCallChunk,
+    UsageChunk,
+)
+from reasoning_store.ingress.accumulator import Accumulator
+from reasoning_store.ingress.draft_parts import (
+    TEXT_OF,
+    Entry,
+    chunk_of,
+    is_plain,
+    read_entries,
+)
+
+
+class Placed(NamedTuple):
+    """A chunk, and the place in the reply after it."""
+
+    chunk: Chunk
+    place: int
+
+
+class FollowedChunks:
+    """The chunks of one reply after a place in it."""
+
+    def __init__(self, after: int = 0) -> None:
+        self._after = after
+        self._place = 0
+        self._seen = Accumulator()
+        self._calls: dict[int | None, int] = {}
+
+    @property
+    def place(self) -> int:
+        """How far this has come, from the begin of the reply."""
+        return self._place
+
+    def read_part(self, part: str) -> Iterator[Placed]:
+        """Yield the chunks of the draft's next part."""
+        for entry, chunk in read_entries(part):
+            yield from self._read(entry, chunk)
+
+    def read(self, entry: Entry) -> Iterator[Placed]:
+        """Yield the chunk of the draft's next entry, or what of it is after the place."""
+        yield from self._read(entry, chunk_of(entry))
+
+    def _read(self, entry: Entry, chunk: Chunk) -> Iterator[Placed]:
+        text = entry.get(TEXT_OF.get(entry["type"], ""), "")
+        marks = 0 if is_plain(entry) else 1
+        self._seen.add(chunk)
+        if isinstance(chunk, ToolCallChunk):
+            number = self._calls.setdefault(chunk.content_index, len(self._calls))
+            chunk = replace(chunk, index=number)
+        before, self._place = self._place, self._place + marks + len(text)
+        if self._place <= self._after:
+            return
+        if before < self._after:
+            cut = text[max(0, self._after - before - marks) :]
+            if isinstance(chunk, ToolCallChunk):
+                chunk = replace(chunk, arguments=cut)
+            elif isinstance(chunk, TextChunk | ReasoningChunk):
+                chunk = replace(chunk, text=cut)
+        yield Placed(chunk, self._place)
+
+    def rest(self, message: Message) -> Iterator[Placed]:
+        """Yield what the stored message has and its reader has not."""
+        for chunk in self._rest(message):
+            self._place += 1
+            yield Placed(chunk, self._place)
+
+    def _rest(self, message: Message) -> Iterator[Chunk]:
+        seen = self._seen.indexed()
+        index = max((index for index, _ in seen), default=-1)
+        for place, block in enumerate(message.blocks):
+            if place < len(seen):
+                at, before = seen[place]
+                yield from self._rest_of(before, block, at)
+            else:
+                index += 1
+                yield from self._rest_of(None, block, index)
+        if message.usage is not None and message.usage != self._seen.usage:
+            yield UsageChunk(usage=message.usage)
+        if message.finish_reason is not None and self._seen.finish_reason is None:
+            yield FinishChunk(reason=message.finish_reason)
+
+    def _rest_of(self, seen: Block | None, block: Block, index: int) -> Iterable[Chunk]:
+        match block:
+            case TextBlock():
+                if text := _after(seen.text if isinstance(seen, TextBlock) else "", block.text):
+                    yield TextChunk(text=text, content_index=index)
+            case ThinkingBlock() if seen != block:
+                yield from _rest_of_thought(seen, block, index)
+            case ToolCallBlock() if seen != block:
+                had = seen if isinstance(seen, ToolCallBlock) else None
+                arguments = block.arguments or ""
+                yield ToolCallChunk(
+                    index=self._calls.setdefault(index, len(self._calls)),
+                    id=block.id if had is None else None,
+                    name=block.name if had is None else None,
+                    arguments=_after(had.arguments or "" if had else "", arguments),
+                    parameters=block.parameters if block.arguments is None else None,
+                    is_complete=block.parameters is not None,
+                    content_index=index,
+                )
+            case MediaBlock() | RawBlock() if seen is None:
+                yield BlockChunk(block=block, content_index=index)
+
+
+def _rest_of_thought(
+    seen: Block | None, block: ThinkingBlock, index: int
+) -> Iterator[ReasoningChunk]:
+    had = seen if isinstance(seen, ThinkingBlock) else None
+    if had is None:
+        yield ReasoningChunk(phase="start", content_index=index)
+    if text := _after(had.thought if had is not None else "", block.thought):
+        yield ReasoningChunk(text=text, content_index=index)
+    fields = codec.block_to_json(block)
+    names = ("sourceField", "signature", "encrypted", "redacted", "providerMetadata")
+    yield ReasoningChunk(
+        phase="end",
+        content_index=index,
+        is_complete=not block.interrupted,
+        metadata={name: fields[name] for name in names if fields.get(name)},
+    )
+
+
+def _after(seen: str, whole: str) -> str:
+    """Return what a text has after its begin; nothing where it has another begin."""
+    return whole[len(seen) :] if whole.startswith(seen) else ""

@@ -1,0 +1,202 @@
+"""A reply that is followed while it is recorded, in this process or in another.
+
+In the process that records it, each entry of the reply is passed on in memory as it arrives.
+Elsewhere its draft is read from the store, many times a second, and its recorder writes it more
+often while anybody does. A follower gets what is stored, so secrets that a masker takes out are
+not in it. Once the reply has ended, its stored message gives what had not been read yet.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
+from reasoning_store.ingress.draft_parts import Entry
+from reasoning_store.ingress.followed_chunks import FollowedChunks, Placed
+from reasoning_store.ledger.records import Arrival
+from reasoning_store.session_branch import SessionBranch
+
+READ_SECONDS = 0.04
+"""How often a draft of another process is read."""
+ALIVE_SECONDS = 0.25
+"""How often a follower in memory looks whether its recorder is still there."""
+_CURSOR = re.compile(r"([0-9a-f]{1,16})\.([^.]{1,64})\.([0-9]{1,15})")
+_MADE = "the .cursor of a follower of this session; without after= the reply's begin comes first"
+
+
+class ReplyFollower:
+    """One reply that is followed: the steps under both faces.
+
+    ``take`` gives what has arrived. Between two of them ``wake`` is called when more has
+    arrived in this process, from any thread.
+    """
+
+    def __init__(self, branch: SessionBranch, after: str | None) -> None:
+        self._here = branch
+        self._drafts = branch.ledger.drafts
+        self._after = _parse(after, branch.key)
+        self.cursor = after
+        self.over = False
+        self.wake: Callable[[], None] = _do_nothing
+        self._id: str | None = None
+        self._position = 0
+        self._parts = 0
+        self._chunks = FollowedChunks()
+        self._heard: deque[Entry | None] | None = None
+
+    def hear(self, entry: Entry | None) -> None:
+        """Take the next entry of a reply of this process; None says that it has ended."""
+        heard = self._heard
+        if heard is not None:
+            heard.append(entry)
+            self.wake()
+
+    @property
+    def seconds(self) -> float:
+        """For how long ``wake`` may be waited for."""
+        return READ_SECONDS if self._heard is None else ALIVE_SECONDS
+
+    def take(self) -> list[Placed]:
+        """Return what has arrived since. Reads the store."""
+        if self.over:
+            return []
+        if self._id is None:
+            return self._begin()
+        return self._hear_more() if self._heard is not None else self._read_more()
+
+    def take_heard(self) -> list[Placed]:
+        """Return what has arrived in memory. Computes only."""
+        found: list[Placed] = []
+        heard = self._heard
+        while heard and (entry := heard[0]) is not None:
+            heard.popleft()
+            found.extend(self._chunks.read(entry))
+        return found
+
+    def cursor_at(self, place: int) -> str:
+        """Return the cursor of a place in the reply."""
+        return f"{self._here.key:x}.{self._id}.{place}"
+
+    def _begin(self) -> list[Placed]:
+        reply = self._here.state.draft_writer.find(self._here.key, self._here.branch)
+        heard: deque[Entry | None] = deque()
+        self._heard = heard  # before it is passed anything
+        recorded = None if reply is None else reply.add_follower(self)
+        arrival = self._drafts.arrived(self._here.key, self._here.branch)
+        if arrival is None or not arrival.is_live:
+            self.over = True
+            return []
+        self._id, self._position = arrival.id, arrival.position
+        self._chunks = FollowedChunks(self._place_in(arrival))
+        if recorded is None or recorded[0] != arrival.id:
+            self._heard = None
+            self._keep_followed(arrival)
+            return self._read(arrival.parts)
+        _, written, waiting = recorded
+        return self._read([*arrival.parts[:written], *waiting])
+
+    def _place_in(self, arrival: Arrival) -> int:
+        if self._after is None:
+            return 0
+        reply, place = self._after
+        if reply != arrival.id:
+            raise InvalidCall("after: the cursor of another reply, which has ended", hint=_MADE)
+        return place
+
+    def _hear_more(self) -> list[Placed]:
+        found = self.take_heard()
+        if self._heard:
+            found += self._finish()
+        elif not found and self._is_abandoned():
+            # It is recorded here no more: what is stored of it goes on where this has come to.
+            self._heard, self._parts = None, 0
+            self._chunks = FollowedChunks(self._chunks.place)
+        return found
+
+    def _is_abandoned(self) -> bool:
+        reply = self._here.state.draft_writer.find(self._here.key, self._here.branch)
+        draft = None if reply is None else reply.draft
+        return draft is None or draft.id != self._id
+
+    def _read_more(self) -> list[Placed]:
+        arrival = self._drafts.arrived(self._here.key, self._here.branch, after=self._parts)
+        if arrival is None or arrival.id != self._id:
+            return self._finish()
+        if arrival.is_live:
+            self._keep_followed(arrival)
+        else:
+            self.over = True
+        return self._read(arrival.parts)
+
+    def _read(self, parts: Iterable[str]) -> list[Placed]:
+        found: list[Placed] = []
+        for part in parts:
+            found.extend(self._chunks.read_part(part))
+            self._parts += 1
+        return found
+
+    def _keep_followed(self, arrival: Arrival) -> None:
+        # A store that only reads follows too: the parts then come once a second.
+        with suppress(ReasoningStoreError):
+            self._drafts.follow(self._here.key, self._here.branch, arrival)
+
+    def _finish(self) -> list[Placed]:
+        self.over = True
+        key, branch = self._here.key, self._here.branch
+        row = self._drafts.became(key, branch, self._id or "", self._position)
+        return [] if row is None else [*self._chunks.rest(row.message)]
+
+
+class Following:
+    """A reply that is followed from a loop. Made by ``Session.follow``.
+
+    Iterate it for the chunks as they arrive; it ends when the reply ends, and at once where no
+    reply is live.
+    """
+
+    def __init__(self, follower: ReplyFollower) -> None:
+        self._follower = follower
+        self._ready: deque[Placed] = deque()
+        self._more = threading.Event()
+        follower.wake = self._more.set
+
+    @property
+    def cursor(self) -> str | None:
+        """The place after the last chunk: ``follow(after=cursor)`` goes on there, anywhere."""
+        return self._follower.cursor
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        follower = self._follower
+        while not self._ready:
+            if follower.over:
+                raise StopIteration
+            self._more.clear()
+            self._ready.extend(follower.take())
+            if not self._ready and not follower.over:
+                self._more.wait(follower.seconds)
+        chunk, place = self._ready.popleft()
+        follower.cursor = follower.cursor_at(place)
+        return chunk
+
+
+def _parse(after: str | None, session_key: int) -> tuple[str, int] | None:
+    if after is None:
+        return None
+    found = _CURSOR.fullmatch(after) if isinstance(after, str) else None
+    if found is None:
+        raise InvalidCall("after: not a cursor", hint=_MADE)
+    if int(found[1], 16) != session_key:
+        raise InvalidCall("after: the cursor of another session", hint=_MADE)
+    return found[2], int(found[3])
+
+
+def _do_nothing() -> None:
+    """Nothing waits yet."""

@@ -1,0 +1,104 @@
+"""What is known of a recorded reply besides its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import Message, Origin
+from reasoning_store.conversation.chunks import Chunk, ReasoningChunk, TextChunk, ToolCallChunk
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import check_mapping
+from reasoning_store.egress.request import Request
+
+MOST_METADATA = 16_384
+"""The most characters of what an application stores with a reply, as JSON."""
+
+
+def has_content(message: Message) -> bool:
+    """Whether anything but the origin has arrived."""
+    return bool(
+        message.blocks
+        or message.usage is not None
+        or message.finish_reason is not None
+        or message.metadata
+    )
+
+
+def sent_of(to: Origin, request: Request | None) -> dict[str, Any]:
+    """Return what is stored of the request that a reply answers; its address holds no login."""
+    sent: dict[str, Any] = {
+        "provider": to.provider,
+        "model": to.model,
+        "api": to.api,
+        "baseUrl": to.base_url,
+    }
+    if request is not None:
+        sent |= {"settings": request.settings.by_key(), "digest": request.digest}
+    return sent
+
+
+def check_metadata(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what an application stores with a reply, if JSON can hold it and it is small."""
+    if given is None:
+        return None
+    metadata = check_mapping("metadata", given)
+    if len(codec.dumps(metadata)) > MOST_METADATA:
+        raise InvalidCall(
+            f"metadata: more than {MOST_METADATA} characters of JSON",
+            hint="store a key, and what it names in a table of your own",
+        )
+    return metadata or None
+
+
+def with_metadata(message: Message, given: Mapping[str, Any] | None, times: ReplyTimes) -> Message:
+    """Return a recorded message with what the application stores with it, and its times."""
+    metadata = {**(given or {}), **(message.metadata or {}), **times.to_metadata()}
+    return replace(message, metadata=metadata or None)
+
+
+class ReplyTimes:
+    """How long a streamed reply took to its first token, and for how long it thought.
+
+    Times are seconds of a clock that only goes forward. A reply thinks from the first sign of a
+    thought to the first thing that is none.
+    """
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._first: float | None = None
+        self._thinks_since: float | None = None
+        self._thought: float | None = None
+        self._last = 0.0
+
+    def begin(self, now: float) -> None:
+        self._began = now
+
+    def note(self, chunks: Iterable[Chunk], now: float) -> None:
+        """Note the chunks of one event."""
+        self._last = now
+        for chunk in chunks:
+            if chunk.choice or not isinstance(chunk, ReasoningChunk | TextChunk | ToolCallChunk):
+                continue
+            if self._first is None and not (isinstance(chunk, ReasoningChunk) and not chunk.text):
+                self._first = now
+            thinks = isinstance(chunk, ReasoningChunk) and chunk.phase != "end"
+            if thinks and self._thinks_since is None:
+                self._thinks_since = now
+            elif not thinks and self._thinks_since is not None:
+                self._thought = (self._thought or 0.0) + now - self._thinks_since
+                self._thinks_since = None
+
+    def to_metadata(self) -> dict[str, float]:
+        """Return the times as JSON has them; none of a reply of which nothing was streamed."""
+        found: dict[str, float] = {}
+        thought = self._thought
+        if self._thinks_since is not None:
+            thought = (thought or 0.0) + self._last - self._thinks_since
+        if thought is not None:
+            found["secondsThought"] = round(thought, 3)
+        if self._first is not None:
+            found["secondsToFirstToken"] = round(self._first - self._began, 3)
+        return found

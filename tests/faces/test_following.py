@@ -1,0 +1,344 @@
+"""Following a reply and stopping it: from the process that records it, and from another."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.recording import reply_recorder
+
+
+def event(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+class Provider:
+    """A stream whose events come when the test sends them; None ends it."""
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.is_closed = threading.Event()
+
+    def send(self, *texts: str) -> None:
+        for text in texts:
+            self.events.put(event(text))
+
+    def end(self) -> None:
+        self.events.put(None)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.events.get, None)
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
+class Recorder(threading.Thread):
+    """A thread that records what a provider sends into a session."""
+
+    def __init__(self, session: rs.Session, **options: Any) -> None:
+        super().__init__(daemon=True)
+        self.provider = Provider()
+        self.shown: queue.SimpleQueue[rs.Chunk] = queue.SimpleQueue()
+        self.reply = session.record(self.provider, model="m", **options)
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            for chunk in self.reply:
+                self.shown.put(chunk)
+        except BaseException as error:
+            self.error = error
+
+    def send(self, *texts: str) -> None:
+        """Send texts, and wait until the recorder has shown a chunk of each."""
+        self.provider.send(*texts)
+        for _ in texts:
+            while not isinstance(self.shown.get(timeout=60), rs.TextChunk):
+                pass
+
+    def end(self) -> None:
+        self.provider.end()
+        self.join(60)
+
+
+def texts(chunks: Any) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, rs.TextChunk))
+
+
+def thoughts(chunks: Any) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, rs.ReasoningChunk))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[rs.Store]:
+    with rs.Store(url) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["here", "elsewhere"])
+def reader(request: pytest.FixtureRequest, url: str, store: rs.Store) -> Iterator[rs.Store]:
+    """A store to follow with: the one that records, or another one of the same database."""
+    if request.param == "here":
+        yield store
+    else:
+        with rs.Store(url) as opened:
+            yield opened
+
+
+def test_a_follower_gets_each_chunk_while_the_reply_arrives(
+    store: rs.Store, reader: rs.Store
+) -> None:
+    """The provider sends the next piece only after the follower has the last one."""
+    session = store.session("chat", create=True)
+    recorder = Recorder(session)
+    recorder.send("<think>slow</think>one")
+    found = []
+    follower = reader.session("chat").follow()
+    for chunk in follower:
+        found.append(chunk)
+        if texts(found) == "one":
+            recorder.send(" two")
+        elif texts(found) == "one two":
+            recorder.end()
+
+    assert (thoughts(found), texts(found)) == ("slow", "one two")
+    assert reader.session("chat").history()[-1].message.text == "one two"
+    assert recorder.error is None
+
+
+def test_a_follower_goes_on_at_its_cursor_anywhere(store: rs.Store, url: str) -> None:
+    """Begun where the reply is recorded, gone on elsewhere, ended where it is recorded."""
+    session = store.session("chat", create=True)
+    recorder = Recorder(session)
+    recorder.send("<think>slow</think>one", " two", " three")
+    with rs.Store(url) as elsewhere:
+        found = []
+        readers = [session, elsewhere.session("chat"), session]
+        follower = session.follow()
+        for count, chat in enumerate(readers * 2):
+            follower = chat.follow(after=follower.cursor)
+            found += [next(follower) for _ in range(1 + count % 2)]
+            if texts(found) == "one two three":
+                break
+    recorder.end()
+
+    assert (thoughts(found), texts(found)) == ("slow", "one two three")
+
+
+def test_following_without_a_live_reply_ends_at_once(store: rs.Store) -> None:
+    """With nothing: before the first reply, and after one has ended."""
+    session = store.session("chat", create=True)
+
+    assert list(session.follow()) == []
+    list(session.record([event("one")], model="m"))
+    assert list(session.follow()) == []
+
+
+def test_a_cursor_of_another_reply_or_session_is_refused(store: rs.Store) -> None:
+    """By name, and nothing is given."""
+    recorders, cursors = [], []
+    for name in ("one", "two"):
+        recorders.append(Recorder(store.session(name, create=True)))
+        recorders[-1].send(name)
+        follower = store.session(name).follow()
+        next(follower)
+        cursors.append(follower.cursor)
+    recorders[0].end()
+    again = Recorder(store.session("one"))
+    again.send("again")
+
+    for after in (cursors[0], cursors[1], "x", 7):
+        with pytest.raises(rs.InvalidCall, match="after"):
+            list(store.session("one").follow(after=after))  # type: ignore[arg-type]
+    again.end()
+    recorders[1].end()
+
+
+def test_a_follower_gets_what_only_the_message_has(store: rs.Store, reader: rs.Store) -> None:
+    """A tag that was never ended, and all that came after the last part was written."""
+    session = store.session("chat", create=True)
+    recorder = Recorder(session)
+    recorder.send("one")
+    follower = reader.session("chat").follow()
+    found = [next(follower)]
+    recorder.provider.send(" two", "<thi")
+    recorder.end()
+    found += follower
+
+    assert texts(found) == "one two<thi"
+
+
+def test_a_follower_does_not_see_a_secret(url: str) -> None:
+    """It gets what is stored, also from memory."""
+    with rs.Store(url, masker=rs.SecretMasker(["hunter2-hunter2"])) as store:
+        recorder = Recorder(store.session("chat", create=True))
+        recorder.send("a " * 5000 + "my password is hunter2-hun")
+        follower = store.session("chat").follow()
+        found = [next(follower)]
+        recorder.provider.send("ter2, yes")
+        recorder.end()
+        found += follower
+
+        assert "hunter2-hunter2" not in texts(found)
+        assert texts(found) == store.session("chat").history()[-1].message.text
+
+
+def test_a_reply_is_stopped_and_stored_as_far_as_it_came(store: rs.Store, reader: rs.Store) -> None:
+    """With its reason, without a Conflict, and the stream is closed."""
+    session = store.session("chat", create=True)
+    recorder = Recorder(session)
+    recorder.send("<think>slow</think>one")
+    follower = reader.session("chat").follow()
+    found = [next(follower)]
+
+    assert reader.session("chat").stop("too long")
+    found += follower  # ends with the reply
+    (stored,) = reader.session("chat").history()
+    recorder.provider.send(" two")  # the next event ends the loop that waits for it
+    recorder.join(60)
+
+    assert (stored.message.status, stored.message.finish_reason) == ("interrupted", "stopped")
+    assert (stored.message.text, stored.message.metadata["stopReason"]) == ("one", "too long")  # type: ignore[index]
+    assert texts(found) == "one"
+    assert found[-1] == rs.FinishChunk(reason="stopped")
+    assert recorder.error is None
+    assert recorder.reply.stored.id == stored.id  # type: ignore[union-attr]
+    assert recorder.provider.is_closed.is_set()
+
+
+def test_stopping_and_appending_at_once_is_no_conflict(store: rs.Store, url: str) -> None:
+    """As a page does that interrupts an answer with the next question."""
+    recorder = Recorder(store.session("chat", create=True))
+    recorder.send("one")
+    with rs.Store(url) as elsewhere:
+        follower = elsewhere.session("chat").follow()
+        next(follower)
+        assert elsewhere.session("chat").stop()
+        elsewhere.session("chat").append(rs.user("Something else."))
+    recorder.end()
+
+    assert recorder.error is None
+    assert [
+        (s.message.status, s.message.finish_reason) for s in store.session("chat").history()
+    ] == [
+        ("interrupted", "stopped"),
+        ("complete", None),
+    ]
+
+
+def test_stopping_without_a_live_reply_is_nothing(store: rs.Store) -> None:
+    """It says so, and stores nothing."""
+    session = store.session("chat", create=True)
+    list(session.record([event("one")], model="m"))
+
+    assert not session.stop()
+    assert session.history()[-1].message.finish_reason is None
+
+
+@pytest.mark.parametrize("reason", ["", "x" * 201, 7])
+def test_a_reason_is_a_short_text(store: rs.Store, reason: Any) -> None:
+    """Anything else is refused."""
+    with pytest.raises(rs.InvalidCall, match="reason"):
+        store.session("chat", create=True).stop(reason)
+
+
+def test_the_asynchronous_recorder_does_not_wait_for_the_next_event(url: str) -> None:
+    """The provider says nothing more; the stop ends the loop, and closes the stream."""
+    closed: list[str] = []
+
+    async def stream() -> AsyncIterator[Any]:
+        try:
+            yield event("one")
+            await asyncio.Event().wait()
+        finally:
+            closed.append("closed")
+
+    async def work(store: rs.AsyncStore, elsewhere: rs.AsyncStore) -> None:
+        session = await store.session("chat", create=True)
+        reply = session.record(stream(), model="m")
+        found, arrived = [], asyncio.Event()
+
+        async def read() -> str:
+            async for chunk in reply:
+                found.append(chunk)
+                arrived.set()
+            await asyncio.sleep(0)  # the task goes on: it was not cancelled
+            return "went on"
+
+        reading = asyncio.create_task(read())
+        await arrived.wait()
+        other = await elsewhere.session("chat")
+        follower = other.follow()
+        seen = [await anext(follower)]
+        assert await other.stop()
+        seen += [chunk async for chunk in follower]
+
+        assert await reading == "went on"
+        assert reading.cancelling() == 0
+        assert closed == ["closed"]
+        assert found[-1] == seen[-1] == rs.FinishChunk(reason="stopped")
+        assert texts(seen) == reply.stored.message.text == "one"  # type: ignore[union-attr]
+
+    async def both() -> None:
+        async with rs.AsyncStore(url) as store, rs.AsyncStore(url) as elsewhere:
+            await work(store, elsewhere)
+
+    asyncio.run(both())
+
+
+def test_the_metadata_of_a_recording_is_with_its_draft_and_its_message(store: rs.Store) -> None:
+    """From the begin, so that a reader elsewhere knows whose reply it is."""
+    session = store.session("chat", create=True)
+    recorder = Recorder(session, metadata={"agent": "poet"})
+    recorder.send("one")
+    next(iter(session.follow()))
+    store._state.draft_writer.write_all()
+    (arriving,) = session.history()
+    recorder.end()
+    (stored,) = session.history()
+
+    assert arriving.message.metadata == {"agent": "poet"}
+    assert stored.message.metadata["agent"] == "poet"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("given", [{"x": "y" * 16_384}, {"x": object()}, "poet"])
+def test_metadata_that_is_large_or_no_json_is_refused(store: rs.Store, given: Any) -> None:
+    """Before the stream is read, and nothing is stored."""
+    session = store.session("chat", create=True)
+
+    with pytest.raises(rs.InvalidCall, match="metadata"):
+        session.record([event("one")], model="m", metadata=given)
+    assert session.history() == []
+
+
+def test_the_seconds_of_a_reply_are_stored_with_it(
+    store: rs.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To its first token, and in thought, by a clock that only goes forward."""
+    now = [100.0]
+    monkeypatch.setattr(reply_recorder, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def stream() -> Iterator[Any]:
+        for seconds, text in (
+            (2.0, "<think>slow"),
+            (3.5, "ly"),
+            (0.25, "</think>one"),
+            (9, " two"),
+        ):
+            now[0] += seconds
+            yield event(text)
+
+    session = store.session("chat", create=True)
+    list(session.record(stream(), model="m"))
+    metadata = session.history()[-1].message.metadata or {}
+
+    assert (metadata["secondsToFirstToken"], metadata["secondsThought"]) == (2.0, 3.75)
