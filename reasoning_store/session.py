@@ -355,9 +355,10 @@ class Session:
     def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
         """Apply a plan, and return the summary, else the clearing; ``compactions`` has both.
 
-        ``summary`` is the text that you made of ``plan.to_summarize``. Nothing is deleted: ``undo``
-        takes all of it back, or ``settings.unset`` where the plan only strips, and nothing is
-        returned. If its range was erased in or compacted since, it is a ``Conflict``.
+        ``summary`` is the text or user message that you made of ``plan.to_summarize.messages``; it
+        is sent in a frame that says so. Nothing is deleted: ``undo`` takes all of it back, or
+        ``settings.unset`` where the plan only strips, and nothing is returned. If its range was
+        erased in or compacted since, it is a ``Conflict``.
         """
         from reasoning_store.session_compaction import SessionCompaction
 

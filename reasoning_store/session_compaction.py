@@ -12,15 +12,16 @@ from functools import cached_property, partial
 from reasoning_store import session_settings
 from reasoning_store.conversation.blocks import Message, user
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.placeholders import framed_summary
 from reasoning_store.conversation.settings import SettingValues
-from reasoning_store.conversation.validation import check_truth
+from reasoning_store.conversation.validation import check_message, check_truth
 from reasoning_store.egress import budget, compaction_plan
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compaction_plan import Limits, Plan, StripCount
 from reasoning_store.egress.counting import FixedCount
 from reasoning_store.egress.policy import stricter_settings
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.turn_boundaries import Layout, SummaryInForce
+from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
 from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usage
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import OwnThinking, RunningTotals
@@ -96,9 +97,16 @@ class SessionCompaction:
             summary = self._branch.reads.basis(
                 *self._of, plan.to_summarize.first, plan.to_summarize.last
             )
+            plan = replace(plan, to_summarize=self._with_messages(plan.to_summarize))
         if plan.to_clear is not None:
             clearing = self._branch.reads.clearing_basis(*self._of, plan.to_clear.last)
         return replace(plan, branch=self._branch.branch, basis=PlanBasis(summary, clearing))
+
+    def _with_messages(self, at: Range) -> Range:
+        """Return a range with its messages in the view: an earlier summary in its place."""
+        view = self._branch.view(1)
+        inside = [item.message for item in view if at.first <= item.number <= at.last]
+        return replace(at, messages=tuple(inside))
 
     def _tokens_after_last(self, totals: ViewTotals) -> int | None:
         """Return what the request counted after the last compaction in force."""
@@ -157,7 +165,9 @@ class SessionCompaction:
                     f"a summary is a text or a message, not {type(summary).__name__}",
                     hint='session.compact(plan, summary="...")',
                 )
-            entry = self._branch.state.prepare(message, self._branch.row.encoding)
+            check_message(message)
+            framed = framed_summary(message)
+            entry = self._branch.state.prepare(framed, self._branch.row.encoding)
             # The next plan compares with this: how far the request has grown since.
             after += entry.counts.visible - plan.summary_tokens
             wanted.append(

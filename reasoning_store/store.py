@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from os import PathLike
@@ -22,6 +22,7 @@ from reasoning_store.conversation.errors import (
 )
 from reasoning_store.conversation.settings import checked
 from reasoning_store.conversation.validation import check_text, check_truth, describe
+from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
 from reasoning_store.ledger.database import (
     migrate,
 )
@@ -249,6 +250,28 @@ class Owner:
         """
         return self._report(by, since, until, owner=self._owner)
 
+    def budget(
+        self,
+        *,
+        limit: int | None = None,
+        warn_at: float = WARN_AT,
+        since: datetime | None = None,
+    ) -> Budget:
+        """Return the reasoning tokens of this owner from ``since`` on, against a limit.
+
+        The numbers are those of ``report``. It remembers nothing, so ``crossed`` is empty: ask
+        for the ``state``.
+        """
+        rows = self._report("owner", since, None, owner=self._owner)
+        found = assess_budget(
+            reasoning=sum(row.reasoning for row in rows),
+            counted=sum(row.counted for row in rows),
+            unreported=sum(row.unreported for row in rows),
+            limit=limit,
+            warn_at=warn_at,
+        )
+        return replace(found, crossed=())
+
     def export_lines(self, session: str | Session | None = None) -> Iterator[str]:
         """Yield everything stored for this owner as lines of JSON: of one session, or of all.
 
@@ -329,7 +352,7 @@ class Store(Owner):
     of your own, in a TOML file or a mapping; they hold for the whole process. Without it the
     file that ``REASONING_STORE_CONTRACTS`` names is read.
 
-    ``session``, ``sessions``, ``settings``, ``delete`` and ``erase`` are those of the owner
+    ``session``, ``sessions``, ``settings``, ``budget``, ``delete`` and ``erase`` are the owner's
     ``""``, and ``for_owner`` gives another's. ``report``, ``export_lines`` and ``import_lines``
     are about all owners.
     """

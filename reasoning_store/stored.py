@@ -13,6 +13,7 @@ from reasoning_store.conversation.blocks import (
     Origin,
 )
 from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.conversation.placeholders import SUMMARY_FRAME
 from reasoning_store.ledger.records import (
     BranchRow,
     DraftRow,
@@ -154,7 +155,7 @@ class Compaction:
     first: int
     last: int
     message: Message | None
-    """What goes out in their place; None for a clearing."""
+    """What goes out in their place, in its frame; None for a clearing."""
     tokens: int
     """What that counts."""
     supersedes: tuple[int, ...]
@@ -163,7 +164,8 @@ class Compaction:
 
     @property
     def summary(self) -> str | None:
-        return None if self.message is None else self.message.text
+        """The text of the summary without its frame."""
+        return None if self.message is None else self.message.text.removeprefix(SUMMARY_FRAME)
 
 
 STOPPED = "stopped"

@@ -143,6 +143,7 @@ class AsyncOwner:
     delete = awaited(Owner.delete, by=Threads.aside)
     erase = awaited(Owner.erase, by=Threads.aside)
     report = awaited(Owner.report)
+    budget = awaited(Owner.budget)
 
     def export_lines(self, session: str | AsyncSession | None = None) -> AsyncIterator[str]:
         """Yield everything stored as lines of JSON, to iterate with ``async for``. Not awaited."""

@@ -1,4 +1,4 @@
-"""The placeholder of a cleared tool result: one short text in its place.
+"""The texts that stand for others: the placeholder of a cleared tool result, a summary's frame.
 
 A cleared message keeps its calls and each response's id, name and ``isError``; a result that is
 not longer than the placeholder stays, and so does an approval. Only a view is cleared, never a
@@ -14,10 +14,24 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Block,
     Message,
+    TextBlock,
     ToolResponseBlock,
 )
 
 PLACEHOLDER = "[old tool result cleared]"
+SUMMARY_FRAME = "Summary of the conversation so far:\n\n"
+"""The text that a summary goes out with, so that a model does not take it for a user's words."""
+
+
+def framed_summary(message: Message) -> Message:
+    """Return a summary in its frame; one that has it already stays as it is."""
+    first = message.blocks[0] if message.blocks else None
+    if not isinstance(first, TextBlock):
+        return replace(message, blocks=(TextBlock(text=SUMMARY_FRAME), *message.blocks))
+    if first.text.startswith(SUMMARY_FRAME):
+        return message
+    framed = replace(first, text=SUMMARY_FRAME + first.text)
+    return replace(message, blocks=(framed, *message.blocks[1:]))
 
 
 def is_clearable(block: ToolResponseBlock, text: str) -> bool:

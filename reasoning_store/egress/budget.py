@@ -1,4 +1,4 @@
-"""The reasoning budget of a session: its reasoning tokens, compared with a limit.
+"""The reasoning budget of a session or an owner: reasoning tokens, compared with a limit.
 
 There are two marks, a warning at a share of the limit and the limit itself, and each is reported
 once. The store remembers the reported ones, under the names in ``Budget.marks``, so that
@@ -27,14 +27,14 @@ THRESHOLD = 0.85
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The reasoning tokens of a session, and their limit."""
+    """The reasoning tokens of a session or an owner, and their limit."""
 
     used: int
     """The reported tokens, and the counted ones of replies that reported none."""
     limit: int | None
     state: BudgetState
     crossed: tuple[Crossing, ...]
-    """The marks that are reported now and were not before."""
+    """The marks that are reported now and were not before; empty for an owner."""
     reasoning: int
     """The tokens that the providers reported."""
     counted: int
@@ -57,7 +57,7 @@ def assess_budget(
     warn_at: float = WARN_AT,
     remembered: Collection[str] = (),
 ) -> Budget:
-    """Return the budget of a session; without ``limit`` there is none to pass.
+    """Return a budget; without ``limit`` there is none to pass.
 
     ``warn_at`` is the share of the limit that warns; ``remembered`` are the marks that were
     reported before.

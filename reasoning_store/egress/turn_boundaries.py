@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from reasoning_store.conversation.blocks import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,9 @@ class Range:
 
     first: int
     last: int
+    messages: tuple[Message, ...] = field(default=(), repr=False, compare=False)
+    """The messages that a summary is to be made of: an earlier summary in the place of its own
+    messages, then those since. Empty where nothing is to be summarized."""
 
     def __str__(self) -> str:
         return f"{self.first}-{self.last}"

@@ -183,7 +183,7 @@ def test_a_summary_and_a_clearing_are_applied_together_or_not_at_all(session: rs
     turn(session, 8)
     plan = session.compression(limit=3_000, summary_tokens=10, target=0.5, **HOST)
     assert [step.kind for step in plan.steps] == ["clear"]
-    plan = session.compression(limit=2_000, summary_tokens=10, **HOST)
+    plan = session.compression(limit=2_000, summary_tokens=20, **HOST)
     assert plan.action == "summarize"
 
     made = session.compact(plan, summary="They looked things up.")

@@ -255,6 +255,25 @@ def test_the_awaited_face_has_the_same_defaults(url: str) -> None:
     assert after["reasoning.effort"].layer == "default"
 
 
+def test_an_owners_budget_is_about_all_sessions_in_its_window(store: rs.Store) -> None:
+    """With the numbers of the report; it remembers no marks, and another owner has its own."""
+    mine, other = store.for_owner("ann"), store.for_owner("bob")
+    for name, day in (("a", 1), ("b", 2), ("c", 3)):
+        reply = rs.assistant("No.", usage=rs.Usage(output=40, reasoning=10))
+        at = datetime(2026, 1, day, tzinfo=UTC)
+        mine.session(name, create=True).append([rs.user("?"), reply], created_at=at)
+    mine.session("d", create=True).append(rs.assistant(thinking("7 * 13"), "No."))
+    (row,) = mine.report(by="owner")
+    whole = mine.budget()
+    since = [mine.budget(limit=30, since=datetime(2026, 1, 2, tzinfo=UTC)) for _ in range(2)]
+
+    assert (whole.reasoning, whole.counted, whole.unreported) == (30, row.counted, 1)
+    assert (whole.used, whole.state) == (30 + row.counted, "ok")
+    assert [one.reasoning for one in since] == [20, 20]
+    assert {(one.state, one.crossed) for one in since} == {("warning", ())}
+    assert (other.budget(limit=1).used, store.budget(limit=1).used) == (0, 0)
+
+
 def test_settings_that_are_set_at_once_are_all_kept(store: rs.Store) -> None:
     """Each key is a change of its own, not a copy of all the others."""
     one, other = store.session("chat", create=True), store.session("chat")

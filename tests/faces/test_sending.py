@@ -317,11 +317,61 @@ def test_a_summary_goes_out_where_its_range_began_and_history_keeps_all(
 
     sent = session.build_request(**DEEPSEEK).body["messages"]
     assert made is not None
-    assert sent[0] == {"role": "user", "content": "They greeted each other."}
+    framed = "Summary of the conversation so far:\n\nThey greeted each other."
+    assert sent[0] == {"role": "user", "content": framed}
+    assert made.summary == "They greeted each other."
     assert len(sent) == 12 - plan.to_summarize.last + 1
     assert len(session.history()) == 12
     assert session.compactions() == [made]
     assert session.usage(**DEEPSEEK).effective == plan.after - 8 + made.tokens
+
+
+def test_a_summary_of_ones_own_keeps_its_blocks_in_the_frame(session: rs.Session) -> None:
+    """On a protocol whose turns alternate it is a part of the user's next message."""
+    for number in range(6):
+        turn(session, number)
+    plan = session.compression(limit=1_500, reserve=100, **DEEPSEEK)
+    picture = rs.MediaBlock(kind="image", mime_type="image/png", url="https://a.example/b.png")
+    mine = rs.user(picture, "They greeted each other.")
+
+    made = session.compact(plan, summary=mine)
+
+    assert made is not None
+    assert made.message is not None
+    assert made.message.blocks[1:] == mine.blocks
+    to: dict[str, Any] = {"provider": "anthropic", "model": "claude-opus-5"}
+    first = session.build_request(**to).body["messages"][0]
+    texts = [part.get("text") for part in first["content"] if part["type"] == "text"]
+    assert texts[0] == "Summary of the conversation so far:\n\n"
+    assert texts[1] == "They greeted each other."
+    assert len(texts) == 3
+    assert session.usage(**to).effective == session.build_request(**to).tokens.effective
+
+
+def test_a_range_to_summarize_has_the_earlier_summary_and_what_came_since(
+    session: rs.Session,
+) -> None:
+    """Never the whole original again; undone, it has the original."""
+    for number in range(6):
+        turn(session, number)
+    first = session.compression(limit=1_500, reserve=100, **DEEPSEEK)
+    assert first.to_summarize is not None
+    old = first.to_summarize
+    assert list(old.messages) == [item.message for item in session.history(before=old.last + 1)]
+    made = session.compact(first, summary="They greeted each other.")
+    assert made is not None
+    for number in range(6, 12):
+        turn(session, number)
+
+    again = session.compression(limit=1_500, reserve=100, **DEEPSEEK).to_summarize
+
+    assert again is not None
+    since = session.history(after=old.last, before=again.last + 1)
+    assert list(again.messages) == [made.message, *(item.message for item in since)]
+    session.undo(made.id)
+    whole = session.compression(limit=1_500, reserve=100, **DEEPSEEK).to_summarize
+    assert whole is not None
+    assert whole.messages[0] == session.get(1).message
 
 
 def test_a_plan_counts_what_is_kept_once_another_message_thought_last(

@@ -212,6 +212,7 @@ def test_a_store_has_types(tmp_path: Path) -> None:
         assert_type(held, rs.results.Resolved)
         layers = Literal["call", "session", "profile", "owner", "environment", "default"]
         assert_type(held.layer, layers)
+        assert_type(mine.budget(limit=50_000, since=None), rs.results.Budget)
         budget = session.budget(limit=50_000, warn_at=0.8)
         assert_type(budget.state, Literal["ok", "warning", "exceeded", "unknown"])
         assert_type(budget.crossed, tuple[Literal["warning", "exceeded"], ...])
