@@ -292,14 +292,15 @@ class Session:
         system: Any = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
         at: int | str | None = None,
+        calibrated: bool = False,
     ) -> ContextUsage:
         """Return what the next request counts (BR-004), from the running totals alone.
 
         With ``at`` it is the request that would have followed that position, or the message of
-        that id.
+        that id; ``calibrated`` as in ``Context.usage``.
         """
         options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return self._context(options, limit).usage(at=at)
+        return self._context(options, limit).usage(at=at, calibrated=calibrated)
 
     def what_if(
         self,

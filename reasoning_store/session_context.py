@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from reasoning_store import session_settings
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import Policy
-from reasoning_store.conversation.validation import check_tokens
+from reasoning_store.conversation.validation import check_tokens, check_truth
 from reasoning_store.egress.budget import THRESHOLD
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.usage import ContextUsage, count_usage, first_thinking_sent
+from reasoning_store.egress.usage import ContextUsage, calibrate, count_usage, first_thinking_sent
 from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.ledger.records import SentRow
 from reasoning_store.session_branch import (
@@ -78,25 +78,29 @@ class Context:
         self._last_request = request
         return request
 
-    def usage(self, *, at: int | str | None = None) -> ContextUsage:
+    def usage(self, *, at: int | str | None = None, calibrated: bool = False) -> ContextUsage:
         """Return what the next request counts (BR-004), from the running totals alone.
 
         With ``at`` it is the request that would have followed that position, or the message
-        of that id.
+        of that id. ``calibrated`` counts in the provider's tokens: by the ratio of the ``input``
+        that it reported for the model's last request to the count of that one, where it did.
         """
+        check_truth("calibrated", calibrated)
         options = self._options
         branch, (position,) = self._branch().locate(at)
-        now = branch.outlook(position, sent=options.names == UNNAMED)
+        now = branch.outlook(position, sent=calibrated or options.names == UNNAMED)
         totals = now.usage
-        return count_usage(
+        to = resolve_target(options.names, lambda: now.sent)
+        found = count_usage(
             totals,
             origins_by_kind(totals),
             session_settings.policy(branch.state, now.settings, options.settings).settings,
-            resolve_target(options.names, lambda: now.sent),
+            to,
             fixed=branch.inputs(options, totals.encoding).fixed,
             encoding=totals.encoding,
             limit=self._limit,
         )
+        return found if not calibrated else _calibrated(found, to, now.sent)
 
     def what_if(self) -> WhatIf:
         """Return what each policy would send, side by side."""
@@ -195,6 +199,17 @@ class Context:
         # Another thread may move the session's handle: each verb reads one branch to its end.
         session = self._session
         return SessionBranch(session._state, session._row, session._branch)
+
+
+def _calibrated(found: ContextUsage, to: Target, last: SentRow | None) -> ContextUsage:
+    """Return a count by what the provider reported for the last request, where it did."""
+    counted = None if last is None else last.sent.get("tokens")
+    if last is None or not last.input or not isinstance(counted, int) or counted <= 0:
+        return found
+    before = resolve_target(UNNAMED, lambda: last).origin
+    if (before.provider, before.model) != (to.origin.provider, to.origin.model):
+        return found  # another model has another tokenizer
+    return calibrate(found, counted=counted, reported=last.input)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from reasoning_store.conversation.blocks import Exactness
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import Strip
 from reasoning_store.conversation.validation import check_share, check_tokens
 from reasoning_store.egress.budget import THRESHOLD
+from reasoning_store.egress.counting import CountExactness
 from reasoning_store.egress.turn_boundaries import Layout, Range, TurnBoundaries
 
 Action: TypeAlias = Literal["none", "warn", "strip", "clear", "summarize", "refuse"]
@@ -104,7 +104,7 @@ class Plan:
     trigger_at: int
     summary_tokens: int
     """The tokens that ``after`` assumes for the summary."""
-    exactness: Exactness
+    exactness: CountExactness
     branch: int | None = None
     """Its branch. The plan stays good while its range there is untouched."""
     basis: object = field(default=None, repr=False)
@@ -186,7 +186,7 @@ def make_plan(
     limits: Limits,
     *,
     since: int | None = None,
-    exactness: Exactness = "exact",
+    exactness: CountExactness = "exact",
 ) -> Plan:
     """Return the plan for the next request.
 

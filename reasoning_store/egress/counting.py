@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
@@ -43,6 +43,10 @@ MEDIA: Mapping[MediaKind, int] = {"image": 1_100, "audio": 1_600, "video": 8_000
 
 
 _NOTHING = Count(0, "exact")
+
+
+CountExactness: TypeAlias = Literal[Exactness, "calibrated"]
+"""How good a count is: as its worst part, or ``calibrated`` by a provider's report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ class TokenCount:
     raw: int
     fixed: int
     by_kind: TokensByKind
-    exactness: Exactness
+    exactness: CountExactness
     encoding: str
 
     def __str__(self) -> str:

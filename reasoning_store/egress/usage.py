@@ -9,7 +9,7 @@ the length of the conversation, and equals that of the request that would be bui
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Protocol, TypeAlias
 
@@ -20,7 +20,13 @@ from reasoning_store.egress.admissibility import (
     opaque_inadmissible_because,
     portable_inadmissible_because,
 )
-from reasoning_store.egress.counting import FixedCount, TokenCount, count_fields, kinds_of
+from reasoning_store.egress.counting import (
+    FixedCount,
+    TokenCount,
+    TokensByKind,
+    count_fields,
+    kinds_of,
+)
 from reasoning_store.egress.selection import decide
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import Rule
@@ -118,6 +124,33 @@ def count_usage(
     kinds = kinds_of(fixed, head.visible, kept, every_thought - kept)
     exactness = worst(head.exactness, fixed.exactness)
     return ContextUsage(**count_fields(kinds, exactness, encoding), limit=limit)
+
+
+def calibrate(found: ContextUsage, *, counted: int, reported: int) -> ContextUsage:
+    """Return a count in a provider's tokens: it ``reported`` so many for a request of ``counted``.
+
+    Each part grows by the same share, and the parts still add up.
+    """
+
+    def scaled(tokens: int) -> int:
+        return round(tokens * reported / counted)
+
+    kinds, effective, raw = found.by_kind, scaled(found.effective), scaled(found.raw)
+    system, tools, thinking = scaled(kinds.system), scaled(kinds.tools), scaled(kinds.thinking)
+    return replace(
+        found,
+        effective=effective,
+        raw=raw,
+        fixed=scaled(found.fixed),
+        by_kind=TokensByKind(
+            system=system,
+            tools=tools,
+            messages=effective - system - tools - thinking,
+            thinking=thinking,
+            withheld=raw - effective,
+        ),
+        exactness="calibrated",
+    )
 
 
 def closed_tokens(

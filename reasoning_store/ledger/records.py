@@ -308,6 +308,8 @@ class SentRow:
     branch: int
     sent: dict[str, Any]
     created_at: int
+    input: int | None = None
+    """The input tokens that the provider reported for it."""
 
 
 ProblemCode: TypeAlias = Literal[

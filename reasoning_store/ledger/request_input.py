@@ -48,7 +48,7 @@ from reasoning_store.ledger.view_records import (
 
 T = TypeVar("T")
 _b, _m = bodies.c, messages.c
-_REPLIES = select(_b.position, _b.sent, _m.created_at).where(
+_REPLIES = select(_b.position, _b.sent, _m.created_at, _m.input).where(
     _b.session_key == bindparam("key"),
     _b.branch == bindparam("branch"),
     _m.session_key == _b.session_key,
@@ -303,8 +303,8 @@ def sent_from(connection: Connection, key: int, branch: int, first: int) -> list
 
 
 def _sent(branch: int, row: Sequence[Any]) -> SentRow:
-    position, sent, created_at = row
-    return SentRow(position=position, branch=branch, sent=parsed(sent), created_at=created_at)
+    position, sent, created_at, reported = row
+    return SentRow(position, branch, parsed(sent), created_at, reported)
 
 
 class Reads(Protocol):

@@ -37,6 +37,7 @@ def sent_of(to: Origin, request: Request | None) -> dict[str, Any]:
     }
     if request is not None:
         sent |= {"settings": request.settings.by_key(), "digest": request.digest}
+        sent["tokens"] = request.tokens.effective
     return sent
 
 

@@ -326,6 +326,36 @@ def test_a_summary_goes_out_where_its_range_began_and_history_keeps_all(
     assert session.usage(**DEEPSEEK).effective == plan.after - 8 + made.tokens
 
 
+def test_a_count_is_calibrated_by_the_last_report_of_the_same_model(session: rs.Session) -> None:
+    """The parts still add up; without a report, for another model or unasked it is as it was."""
+    session.append(rs.user("Is 91 prime?"))
+
+    def answer(reported: int | None) -> rs.Request:
+        chat = session.context(**DEEPSEEK, system="Be brief.")
+        request = chat.request()
+        body: dict[str, Any] = {"choices": [{"message": {"role": "assistant", "content": "No."}}]}
+        if reported is not None:
+            body["usage"] = {"prompt_tokens": reported, "completion_tokens": 3}
+        list(chat.record(body))
+        session.append(rs.user("And 97?"))
+        return request
+
+    answer(None)
+    plain = session.usage(**DEEPSEEK)
+    assert session.usage(**DEEPSEEK, calibrated=True) == plain
+    sent = answer(100)
+    plain = session.usage(**DEEPSEEK)
+    found = session.usage(**DEEPSEEK, calibrated=True)
+    kinds = found.by_kind
+
+    assert found.exactness == "calibrated"
+    assert found.effective == round(plain.effective * 100 / sent.tokens.effective)
+    assert kinds.system + kinds.tools + kinds.messages + kinds.thinking == found.effective
+    assert found.effective + kinds.withheld == found.raw
+    other: dict[str, Any] = {"provider": "openai", "model": "gpt-4o"}
+    assert session.usage(**other, calibrated=True) == session.usage(**other)
+
+
 def test_a_summary_of_ones_own_keeps_its_blocks_in_the_frame(session: rs.Session) -> None:
     """On a protocol whose turns alternate it is a part of the user's next message."""
     for number in range(6):

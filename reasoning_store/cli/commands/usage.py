@@ -39,6 +39,11 @@ _FULL = 1.0
     metavar="SHARE",
     help="Exit with 4 if more than this share of the limit is used, e.g. 0.85.",
 )
+@click.option(
+    "--calibrated",
+    is_flag=True,
+    help="Count by what the provider reported for the last request.",
+)
 @click.option("--breakdown", is_flag=True, help="Print the parts of the number, in a pipe too.")
 @click.option(
     "--at",
@@ -54,6 +59,7 @@ def usage(
     limit: int | None,
     fail_over: float | None,
     breakdown: bool,
+    calibrated: bool,
     at: int | str | None,
     asked: dict[str, Any],
 ) -> None:
@@ -63,7 +69,7 @@ def usage(
     if fail_over is not None and limit is None:
         raise InvalidCall("--fail-over is a share of a limit", hint="pass --limit too")
     with where.open(call) as session:
-        found = session.usage(limit=limit, at=at, **asked)
+        found = session.usage(limit=limit, at=at, calibrated=calibrated, **asked)
     share = None if limit is None else found.effective / limit
     over = fail_over is not None and share is not None and share > fail_over
     if over:
