@@ -33,9 +33,10 @@ from reasoning_store.ledger.records import (
     Verified,
 )
 from reasoning_store.recording.following import Following
+from reasoning_store.searching import Hit, Thought
 from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
-from reasoning_store.store import FoundConversation, Owner, Page
-from reasoning_store.stored import Branch, Compaction, Stored, Version
+from reasoning_store.store import FoundConversation, Owner
+from reasoning_store.stored import Branch, Compaction, Page, Stored, Version
 
 __all__ = [
     "Alternative",
@@ -56,6 +57,7 @@ __all__ = [
     "Explanation",
     "Following",
     "FoundConversation",
+    "Hit",
     "Holder",
     "Imported",
     "Owner",
@@ -75,6 +77,7 @@ __all__ = [
     "Split",
     "Step",
     "Stored",
+    "Thought",
     "TokenCount",
     "TokensByKind",
     "Verdict",

@@ -15,20 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.echoes import message_echo
-from reasoning_store.conversation.errors import (
-    Conflict,
-    InvalidCall,
-    NotFound,
-)
+from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
 from reasoning_store.conversation.settings import checked
 from reasoning_store.conversation.validation import check_text, check_truth, describe
 from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
-from reasoning_store.ledger.database import (
-    migrate,
-)
-from reasoning_store.ledger.database import (
-    open as engine,
-)
+from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
     BackedUp,
@@ -40,12 +32,8 @@ from reasoning_store.ledger.records import (
 )
 from reasoning_store.session import Session
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import microseconds
-from reasoning_store.tokens import (
-    DEFAULT_ENCODING,
-    ENCODINGS,
-    counter,
-)
+from reasoning_store.stored import Page, microseconds
+from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
 
 if TYPE_CHECKING:
     from reasoning_store.contract_files import Contracts
@@ -53,7 +41,9 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
     from reasoning_store.ledger.erasure import Only
     from reasoning_store.ledger.reports import By
+    from reasoning_store.ledger.searching.search import Branches, Within
     from reasoning_store.ledger.transfer.transfer import OnConflict
+    from reasoning_store.searching import Hit, Thought
     from reasoning_store.session_settings import OwnerSettings
 
 _LOOKED_UP = 3
@@ -61,14 +51,6 @@ _LOOKED_UP = 3
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
 CONNECTIONS = 8
 """How many connections a store keeps: readers of an SQLite file, all of them on a server."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of sessions, and the value of ``after`` that gives the next page."""
-
-    items: list[Session]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +136,7 @@ class Owner:
         metadata: Mapping[str, Any] | None = None,
         since: datetime | None = None,
         before: datetime | None = None,
-    ) -> Page:
+    ) -> Page[Session]:
         """Return sessions, the latest first, without reading any history.
 
         ``archived`` None returns both kinds. ``title`` is a part of the title, in any case;
@@ -175,6 +157,60 @@ class Owner:
         return Page(
             [Session(self._state, row, row.current_branch) for row in page.items], page.next
         )
+
+    def search(
+        self,
+        text: str,
+        *,
+        within: Within = "answers",
+        branches: Branches = "current",
+        limit: int = 20,
+        after: str | None = None,
+    ) -> Page[Hit]:
+        """Return what was said in this owner's sessions and has these words, the latest first.
+
+        All words are wanted, in any order, a word of three letters or more also as the beginning
+        of one; ``"words in quotes"`` stand so in the text, and ``-word`` does not. Case and
+        accents do not count. "answers" is what users and models said, and titles, "thinking" what
+        was thought and is not hidden. "current" leaves out what only a branch that was left has.
+
+        What was said since the last search is added to the index first. Only a page without
+        ``next`` is the last one, however few hits another has.
+        """
+        from reasoning_store.searching import hit_of
+
+        page = self._state.ledger.search.find(
+            self._owner, text, within=within, on=branches, limit=limit, after=after
+        )
+        return Page([hit_of(found) for found in page.items], page.next)
+
+    def thoughts(
+        self,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+        after: str | None = None,
+    ) -> Page[Thought]:
+        """Return what was thought in this owner's sessions, on every branch, the latest first.
+
+        From ``since`` on and before ``until``. ``model`` is a name or a pattern, as "*claude*".
+        A message whose thinking is encrypted has no text, and is not among them.
+        """
+        from reasoning_store.searching import thought_of
+
+        page = self._state.ledger.thoughts.page(
+            self._owner,
+            provider=provider,
+            model=model,
+            since=microseconds(since, "since"),
+            until=microseconds(until, "until"),
+            limit=limit,
+            after=after,
+        )
+        return Page([thought_of(found) for found in page.items], page.next)
 
     def delete(self, *, before: datetime | None = None) -> Deleted:
         """Delete all of this owner's sessions and profiles at once.
@@ -352,9 +388,9 @@ class Store(Owner):
     of your own, in a TOML file or a mapping; they hold for the whole process. Without it the
     file that ``REASONING_STORE_CONTRACTS`` names is read.
 
-    ``session``, ``sessions``, ``settings``, ``budget``, ``delete`` and ``erase`` are the owner's
-    ``""``, and ``for_owner`` gives another's. ``report``, ``export_lines`` and ``import_lines``
-    are about all owners.
+    ``session``, ``sessions``, ``search``, ``thoughts``, ``settings``, ``budget``, ``delete`` and
+    ``erase`` are those of the owner ``""``, and ``for_owner`` gives another's. ``report``,
+    ``export_lines`` and ``import_lines`` are about all owners.
     """
 
     def __init__(

@@ -330,7 +330,7 @@ ui_messages ui_sse user visible_parts what_if write_message
 RESULTS = """
 Alternative AsyncFollowing AsyncFoundConversation AsyncOwner AsyncOwnerSettings AsyncPage
 AsyncProfiles AsyncSessionSettings BackedUp Branch Budget Compaction ContextUsage Deleted Erased
-Explanation Following FoundConversation Holder Imported Owner OwnerSettings Page Problem Profile
+Explanation Following FoundConversation Hit Holder Imported Owner OwnerSettings Page Problem Profile
 Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection SessionSettings Split
-Step Stored TokenCount TokensByKind Verdict Verified Version WhatIf
+Step Stored Thought TokenCount TokensByKind Verdict Verified Version WhatIf
 """.split()

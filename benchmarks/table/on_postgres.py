@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import floors, ours, rivals
+from benchmarks import floors, ours, rivals, searching
 from benchmarks.table import who
 from benchmarks.workload import FLOOR, Bound, Workload
 
@@ -39,5 +39,14 @@ WORKLOADS: tuple[Workload, ...] = (
             who.floor(floors.server_load),
             *rivals.contenders(rivals.load, rivals.ON_A_SERVER),
         ),
+    ),
+    Workload(
+        name="postgres-search",
+        title="four searches on PostgreSQL, the index warm",
+        of="messages",
+        sizes=(1_000, 10_000),
+        server=True,
+        rounds=(3, 15),
+        contenders=(who.ours(searching.ours_on_server), who.floor(searching.floor_on_server)),
     ),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import floors, ours, rivals
+from benchmarks import floors, ours, rivals, searching
 from benchmarks.table import who
-from benchmarks.workload import BEST, FLOOR, Bound, Workload
+from benchmarks.workload import BEST, CLASS, FLOOR, Bound, Workload
 
 RECOUNTING = "counting again"
 _LENGTHS = (10, 1_000, 10_000, 100_000)
@@ -96,6 +96,17 @@ WORKLOADS: tuple[Workload, ...] = (
             who.other(RECOUNTING, floors.recount, _JUDGED),
         ),
         repeats=4,
+    ),
+    Workload(
+        name="search",
+        title="four searches, the index warm",
+        of="messages",
+        promise="`search` in 100 000 messages",
+        sizes=(1_000, 100_000),
+        rounds=(3, 15),
+        bounds=(Bound(4 * 0.050, CLASS),),
+        contenders=(who.ours(searching.ours), who.floor(searching.floor)),
+        smoke=(10,),
     ),
     _request("stripped", "thinking stripped", thinking=False, at_most=0.8),
     _request("kept", "thinking kept", thinking=True, at_most=1.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import deleting, floors, ours, rivals
+from benchmarks import deleting, floors, ours, rivals, searching
 from benchmarks.rivals import SQLALCHEMY_SESSION
 from benchmarks.table import who
 from benchmarks.workload import FLOOR, Bound, Workload
@@ -13,6 +13,22 @@ turn makes the file longer, which costs half as much again; a process that stays
 _TURNS = rivals.contenders(rivals.turn, only_at=100)
 
 WORKLOADS: tuple[Workload, ...] = (
+    Workload(
+        name="turn-searched",
+        title="a durable turn on SQLite after a search",
+        of="messages before it",
+        promise="an append costs what it did without search",
+        sizes=(1_000,),
+        storage="disk",
+        repeats=8,
+        rounds=(15, 40),
+        bounds=(Bound(1.1, "never searched"),),
+        contenders=(
+            who.ours(searching.turn(searched=True)),
+            who.floor(floors.turn(counted=True)),
+            who.other("never searched", searching.turn(searched=False)),
+        ),
+    ),
     Workload(
         name="turn",
         title="a durable turn, counted",

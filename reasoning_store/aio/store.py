@@ -141,6 +141,8 @@ class AsyncOwner:
         return AsyncFoundConversation(session, found.positions, found.last)
 
     delete = awaited(Owner.delete, by=Threads.aside)
+    search = awaited(Owner.search, by=Threads.aside)
+    thoughts = awaited(Owner.thoughts)
     erase = awaited(Owner.erase, by=Threads.aside)
     report = awaited(Owner.report)
     budget = awaited(Owner.budget)

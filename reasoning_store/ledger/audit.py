@@ -48,6 +48,7 @@ from reasoning_store.ledger.rows import (
     origins,
     totals,
 )
+from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import (
     STATE,
     bodies,
@@ -182,6 +183,8 @@ def session(
             problem("state", "the head is not what its last message carries", number)
         attempted(number, _check_compactions, lineage, problem)
         attempted(number, _check_draft, number, problem)
+    for branch, position in search_rows.astray(connection, key):
+        problem("search", "an entry of the index that no message is at", branch, position)
     for branch, position, batch in _BATCHES.rows(connection, {"key": key}):
         held = by_number.get(branch)
         if held is None or not batch or position + batch > held.next_position:
@@ -254,6 +257,8 @@ def messages_of(
         row[0]: row[1:]
         for row in _ROWS.rows(connection, {"key": key, "of": branch, "first": first, "last": last})
     }
+    indexed = search_rows.entries_in(connection, key, branch, first, last)
+    whose = search_rows.owner_of(connection, key)
     problems: list[Problem] = []
     for position, made in _read(connection, key, branch, first, last, stored):
         place = (key, branch, position)
@@ -265,6 +270,11 @@ def messages_of(
         written, carries = rest[: len(CHECKED)], rest[len(CHECKED) :]
         if made.columns["digest"] != digest:
             problems.append(Problem("digest", "the message is not the one written", *place))
+        if not all(
+            search_rows.is_entry_of(made.entry.message, whose, kind, words)
+            for kind, words in indexed.get(position, {}).items()
+        ):
+            problems.append(Problem("search", "its entry in the index is not of it", *place))
         wrong = [
             name
             for name, value in zip(CHECKED, written, strict=True)

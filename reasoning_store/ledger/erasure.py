@@ -32,6 +32,7 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows import erasure_rows
 from reasoning_store.ledger.rows.erasure_rows import Change
 from reasoning_store.ledger.rows.keys import Clock
+from reasoning_store.ledger.searching import search_rows
 
 Only: TypeAlias = Literal["reasoning"] | None
 Count: TypeAlias = Callable[[Message, str], Counts]
@@ -241,6 +242,7 @@ class Erasure:
         def owing(connection: Connection) -> tuple[int, ...]:
             done = work(connection)
             if any(done):
+                search_rows.leave_no_words(connection)
                 self._database.owe_scrub(connection)
             return done
 

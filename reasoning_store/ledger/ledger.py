@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.profiles import Profiles
     from reasoning_store.ledger.reports import Reports
     from reasoning_store.ledger.request_input import RequestInputs
+    from reasoning_store.ledger.searching.search import Search
+    from reasoning_store.ledger.searching.thoughts import Thoughts
     from reasoning_store.ledger.sessions import Sessions
     from reasoning_store.ledger.transfer.transfer import Transfer
 
@@ -142,6 +144,18 @@ class Ledger:
         from reasoning_store.ledger.reports import Reports
 
         return Reports(self.database)
+
+    @subject
+    def search(self) -> Search:
+        from reasoning_store.ledger.searching.search import Search
+
+        return Search(self.database)
+
+    @subject
+    def thoughts(self) -> Thoughts:
+        from reasoning_store.ledger.searching.thoughts import Thoughts
+
+        return Thoughts(self.database)
 
     @subject
     def audit(self) -> Audit:

@@ -327,6 +327,7 @@ ProblemCode: TypeAlias = Literal[
     "batch",  # what an idempotency key covers is not there
     "digest",  # a message is not the one that was written
     "columns",  # what stands beside a message is not what it says
+    "search",  # an entry of the search index is stale, or says that it is another owner's
 ]
 
 

@@ -37,7 +37,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from reasoning_store.ledger.message_columns import COLUMNS, NAMES
 
@@ -52,6 +52,22 @@ metadata = MetaData(
 
 BIG: TypeEngine[Any] = BigInteger().with_variant(sqlite.INTEGER(), "sqlite")
 """63 bits on both engines; a STRICT table of SQLite knows no other name for it."""
+
+
+class _OnServer(UserDefinedType[str]):
+    """A type that only PostgreSQL has; named here, its dialect is loaded where it is used."""
+
+    cache_ok = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_col_spec(self, **_: Any) -> str:
+        return self.name
+
+
+WORDS: TypeEngine[str] = Text().with_variant(_OnServer("TSVECTOR"), "postgresql")
+QUERY: TypeEngine[str] = _OnServer("TSQUERY")
 STRICT: dict[str, Any] = {"sqlite_strict": True}
 CLUSTERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}
 
@@ -299,4 +315,33 @@ settings_profiles = Table(
     _need("updated_at"),
     PrimaryKeyConstraint("session_key", "name"),
     **STRICT,
+)
+
+search_entries = Table(
+    "search_entries",
+    metadata,
+    _key(),
+    _need("branch", Integer),  # 0 with position 0: the session's title
+    _need("position"),
+    _need("kind", Integer),  # search_lookup.KINDS
+    _need("number"),  # by when it was said: search_lookup.first_number
+    _need("words", WORDS),  # the different words, folded, and marks of owner and kind
+    PrimaryKeyConstraint("session_key", "branch", "position", "kind"),
+    _belongs_to("sessions"),
+    Index("ix_search_entries_number", "number"),
+    # On SQLite triggers keep search_index, an FTS5 table, by the words; on PostgreSQL there is a
+    # GIN index on them.
+    **STRICT,
+)
+
+search_progress = Table(
+    "search_progress",
+    metadata,
+    _key(),
+    _need("branch", Integer),  # 0: the title
+    _need("next_position"),  # the first that is not in the index yet
+    _may("title", Text),  # that is in the index
+    PrimaryKeyConstraint("session_key", "branch"),
+    _belongs_to("sessions"),
+    **CLUSTERED,
 )

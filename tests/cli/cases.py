@@ -59,6 +59,7 @@ CASES: dict[str, Case] = {
     "render": Case("render stream.jsonl", "render broken.json", needs=False, says="not a captured"),
     "replay": Case("replay stream.sse --split", "replay nowhere.sse", needs=False, says="nowhere"),
     "report": Case("report", "report --by colour", says="'colour' is not one of"),
+    "search": Case("search weather", "search '?!'", says="at least one word"),
     "sessions archive": Case("sessions archive short", "sessions archive shart", MISSING),
     "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
     "sessions fork": Case("sessions fork chat-42 --at 5", "sessions fork chat-42 --at 99", MISSING),
@@ -71,6 +72,7 @@ CASES: dict[str, Case] = {
         says="one of: true, false",
     ),
     "show": Case("show chat-42", "show chat-43", MISSING, says=NEAR),
+    "thoughts": Case("thoughts", "thoughts --after 7", says="not the .next"),
     "unset": Case("unset chat-42 effort", "unset effort", says="SESSION KEY is wanted"),
     "upgrade": Case("upgrade", "upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False),
     "usage": Case(

@@ -149,6 +149,7 @@ def fill(ledger: Ledger) -> None:
     assert arrival is not None
     ledger.drafts.follow(key, fork, arrival)
     ledger.drafts.stop(key, fork, "user")
+    ledger.search.catch_up("owner")
     erased = ledger.sessions.create("owner", "second", encoding="o200k_base").key
     ledger.messages.append(erased, 1, conversation())
     ledger.erasure.erase_message(erased, 1, 2)

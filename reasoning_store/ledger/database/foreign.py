@@ -11,7 +11,15 @@ from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.tables import metadata
 
-OURS = frozenset({*metadata.tables, "alembic_version", "conversation"})
+OURS = frozenset(
+    {
+        *metadata.tables,
+        "alembic_version",
+        "conversation",
+        *[f"search_index{end}" for end in ("", "_data", "_idx", "_config")],
+    }
+)
+_TRIGGERS = frozenset({"search_entries_came", "search_entries_went"})
 _NAMED = (
     "SELECT type, name, tbl_name FROM sqlite_schema"
     " WHERE type IN ('table', 'trigger') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -28,5 +36,5 @@ def objects(connection: Connection) -> list[str]:
         if kind == "table"
         else f"the trigger {describe(name)} on {table}"
         for kind, name, table in driver(connection).execute(_NAMED).fetchall()
-        if kind == "trigger" or name not in OURS
+        if name not in (_TRIGGERS if kind == "trigger" else OURS)
     ]

@@ -53,6 +53,11 @@ class Database(Protocol):
     ``again_when_lost``: it may run a second time if it is unknown whether it ran.
     """
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it was opened to be read, and refuses every write."""
+        ...
+
     def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
 
     def write(

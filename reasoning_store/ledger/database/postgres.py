@@ -181,6 +181,10 @@ class PostgresDatabase:
                 hint="create the database with ENCODING 'UTF8'",
             )
 
+    @property
+    def is_read_only(self) -> bool:
+        return self._guard.read_only
+
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot."""
         begin = None if single else _READ

@@ -53,6 +53,10 @@ class SqliteDatabase:
             timeout=busy_timeout,
         )
 
+    @property
+    def is_read_only(self) -> bool:
+        return False
+
     def held_files(self) -> Collection[tuple[int, int]]:
         return self._connections.held_files()
 

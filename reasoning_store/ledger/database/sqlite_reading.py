@@ -38,6 +38,10 @@ class SqliteReading:
         self._alone = Connections(path, busy_timeout=busy_timeout, how="mode=ro&immutable=1")
         self._engines = {one: one.engine(reading=True) for one in (self._with_log, self._alone)}
 
+    @property
+    def is_read_only(self) -> bool:
+        return True
+
     def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
         """Run ``work`` on one snapshot; again where another process began to write meanwhile."""
         with self._guard:

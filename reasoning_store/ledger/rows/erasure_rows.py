@@ -49,6 +49,7 @@ from reasoning_store.ledger.rows import encode as columns
 from reasoning_store.ledger.rows.keys import owner_key
 from reasoning_store.ledger.rows.pairs import RowAddress, ToolRow
 from reasoning_store.ledger.rows.recomputation import Own
+from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import (
     bodies,
     compactions,
@@ -325,6 +326,9 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
         ],
     )
     _FORGET.many(connection, [_params(key, change.place) for change in made])
+    thoughtless = [_params(key, change.place) for change in made if not _empties(change)]
+    search_rows.forget(connection, emptied)
+    search_rows.forget_thinking(connection, thoughtless)
 
 
 def _summaries(

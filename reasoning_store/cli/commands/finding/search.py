@@ -1,0 +1,110 @@
+"""The command `search`: what was said in an owner's sessions, by words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import OWNER
+from reasoning_store.cli.output import Page, local_time, print_answer, print_note, utc_time
+from reasoning_store.cli.progress import Progress
+from reasoning_store.conversation.errors import InvalidCall
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.searching.search import Within
+    from reasoning_store.store import Store
+
+
+@click.command("search", cls=Command, answers="hits next")
+@click.argument("words", nargs=-1, required=True)
+@click.option(
+    "--within",
+    type=click.Choice(["answers", "thinking", "all"]),
+    default="answers",
+    show_default=True,
+    help="What was said with the titles, what was thought, or both.",
+)
+@click.option("--all-branches", is_flag=True, help="Also on branches that were left.")
+@OWNER
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
+)
+@click.pass_obj
+def search(
+    call: Call,
+    words: tuple[str, ...],
+    within: Within,
+    all_branches: bool,
+    owner: str,
+    limit: int,
+    after: str | None,
+) -> None:
+    """Find messages by words, the latest first.
+
+    All WORDS are wanted; '"words in quotes"' stand so in the text. Put -- before a -word, which
+    is not to be in it.
+    """
+    with _opened(call) as store, Progress("searching"):
+        page = store.for_owner(owner).search(
+            " ".join(words),
+            within=within,
+            branches="all" if all_branches else "current",
+            limit=limit,
+            after=after,
+        )
+
+    def people(paper: Page) -> None:
+        paper.table(
+            ("time", "session", "position", "", "text"),
+            [
+                (
+                    local_time(hit.created_at),
+                    hit.session,
+                    "-" if hit.position is None else str(hit.position),
+                    hit.kind if hit.is_current else f"{hit.kind}, branch {hit.branch}",
+                    hit.marked(),
+                )
+                for hit in page.items
+            ],
+            right=("position",),
+        )
+
+    print_answer(
+        call,
+        {
+            "hits": [
+                {
+                    "session": hit.session,
+                    "title": hit.title,
+                    "kind": hit.kind,
+                    "branch": hit.branch,
+                    "isCurrent": hit.is_current,
+                    "position": hit.position,
+                    "id": hit.id,
+                    "role": hit.role,
+                    "createdAt": utc_time(hit.created_at),
+                    "snippet": hit.snippet,
+                    "marks": hit.marks,
+                }
+                for hit in page.items
+            ],
+            "next": page.next,
+        },
+        people if page.items else lambda paper: None,
+    )
+    if not page.items and not call.json:
+        print_note("nothing was found")
+    if page.next is not None and not call.json:
+        print_note(f"there may be more; --after {page.next} goes on")
+
+
+def _opened(call: Call) -> Store:
+    """Open the store so that the index can be brought up to date, where that can be written."""
+    try:
+        return store_access.open_existing(call)
+    except InvalidCall:
+        return store_access.open_to_read(call)

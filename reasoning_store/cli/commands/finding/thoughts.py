@@ -1,0 +1,79 @@
+"""The command `thoughts`: what was thought in an owner's sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.options import OWNER
+from reasoning_store.cli.output import Page, local_time, print_answer, print_note, utc_time
+from reasoning_store.cli.progress import Progress
+
+_DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
+
+
+@click.command("thoughts", cls=Command, answers="thoughts next")
+@click.option("--provider", help="Only of this provider.")
+@click.option("--model", metavar="PATTERN", help="Only of this model; a pattern as '*claude*'.")
+@click.option("--since", type=click.DateTime(_DATES), help="From this time on, in local time.")
+@click.option("--until", type=click.DateTime(_DATES), help="Before this time, in local time.")
+@OWNER
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
+)
+@click.pass_obj
+def thoughts(
+    call: Call,
+    provider: str | None,
+    model: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    owner: str,
+    limit: int,
+    after: str | None,
+) -> None:
+    """Print what was thought in all sessions, the latest first."""
+    with store_access.open_to_read(call) as store, Progress("reading"):
+        page = store.for_owner(owner).thoughts(
+            provider=provider, model=model, since=since, until=until, limit=limit, after=after
+        )
+
+    def people(paper: Page) -> None:
+        for number, one in enumerate(page.items):
+            if number:
+                paper.line()
+            where = f"{one.session} {one.position}"
+            paper.line(f"{local_time(one.created_at)}  {where}  {one.model or '-'}", "bold")
+            for line in one.text.splitlines():
+                paper.line(line)
+
+    print_answer(
+        call,
+        {
+            "thoughts": [
+                {
+                    "session": one.session,
+                    "title": one.title,
+                    "branch": one.branch,
+                    "position": one.position,
+                    "id": one.id,
+                    "createdAt": utc_time(one.created_at),
+                    "provider": one.provider,
+                    "model": one.model,
+                    "text": one.text,
+                    "tokens": one.tokens,
+                }
+                for one in page.items
+            ],
+            "next": page.next,
+        },
+        people,
+    )
+    if not page.items and not call.json:
+        print_note("nothing was thought that can be read")
+    if page.next is not None and not call.json:
+        print_note(f"there are more than {limit}; --after {page.next} goes on")

@@ -1,0 +1,155 @@
+"""Thoughts across the sessions of an owner, by who thought them and when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, literal_column, or_, select, tuple_
+
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import check_number, check_text
+from reasoning_store.ledger import history, sessions
+from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.records import MOST, Segment, SessionRow, StoredRow
+from reasoning_store.ledger.rows.decode import parsed
+from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.tables import messages, origins, thinking_blocks
+from reasoning_store.ledger.tables import sessions as sessions_table
+
+_m, _t, _o, _s = messages.c, thinking_blocks.c, origins.c, sessions_table.c
+_EVER = MOST + 1
+_LAST = (1 << 63) - 1
+_CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})\.([0-9]{1,9})\.([0-9]{1,19})")
+_WHOSE = (_s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner"))
+_ORIGINS = Statement(
+    select(_o.number, _o.origin)
+    .select_from(sessions_table.join(origins, _o.session_key == _s.session_key))
+    .where(*_WHOSE)
+    .distinct()
+)
+_PLACE = (_m.created_at, _m.session_key, _m.branch, _m.position)
+_NAMES = ("time", "key", "branch", "position")
+_HAS_TEXT = (
+    select(_t.ordinal)
+    .where(
+        _t.session_key == _m.session_key,
+        _t.branch == _m.branch,
+        _t.position == _m.position,
+        # What no text column can hold stands in the JSON.
+        or_(_t.thought != literal_column("''"), _t.data.like('%"thought":%')),
+    )
+    .exists()
+)
+_FOUND = (
+    select(*_PLACE)
+    .select_from(sessions_table.join(messages, _m.session_key == _s.session_key))
+    .where(*_WHOSE, _m.shape.is_not(None), _HAS_TEXT)
+    .where(_m.created_at >= bindparam("since"), _m.created_at < bindparam("until"))
+    .where(
+        tuple_(*_PLACE)
+        < tuple_(*[bindparam(name, type_=of.type) for name, of in zip(_NAMES, _PLACE, strict=True)])
+    )
+    .order_by(*[column.desc() for column in _PLACE])
+    .limit(bindparam("limit"))
+)
+_EVERY = Statement(_FOUND)
+
+
+@lru_cache(maxsize=64)
+def _made_by(numbers: tuple[int, ...]) -> Statement:
+    return Statement(
+        _FOUND.where(_m.origin.in_([literal_column(str(number)) for number in numbers]))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtRow:
+    """A message with the session that it is of."""
+
+    session: SessionRow
+    row: StoredRow
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtPage:
+    items: list[ThoughtRow]
+    next: str | None
+
+
+class Thoughts:
+    """What was thought, with its text, whatever was erased or left out of requests."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(
+        self,
+        owner: str,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 20,
+        after: str | None = None,
+    ) -> ThoughtPage:
+        """Return messages of an owner that have readable thinking, latest first."""
+        for name, value in (("provider", provider), ("model", model)):
+            if value is not None:
+                check_text(name, value)
+        check_number("limit", limit, least=1, hint="as in thoughts(limit=20)")
+        params: dict[str, Any] = {
+            "owner_key": owner_key(owner),
+            "owner": owner,
+            "since": -_EVER if since is None else max(since, -_EVER),
+            "until": _EVER if until is None else min(until, _EVER),
+            "limit": min(limit + 1, _LAST),
+            **dict(zip(_NAMES, _numbers(after), strict=True)),
+        }
+
+        def read(connection: Connection) -> ThoughtPage:
+            statement = _EVERY
+            if provider is not None or model is not None:
+                known = _ORIGINS.rows(connection, params)
+                numbers = sorted({n for n, text in known if _is_by(parsed(text), provider, model)})
+                if not numbers:
+                    return ThoughtPage([], None)
+                statement = _made_by(tuple(numbers))
+            places = statement.rows(connection, params)
+            items = [_thought(connection, *place[1:]) for place in places[:limit]]
+            more = len(places) > limit
+            return ThoughtPage(items, ".".join(map(str, places[limit - 1])) if more else None)
+
+        return self._database.read(read)
+
+
+def _numbers(after: str | None) -> Sequence[int]:
+    if after is None:
+        return _LAST, _LAST, (1 << 31) - 1, _LAST
+    found = _CURSOR.fullmatch(check_text("after", after))
+    numbers = [] if found is None else [int(part) for part in found.groups()]
+    if not numbers or max(map(abs, numbers)) > _LAST:
+        raise InvalidCall(
+            "after: not the .next of a page of thoughts", hint="thoughts(after=page.next)"
+        )
+    return numbers
+
+
+def _is_by(origin: dict[str, Any], provider: str | None, model: str | None) -> bool:
+    """Whether an origin is of a provider, and its model fits a pattern; case does not count."""
+    by, of = origin.get("provider") or "", origin.get("model") or ""
+    return (provider is None or by.casefold() == provider.casefold()) and (
+        model is None or fnmatchcase(of.casefold(), model.casefold())
+    )
+
+
+def _thought(connection: Connection, key: int, branch: int, position: int) -> ThoughtRow:
+    segment = Segment(branch, position, position)
+    (row,) = history.of_segments(connection, key, [segment], thinking=True)
+    return ThoughtRow(sessions.by_key(connection, key), row)
