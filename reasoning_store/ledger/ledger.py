@@ -6,10 +6,10 @@ values. Everything slow or able to fail in a caller's value is done before the t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import URL
 
@@ -39,125 +39,111 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.sessions import Sessions
     from reasoning_store.ledger.transfer.transfer import Transfer
 
-T = TypeVar("T")
-
-
-class subject(Generic[T]):
-    """A subject that is imported and made when it is first asked for; threads share one."""
-
-    def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self.__doc__ = make.__doc__
-
-    def __get__(self, ledger: Ledger, kind: type[Ledger] | None = None) -> T:
-        made = ledger.__dict__.setdefault(self._make.__name__, self._make(ledger))
-        return cast(T, made)
-
 
 class Ledger:
-    """What happened, on one database."""
+    """The subjects over one database; each is imported when it is first used."""
 
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self.database = database
         self.clock = clock or Clock()
 
-    @subject
+    @cached_property
     def sessions(self) -> Sessions:
         from reasoning_store.ledger.sessions import Sessions
 
         return Sessions(self.database, self.clock)
 
-    @subject
+    @cached_property
     def budgets(self) -> Budgets:
         from reasoning_store.ledger.budgets import Budgets
 
         return Budgets(self.database)
 
-    @subject
+    @cached_property
     def profiles(self) -> Profiles:
         from reasoning_store.ledger.profiles import Profiles
 
         return Profiles(self.database, self.clock)
 
-    @subject
+    @cached_property
     def messages(self) -> Messages:
         from reasoning_store.ledger.messages import Messages
 
         return Messages(self.database, self.clock)
 
-    @subject
+    @cached_property
     def drafts(self) -> Drafts:
         from reasoning_store.ledger.drafts import Drafts
 
         return Drafts(self.database, self.clock, self.messages)
 
-    @subject
+    @cached_property
     def branches(self) -> Branches:
         from reasoning_store.ledger.branches import Branches
 
         return Branches(self.database, self.clock, self.drafts)
 
-    @subject
+    @cached_property
     def history(self) -> History:
         from reasoning_store.ledger.history import History
 
         return History(self.database, self.clock)
 
-    @subject
+    @cached_property
     def annotations(self) -> Annotations:
         from reasoning_store.ledger.annotations import Annotations
 
         return Annotations(self.database)
 
-    @subject
+    @cached_property
     def echoes(self) -> Echoes:
         from reasoning_store.ledger.echoes import Echoes
 
         return Echoes(self.database)
 
-    @subject
+    @cached_property
     def compactions(self) -> Compactions:
         from reasoning_store.ledger.compactions import Compactions
 
         return Compactions(self.database, self.clock)
 
-    @subject
+    @cached_property
     def request_input(self) -> RequestInputs:
         from reasoning_store.ledger.request_input import RequestInputs
 
         return RequestInputs(self.database)
 
-    @subject
+    @cached_property
     def erasure(self) -> Erasure:
         from reasoning_store.ledger.erasure import Erasure
 
         return Erasure(self.database, self.clock, self.messages, self.drafts)
 
-    @subject
+    @cached_property
     def transfer(self) -> Transfer:
         from reasoning_store.ledger.transfer.transfer import Transfer
 
         return Transfer(self.database, self.clock, self.messages)
 
-    @subject
+    @cached_property
     def reports(self) -> Reports:
         from reasoning_store.ledger.reports import Reports
 
         return Reports(self.database)
 
-    @subject
+    @cached_property
     def search(self) -> Search:
         from reasoning_store.ledger.searching.search import Search
 
         return Search(self.database)
 
-    @subject
+    @cached_property
     def thoughts(self) -> Thoughts:
         from reasoning_store.ledger.searching.thoughts import Thoughts
 
         return Thoughts(self.database)
 
-    @subject
+    @cached_property
     def audit(self) -> Audit:
         from reasoning_store.ledger.audit import Audit
 
