@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.ledger.request_input import RequestInputs
 from tests.clock import Clock
 from tests.egress.targets import TARGETS, Target
 from tests.happenings import POLICIES, STEPS, cleared_upto, step
@@ -510,29 +512,29 @@ def test_a_plan_is_no_good_where_turns_begin_elsewhere_by_now(
     assert session.compactions() == []
 
 
-def test_a_plan_is_made_anew_where_turns_begin_elsewhere_meanwhile(
+def test_a_plan_is_of_one_moment_and_refused_once_turns_begin_elsewhere(
     session: rs.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody erased while it was decided; what comes of it can be applied."""
+    """An erasure while it is decided is in the next plan, which can be applied."""
     for number in range(6):
         turn(session, number)
-    ledger = session._state.ledger
-    basis = ledger.compactions.basis
-    ranges: list[tuple[int, int]] = []
+    plain = RequestInputs.basis
+    erased: list[Any] = []
 
-    def after_erasing(key: int, branch: int, first: int, last: int) -> Any:
-        ranges.append((first, last))
-        if len(ranges) == 1:
-            session.erase(last + 1)
-        return basis(key, branch, first, last)
+    def before_erasing(self: RequestInputs, key: int, branch: int, first: int, last: int) -> Any:
+        found = plain(self, key, branch, first, last)
+        if not erased:
+            with ThreadPoolExecutor(1) as elsewhere:
+                erased.append(elsewhere.submit(session.erase, last + 1).result())
+        return found
 
-    monkeypatch.setattr(ledger.compactions, "basis", after_erasing)
-
+    monkeypatch.setattr(RequestInputs, "basis", before_erasing)
     plan = session.compression(limit=1_000, **DEEPSEEK)
 
-    assert len(ranges) == 2
-    assert ranges[0] != ranges[1]
-    assert session.compact(plan, summary="They talked.") is not None
+    with pytest.raises(rs.Conflict):
+        session.compact(plan, summary="They talked.")
+    again = session.compression(limit=1_000, **DEEPSEEK)
+    assert session.compact(again, summary="They talked.") is not None
 
 
 @pytest.mark.parametrize("what", ["a summary", "a summary taken back", "an erasure"])
