@@ -108,3 +108,30 @@ def edit_shown(tell: Connection, go: Connection, url: str, id: str) -> None:
         tell.send(("shown", session.get(id).position))
         go.recv()
         tell.send(("edited", session.edit(id, rs.user("from a stale page")).branch))
+
+
+def change_metadata(tell: Connection, gate: Barrier, url: str, writer: str, keys: int) -> None:
+    """Change keys of its own in the metadata of one session, one by one."""
+    with rs.Store(url) as store:
+        session = store.session("s")
+        gate.wait()
+        for number in range(keys):
+            session.update_metadata({f"{writer}.{number}": number})
+        tell.send(("done", writer))
+
+
+def append_until_deleted(tell: Connection, gate: Barrier, url: str, writer: str) -> None:
+    """Append turns to one session until it is gone; tell after the first, and at the end."""
+    with rs.Store(url) as store:
+        session = store.session("s")
+        gate.wait()
+        number = 0
+        while True:
+            try:
+                session.append([question(writer, number), answer(writer, number)])
+            except rs.NotFound:
+                tell.send(("gone", number))
+                return
+            if number == 0:
+                tell.send(("stored", writer))
+            number += 1
