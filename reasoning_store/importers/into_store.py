@@ -131,9 +131,12 @@ class _Import:
         title = one.title or next(
             (item.message.text for item in one.items if item.message.role == "user"), None
         )
-        if title is not None and self._state.masker is not None:
+        if title is None:
+            return None
+        if self._state.masker is not None:
             title = self._state.masker.mask(title)
-        return title if one.title or title is None else _beginning(title)
+        title = title.replace("\0", "\ufffd")  # no text column of a server holds NUL
+        return title if one.title else _beginning(title)
 
     def _row(self, id: str) -> SessionRow | None:
         try:

@@ -203,7 +203,7 @@ def rich(ledger: Ledger, owners: int = 2) -> list[SessionRow]:
         ledger.profiles.set(owner, f"p{n}", {"x": n})
         for name in ("a", "b"):
             session = ledger.sessions.create(
-                owner, f"{name}\0", encoding="o200k_base", title="t\u00e9", metadata={"m": [1.5]}
+                owner, name, encoding="o200k_base", title="t\u00e9", metadata={"m": [1.5]}
             )
             key = session.key
             ledger.sessions.use_profile(key, f"p{n}")

@@ -24,7 +24,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage, ReportRow
 from tests.properties import examples
 
-from .histories import answered, any_text, entries, new_session, said
+from .histories import answered, any_name, entries, new_session, said
 
 _runs = iter(range(1_000_000))
 days = st.integers(-3 * 86_400_000_000, 3 * 86_400_000_000)
@@ -49,7 +49,7 @@ def numbers(message: Message, counts: Counts) -> list[int]:
 
 @examples(30)
 @given(
-    owners=st.lists(any_text, min_size=1, max_size=2, unique=True),
+    owners=st.lists(any_name, min_size=1, max_size=2, unique=True),
     batches=st.lists(
         st.tuples(st.integers(0, 5), days, st.lists(entries(), min_size=1, max_size=3)),
         min_size=1,
