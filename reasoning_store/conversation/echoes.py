@@ -53,7 +53,8 @@ def _arguments(call: ToolCallBlock) -> str:
 
 
 def _sorted_json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    text = codec.dumps(value)  # keys that are numbers are strings from here on
+    return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
 
 
 def align_echoes(sent: Sequence[int | None], stored: Sequence[int | None]) -> list[int | None]:
