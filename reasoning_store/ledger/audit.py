@@ -234,10 +234,10 @@ def _check_compactions(
     problem: Callable[[ProblemCode, str, int], None],
 ) -> None:
     every = compaction_rows.all_of(connection, key, lineage.number)
-    following = branches.look(connection, key, lineage.number)[2]
+    following = branches.read_branch(connection, key, lineage.number)[2]
     if following <= max([one.number for one in every], default=0):
         problem("compaction", f"number {following}, the next one, is there", lineage.number)
-    for number, what in compaction_rows.misplaced(
+    for number, what in compaction_rows.placement_problems(
         map(compaction_rows.placed, every), lineage.next_position
     ):
         problem("compaction", f"number {number} {what}", lineage.number)
@@ -290,7 +290,7 @@ def messages_of(
             problems.append(Problem("unreadable", "the state cannot be read back", *place))
             before = None
             continue
-        if before is not None and totals.then(before, made.own) != state:
+        if before is not None and totals.add_totals(before, made.own) != state:
             problems.append(Problem("state", "does not follow from the message before", *place))
         before = state
     return problems

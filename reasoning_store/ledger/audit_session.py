@@ -77,15 +77,15 @@ def session(
         yield "session", f"archived is {archived}, and is one of {_listed(_ARCHIVED)}"
     if encodings is not None and found.encoding not in encodings:
         yield "session", f"its encoding is not known, and is one of {_listed(encodings)}"
-    for name, detail in misspent(connection, key):
+    for name, detail in budget_problems(connection, key):
         yield "budget", f"{name} {detail}"
 
 
-def misspent(connection: Connection, key: int) -> Iterator[tuple[str, str]]:
+def budget_problems(connection: Connection, key: int) -> Iterator[tuple[str, str]]:
     """Yield which sums of a session's budget are not what its messages give."""
     (spent,) = _SPENT.rows(connection, {"key": key})
     ((*used, gone, unthought),) = _USED.rows(connection, {"key": key})
-    yield from _misspent(spent, [int(one) for one in used], gone, unthought)
+    yield from _wrong_sums(spent, [int(one) for one in used], gone, unthought)
 
 
 def profiles(connection: Connection) -> list[Problem]:
@@ -109,7 +109,7 @@ def _listed(values: Collection[Any]) -> str:
     return ", ".join(map(str, values))
 
 
-def _misspent(
+def _wrong_sums(
     spent: Sequence[int], used: Sequence[int], gone: int, unthought: int
 ) -> Iterator[tuple[str, str]]:
     """Yield which sums are not what the messages give.

@@ -78,7 +78,7 @@ _LIST = Statement(
 )
 """Each branch with its ``last_at``."""
 WHOLE = (*_COLUMNS, sessions_table.c.encoding, _b.next_compaction)
-"""What ``looked`` takes."""
+"""What ``decode_branch`` takes."""
 THIS = (
     _THESE,
     _b.branch == bindparam("branch"),
@@ -141,10 +141,10 @@ def _branch(row: Sequence[Any], last_at: int = 0) -> BranchRow:
 
 def get(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str]:
     """Return a branch, and the encoding that its session counts in."""
-    return look(connection, key, branch)[:2]
+    return read_branch(connection, key, branch)[:2]
 
 
-def again(connection: Connection, key: int, was: BranchRow) -> tuple[BranchRow, str]:
+def reread(connection: Connection, key: int, was: BranchRow) -> tuple[BranchRow, str]:
     """Return the same of a branch that was looked at before.
 
     Where its session was erased meanwhile it is gone, though one may stand there again under
@@ -156,17 +156,17 @@ def again(connection: Connection, key: int, was: BranchRow) -> tuple[BranchRow, 
     return found, encoding
 
 
-def look(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, int]:
-    """Return the same, and the number that the branch's next compaction will have."""
+def read_branch(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, int]:
+    """Return a branch, its session's encoding, and the number of its next compaction."""
     check(branch)
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
         raise no_branch(branch)
-    return looked(row)
+    return decode_branch(row)
 
 
-def looked(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
-    """Return what ``look`` does, of its row."""
+def decode_branch(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
+    """Return what ``read_branch`` returns, from its row."""
     *own, encoding, next_compaction = row
     return _row(own), encoding, next_compaction
 
@@ -256,7 +256,7 @@ def add_branch(connection: Connection, key: int, branch: int, at: int, *, create
     """Write a branch that shares the positions before ``at``, and return its number."""
     # First, since it holds the session: an erasure could change the state that is copied.
     number = sessions.take_branch_number(connection, key)
-    parent, _, next_compaction = look(connection, key, branch)
+    parent, _, next_compaction = read_branch(connection, key, branch)
     if not 1 <= check_number("at", at) <= parent.next_position:
         raise no_position(at)
     state = states(connection, key, parent, [at - 1])[at - 1][0]

@@ -30,7 +30,7 @@ _CROSS = Statement(
 
 
 def get(connection: Connection, key: int) -> BudgetRow:
-    """Return what a session has thought, and the marks that were told."""
+    """Return the reasoning that a session has used, and the marks that were returned."""
     return _get(connection, key)[0]
 
 
@@ -47,7 +47,7 @@ def _get(connection: Connection, key: int) -> tuple[BudgetRow, str | None]:
 
 
 def remember(connection: Connection, key: int, mark: str) -> bool:
-    """Remember that a mark was told; False where it was told before."""
+    """Store that a mark was returned; False where it was returned before."""
     while True:
         found, before = _get(connection, key)
         if mark in found.crossed:

@@ -24,7 +24,7 @@ from reasoning_store.ledger.rows import compaction_rows, totals
 from reasoning_store.ledger.rows.compaction_rows import (
     THESE,
     get,
-    standing,
+    in_force_at,
 )
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import branches as branches_table
@@ -113,7 +113,7 @@ def basis(
                 f"a summary stands for {begin} to {end} already",
                 hint=f"take in all of it, or undo it first: it is number {number}",
             )
-    sums = totals.between(states[first - 1][0], states[last][0])
+    sums = totals.totals_between(states[first - 1][0], states[last][0])
     return RangeSnapshot(first, last, sums, tuple(inside))
 
 
@@ -127,13 +127,15 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
             "what tools answered in the open turn is not cleared",
             hint="clear up to a position before it",
         )
-    cleared = standing(connection, key, found.number, head.turn_start).cleared
+    cleared = in_force_at(connection, key, found.number, head.turn_start).cleared
     if cleared is not None and last <= cleared.last:
         raise Conflict(
             f"the tool results up to {cleared.last} are cleared already",
             hint=f"clear beyond, or undo that first: it is number {cleared.number}",
         )
-    sums = totals.between(totals.NOTHING, branches.states(connection, key, found, [last])[last][0])
+    sums = totals.totals_between(
+        totals.NOTHING, branches.states(connection, key, found, [last])[last][0]
+    )
     # On a fork, one that reaches farther may not be in force before its own turn has begun.
     rows = _not_superseded(connection, key, found.number)
     inside = [number for number, _, end, kind in rows if kind == "clearing" and end <= last]
@@ -175,7 +177,7 @@ def compact(
             "supersedes": codec.dumps(list(basis_now.supersedes)),
             "superseded_by": None,
             "copied_from": None,
-            "created_at": sessions.behind(connection, key, now),
+            "created_at": sessions.time_after_all(connection, key, now),
             "undone_at": None,
             "along": None,
         },
@@ -231,7 +233,7 @@ def _basis_of(
 
 
 def lock(connection: Connection, key: int, branch: int) -> None:
-    """Keep waiting whoever else would change what is in force on a branch."""
+    """Let other changes of a branch's compactions wait until the transaction ends."""
     if not _LOCK.rows(connection, {"key": key, "of": branch}):
         raise branches.no_branch(branch)
 
@@ -248,13 +250,13 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
     if found.undone_at is not None:
         return found
     lineage, _ = branches.get(connection, key, branch)
-    wider = _in_its_place(found, standing(connection, key, branch, lineage.state.turn_start))
+    wider = _in_its_place(found, in_force_at(connection, key, branch, lineage.state.turn_start))
     if wider is not None:
         raise Conflict(
             "a wider one stands in its place", hint=f"undo that one first: it is number {wider}"
         )
     this = {"key": key, "of": branch}
-    undone_at = sessions.behind(connection, key, now)
+    undone_at = sessions.time_after_all(connection, key, now)
     _UNDO.run(connection, {**this, "this": number, "now": undone_at})
     _HAND_ON.run(connection, {**this, "by": number, "around": found.superseded_by})
     if "clearing" in found.along:

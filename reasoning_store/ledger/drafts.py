@@ -92,7 +92,7 @@ class Drafts:
             idempotency_key=key_text,
             created_at=now,
         )
-        row = draft_rows.columns_of(draft, until=draft_rows.leased(now))
+        row = draft_rows.columns_of(draft, until=draft_rows.lease_end(now))
 
         while True:
             try:
@@ -139,7 +139,7 @@ class Drafts:
         has arrived is interrupted now. False of a draft says that it was ended by somebody else,
         and that nothing was written of it.
         """
-        until = None if last else draft_rows.leased(self._clock.now())
+        until = None if last else draft_rows.lease_end(self._clock.now())
         return self._database.write(
             lambda connection: [draft_rows.grow(connection, one, until=until) for one in growths],
             again_when_lost=True,
@@ -167,7 +167,7 @@ class Drafts:
         first, *rest = entries
         batch = [self._messages.prepared(first, at, id=draft.id)]
         batch += [self._messages.prepared(entry, at) for entry in rest]
-        prepared = encode.keyed(batch, draft.idempotency_key)
+        prepared = encode.mark_batch(batch, draft.idempotency_key)
         others = [self._messages.prepared(entry, at) for entry in beside]
 
         position = self._messages.write(
@@ -243,7 +243,7 @@ class Drafts:
     def follow(self, session_key: int, branch: int, arrival: Arrival) -> None:
         """Have a draft written more often, for a reader in another process: for half a minute."""
         now = self._clock.now()
-        until = draft_rows.leased(now)
+        until = draft_rows.lease_end(now)
         if now + (until - now) // 2 < arrival.followed_until <= until:
             return
         self._database.write(
@@ -266,7 +266,7 @@ class Drafts:
     def letters(self, drafts: Sequence[DraftRow]) -> list[Letter | None]:
         """Return what others ask of the recorders of drafts; None of one that has lost it."""
         now = self._clock.now()
-        latest = draft_rows.leased(draft_rows.leased(now))
+        latest = draft_rows.lease_end(draft_rows.lease_end(now))
 
         def read(connection: Connection) -> list[Letter | None]:
             found = [draft_rows.letter(connection, draft) for draft in drafts]

@@ -224,7 +224,7 @@ class Erasure:
                 def page(
                     connection: Connection, lineage: BranchRow = lineage, part: Segment = part
                 ) -> tuple[list[StoredRow], str]:
-                    _, encoding = branches.again(connection, key, lineage)
+                    _, encoding = branches.reread(connection, key, lineage)
                     return history.of_segments(connection, key, [part], thinking=False), encoding
 
                 yield self._database.read(page)
@@ -253,7 +253,7 @@ class Erasure:
 
 
 def _check(only: Any) -> None:
-    """Refuse what might have been meant to spare something."""
+    """Refuse any other value: it might mean that something is kept."""
     if only not in (None, "reasoning"):
         raise InvalidCall('only: "reasoning", or nothing to erase all of it')
 
@@ -272,7 +272,7 @@ def _unthought(rows: list[StoredRow], encoding: str, count: Count | None) -> lis
                 if count is None
                 else count(left, encoding)
             )
-            changes.append(erasure_rows.unthought(row, left, counts))
+            changes.append(erasure_rows.without_reasoning(row, left, counts))
     return changes
 
 

@@ -70,7 +70,7 @@ Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 def params(key: int, segment: Segment) -> dict[str, Any]:
-    """Return what ``in_range`` is asked with."""
+    """Return the parameters of ``in_range``."""
     return {"key": key, "branch": segment.branch, "first": segment.first, "last": segment.last}
 
 

@@ -38,7 +38,7 @@ def no_message(id: str) -> NotFound:
 
 def written_at(connection: Connection, key: int, id: str) -> MessagePlace | None:
     """Return the branch that a message was written on, and its position; None: it is not there."""
-    if not encode.holdable(id):
+    if not encode.fits_text_column(id):
         return None
     row = _STORED.row(connection, {"key": key, "id": id})
     return None if row is None else MessagePlace(*row)
@@ -51,7 +51,11 @@ def locate(connection: Connection, key: int, branch: int, id: str) -> MessagePla
     """
     place = written_at(connection, key, id)
     if place is None:
-        row = _ARRIVING.row(connection, {"key": key, "id": id}) if encode.holdable(id) else None
+        row = (
+            _ARRIVING.row(connection, {"key": key, "id": id})
+            if encode.fits_text_column(id)
+            else None
+        )
         if row is None:
             raise no_message(id)
         return MessagePlace(*row)

@@ -66,7 +66,7 @@ class Messages:
             after = min(max(check_number("after", after), -1), MOST)
         key_text = None if idempotency_key is None else encode.repeat(idempotency_key)
         at = self._clock.time(created_at)
-        prepared = encode.keyed([self.prepared(entry, at) for entry in entries], key_text)
+        prepared = encode.mark_batch([self.prepared(entry, at) for entry in entries], key_text)
         branches.check(branch)
 
         attempts = 1
@@ -198,7 +198,7 @@ class Messages:
         ended: list[EncodedMessage] = []
         if entry is not None:
             item = self.prepared(entry, taken.created_at, id=taken.id)
-            ended = encode.keyed([item], taken.idempotency_key)
+            ended = encode.mark_batch([item], taken.idempotency_key)
         first = taken.position + len(ended)
         if after is not None and after != first - 1:
             # By now the draft is nobody's: what arrived of it is kept all the same.

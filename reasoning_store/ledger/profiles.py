@@ -89,7 +89,7 @@ def columns_of(
 
 
 def put(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Write a profile, in the place of one of its name."""
+    """Write a profile, or replace the one of its name."""
     if _SET(connection).row(connection, row) is None:
         raise Conflict("another owner has the same key")
 

@@ -93,11 +93,11 @@ def view(
     Those before ``thinking_from`` are read without their thinking. Results that are cleared
     have given way already, in what the messages count, too.
     """
-    found, _, next_compaction = branches.look(connection, key, branch)
+    found, _, next_compaction = branches.read_branch(connection, key, branch)
     state = state_at(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
-        in_force = compaction_rows.standing(connection, key, branch, state.turn_start)
+        in_force = compaction_rows.in_force_at(connection, key, branch, state.turn_start)
     summaries = compaction_rows.summaries(connection, key, branch, in_force)
     segments = []
     start = 1
@@ -135,12 +135,14 @@ def _read(
     connection: Connection, key: int, segments: Sequence[Segment], thinking_from: int
 ) -> list[StoredRow]:
     rows: list[StoredRow] = []
-    for part, thinking in _parted(segments, thinking_from):
+    for part, thinking in _split_segments(segments, thinking_from):
         rows += history.of_segments(connection, key, [part], thinking=thinking)
     return rows
 
 
-def _parted(segments: Sequence[Segment], thinking_from: int) -> Iterator[tuple[Segment, bool]]:
+def _split_segments(
+    segments: Sequence[Segment], thinking_from: int
+) -> Iterator[tuple[Segment, bool]]:
     """Yield the parts of ranges, and whether what was thought in each is to be read."""
     for part in segments:
         split = min(max(part.first, thinking_from), part.last + 1)
@@ -167,8 +169,8 @@ def outlook(
     if both is None:
         raise branches.no_branch(branch, session_id)
     of_session = len(SESSION_COLUMNS)
-    session = sessions.owned(both[:of_session], owner, session_id)
-    looked = branches.looked(both[of_session:])
+    session = sessions.check_owner(both[:of_session], owner, session_id)
+    looked = branches.decode_branch(both[of_session:])
     counted = _usage(connection, key, looked, at)
     position = counted.lineage.last_sent if sent else None
     last = None if position is None else _sent_at(connection, key, looked[0], position)
@@ -177,7 +179,7 @@ def outlook(
 
 def usage(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:
     """Return what a count of any policy needs, in a number of reads that length cannot move."""
-    return _usage(connection, key, branches.look(connection, key, branch), at)
+    return _usage(connection, key, branches.read_branch(connection, key, branch), at)
 
 
 def _usage(
@@ -187,7 +189,7 @@ def _usage(
     lineage = state_at(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
-        in_force = compaction_rows.standing(connection, key, found.number, lineage.turn_start)
+        in_force = compaction_rows.in_force_at(connection, key, found.number, lineage.turn_start)
     ranges = in_force.ranges
     last = lineage.last_thinking
     turn = 0 if lineage.turn_start is None else lineage.turn_start - 1
@@ -200,7 +202,10 @@ def _usage(
         wanted.append(in_force.cleared.last)
     states = branches.states(connection, key, found, wanted)
     thinkers = _last_thinkers(connection, key, found, last, ranges, states)
-    gone = [(totals.between(states[one.first - 1][0], states[one.last][0]), one) for one in ranges]
+    gone = [
+        (totals.totals_between(states[one.first - 1][0], states[one.last][0]), one)
+        for one in ranges
+    ]
     freed = _freed(states, in_force)
     head = lineage
     if ranges or freed:
@@ -282,11 +287,13 @@ def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> InFor
 
     On the reply's own branch: a fork behind it may have others by now.
     """
-    found, _, next_compaction = branches.look(connection, key, sent.branch)
+    found, _, next_compaction = branches.read_branch(connection, key, sent.branch)
     if next_compaction == 1:
         return NOTHING_IN_FORCE
     turn_start = state_at(connection, key, found, sent.position - 1).turn_start
-    return compaction_rows.standing(connection, key, sent.branch, turn_start, then=sent.created_at)
+    return compaction_rows.in_force_at(
+        connection, key, sent.branch, turn_start, then=sent.created_at
+    )
 
 
 def sent_from(connection: Connection, key: int, branch: int, first: int) -> list[SentRow]:

@@ -113,7 +113,7 @@ class SessionFilter:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Compare JSON values: 1 is not true."""
+    """Whether two values are the same JSON: 1 is not true."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -56,7 +56,7 @@ _TAKE_BRANCH = Statement(
     .values(next_branch=_t.next_branch + 1)
     .returning(_t.next_branch - 1)
 )
-SAID = Statement(
+AFTER_APPEND = Statement(
     update(sessions)
     .where(_THIS)
     .values(
@@ -103,7 +103,7 @@ def new(
         "owner_key": owner_key(owner),
         "owner": owner,
         "id": name(session_id, "a session id"),
-        "title": titled(title),
+        "title": title_column(title),
         "metadata": codec.dumps(check_mapping("metadata", metadata)),
         "settings": codec.dumps(dict(settings)),
         "encoding": encoding,
@@ -121,13 +121,13 @@ def new(
     }
 
 
-def titled(title: str | None) -> str | None:
+def title_column(title: str | None) -> str | None:
     """Return the column of a title."""
     return None if title is None else check_name("a title", title)
 
 
 def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
-    """Insert a session with its first branch; a key that is taken says that it exists."""
+    """Insert a session with its first branch."""
     _INSERT.run(connection, row)
     _INSERT_BRANCH.run(
         connection,
@@ -148,15 +148,15 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
 
 
 def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
-    """Return the owner's session of this id; another's is as absent as none."""
+    """Return the owner's session of this id; one of another owner is not found."""
     row = _GET.row(connection, {"key": session_key(owner, session_id)})
     if row is None:
         raise no_session(session_id)
-    return owned(row, owner, session_id)
+    return check_owner(row, owner, session_id)
 
 
-def owned(row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
-    """Return the session of a row, if it is this one."""
+def check_owner(row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
+    """Return the session of a row; refuse one of another owner or id."""
     (found,) = decode_sessions([row])
     # The key is a hash: what it stands for is compared on every open.
     if found.owner != owner or found.id != session_id:
@@ -172,8 +172,8 @@ def by_key(connection: Connection, key: int) -> SessionRow:
     return decode_sessions([row])[0]
 
 
-def behind(connection: Connection, key: int, now: int) -> int:
-    """Return a time that is behind all that was said in a session, whatever the clock says.
+def time_after_all(connection: Connection, key: int, now: int) -> int:
+    """Return now, or the time of the last message where the clock is behind that.
 
     By it is known whether a request was made before something was changed, or after.
     """
@@ -220,7 +220,7 @@ def change_metadata(connection: Connection, key: int, changes: Mapping[str, Any]
 
 
 def lock(connection: Connection, key: int) -> None:
-    """Keep whoever else would change this session waiting."""
+    """Let other changes of this session wait until the transaction ends."""
     if _LOCK.row(connection, {"key": key}) is None:
         raise no_session()
 
@@ -317,7 +317,7 @@ class Sessions:
         )
 
     def rename(self, session_key: int, title: str | None) -> SessionRow:
-        return self._change(session_key, "title", titled(title))
+        return self._change(session_key, "title", title_column(title))
 
     def set_metadata(self, session_key: int, metadata: Mapping[str, Any]) -> SessionRow:
         held = codec.dumps(check_mapping("metadata", metadata))

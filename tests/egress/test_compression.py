@@ -391,7 +391,7 @@ def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
             origins.append(message.origin)
     states = [
         totals.NOTHING,
-        *totals.running(
+        *totals.running_totals(
             state_of(
                 message.blocks,
                 count,

@@ -99,7 +99,7 @@ def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
         pairs = [
             Recounted(stored=state(position, columns), actual=actual)
             for (position, _, _, _, *columns), actual in zip(
-                stored, totals.running(steps), strict=True
+                stored, totals.running_totals(steps), strict=True
             )
         ]
         head = pairs[-1].actual if pairs else totals.NOTHING

@@ -836,10 +836,10 @@ def test_what_is_between_two_states_is_what_was_put_there(
         )
         for entry in (one, two, three)
     )
-    ab = totals.then(a, b)
-    whole, rest = totals.then(ab, c), totals.then(a, c)
+    ab = totals.add_totals(a, b)
+    whole, rest = totals.add_totals(ab, c), totals.add_totals(a, c)
 
-    sums = totals.between(a, ab)
+    sums = totals.totals_between(a, ab)
     left = totals.view_of(whole, [(sums, SummaryRange(1, 2, 2, 9, "estimated"))])
 
     for name in ("visible", "portable", "portable_calls", "reported", "estimated"):

@@ -781,7 +781,7 @@ def test_what_a_killed_backup_left_is_removed_and_one_under_way_is_named(
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
         ledger.messages.append(session.key, 1, [said("<gone>")])
-        with atomic_file.beside(sqlite_path.with_name("tonight.db")) as made:
+        with atomic_file.unfinished_file(sqlite_path.with_name("tonight.db")) as made:
             done = ledger.erasure.erase_session(session.key)
 
     assert not left.exists()

@@ -28,7 +28,7 @@ def test_what_is_made_gets_its_name_unless_somebody_was_first(tmp_path: Path) ->
     target = tmp_path / "chat.db"
     told = []
     for text in ("first", "second"):
-        with atomic_file.beside(target) as fresh:
+        with atomic_file.unfinished_file(target) as fresh:
             fresh.write_text(text)
             told.append(atomic_file.put(fresh, target))
 
@@ -44,7 +44,7 @@ def test_of_several_at_once_one_gives_the_name(tmp_path: Path) -> None:
     told: list[bool] = []
 
     def make() -> None:
-        with atomic_file.beside(target) as fresh:
+        with atomic_file.unfinished_file(target) as fresh:
             fresh.write_text("whole")
             ready.wait(30)
             told.append(atomic_file.put(fresh, target))

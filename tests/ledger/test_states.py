@@ -119,8 +119,10 @@ def test_states_add_in_any_grouping(one: NewMessage, two: NewMessage, three: New
         for entry in (one, two, three)
     )
 
-    assert totals.then(totals.then(a, b), c) == totals.then(a, totals.then(b, c))
-    assert a == totals.then(totals.NOTHING, a)
+    assert totals.add_totals(totals.add_totals(a, b), c) == totals.add_totals(
+        a, totals.add_totals(b, c)
+    )
+    assert a == totals.add_totals(totals.NOTHING, a)
 
 
 @given(any_text, any_text)

@@ -28,7 +28,7 @@ def _machine() -> str:
 
 
 @contextmanager
-def beside(target: Path) -> Iterator[Path]:
+def unfinished_file(target: Path) -> Iterator[Path]:
     """Give an empty file of mode 0600 that is to become ``target``; it goes at the end."""
     prefix = f".{target.name}.{_machine()}-{os.getpid()}-"
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=".new", dir=target.parent)
@@ -42,7 +42,7 @@ def beside(target: Path) -> Iterator[Path]:
 
 
 def put(fresh: Path, target: Path, *, replace: bool = False) -> bool:
-    """Make what was made durable and give it its name; False where that is taken."""
+    """Make the new file durable and give it its name; False where the name is taken."""
     with fresh.open("rb") as made:
         os.fsync(made.fileno())
     if replace:

@@ -63,7 +63,7 @@ def write(
     """
     with (
         files.system_errors(f"{target.name} cannot be written"),
-        atomic_file.beside(target) as fresh,
+        atomic_file.unfinished_file(target) as fresh,
     ):
         with closing(module.connect(str(fresh), isolation_level=None)) as copied:
             # One snapshot for both, while others write.

@@ -65,7 +65,7 @@ def system_error(subject: str, error: OSError) -> ReasoningStoreError:
 def found(
     path: str | PathLike[str], subject: str, *, follow_symlinks: bool = True
 ) -> os.stat_result | None:
-    """Return what is at a path; None where nothing is."""
+    """Return the status of the file at a path; None where there is no file."""
     check_name(path)
     with system_errors(subject), suppress(FileNotFoundError):
         return os.stat(path, follow_symlinks=follow_symlinks)

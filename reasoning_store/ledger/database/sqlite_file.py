@@ -104,7 +104,10 @@ def uri(path: Path, how: str) -> str:
 
 def create(path: Path, build: Callable[[Path], None]) -> None:
     """Let ``build`` fill a new file beside ``path``, then give it that name, once and whole."""
-    with files.system_errors(f"{path.name} cannot be created"), atomic_file.beside(path) as fresh:
+    with (
+        files.system_errors(f"{path.name} cannot be created"),
+        atomic_file.unfinished_file(path) as fresh,
+    ):
         build(fresh)
         if Path(f"{fresh}-wal").exists():
             # It still holds what was built: closing could not copy it, and raises nothing.

@@ -111,7 +111,7 @@ def _row(row: Sequence[Any]) -> CompactionRow:
         raise CorruptRow(f"compaction {number} cannot be read back") from None
 
 
-def standing(
+def in_force_at(
     connection: Connection,
     key: int,
     branch: int,
@@ -158,7 +158,7 @@ def in_force(
     connection: Connection, key: int, branch: int, turn_start: int | None
 ) -> list[CompactionRow]:
     """Return the same with their summaries, a clearing last."""
-    found = standing(connection, key, branch, turn_start)
+    found = in_force_at(connection, key, branch, turn_start)
     return [get(connection, key, branch, number) for number in found.numbers]
 
 
@@ -199,7 +199,7 @@ class CompactionRange(NamedTuple):
 
 
 def placed(row: CompactionRow) -> CompactionRange:
-    """Return what of a stored compaction says where it stands."""
+    """Return the columns of a compaction that name its place."""
     return CompactionRange(
         row.number,
         row.first,
@@ -212,7 +212,7 @@ def placed(row: CompactionRow) -> CompactionRange:
 
 
 def superseders(every: Iterable[CompactionRange]) -> dict[int, int]:
-    """Return, of each one that is superseded, the number of the one that does."""
+    """Return by number which compaction supersedes which."""
     by: dict[int, int] = {}
     # A wider one was made later: whoever is around one that was undone is known by then.
     for one in sorted(every, key=lambda one: one.number, reverse=True):
@@ -222,7 +222,7 @@ def superseders(every: Iterable[CompactionRange]) -> dict[int, int]:
     return by
 
 
-def misplaced(every: Iterable[CompactionRange], end: int) -> Iterator[tuple[int, str]]:
+def placement_problems(every: Iterable[CompactionRange], end: int) -> Iterator[tuple[int, str]]:
     """Yield which compactions of a branch cannot stand so, and why; ``end`` is behind it.
 
     First those that could not stand anywhere, since others may seem wrong beside them.

@@ -105,7 +105,7 @@ def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
     return iter(together)
 
 
-def twin(kind: Any) -> Any:
+def unfrozen_class(kind: Any) -> Any:
     """Return a class with the slots of ``kind`` that is not frozen.
 
     Its objects are made empty, filled in place and become ``kind``'s own by taking that
@@ -117,9 +117,9 @@ def twin(kind: Any) -> Any:
 
 
 _Text, _Thinking, _Message, _Origin, _Usage, _Counts = (
-    twin(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts)
+    unfrozen_class(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts)
 )
-_Stored = twin(StoredRow)
+_Stored = unfrozen_class(StoredRow)
 
 
 def _text_block(text: str | None) -> TextBlock:
@@ -130,7 +130,7 @@ def _text_block(text: str | None) -> TextBlock:
     return made
 
 
-def _answered(origin: Origin, response_id: str) -> Origin:
+def _with_response_id(origin: Origin, response_id: str) -> Origin:
     """Return an origin with the response id, which is each message's own."""
     copy: Any = _Origin()
     copy.provider, copy.api, copy.model = origin.provider, origin.api, origin.model
@@ -208,7 +208,7 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
         if data is None:
             message.usage = message.finish_reason = message.metadata = None
         else:
-            blocks = _told(message, next(values), text, blocks)
+            blocks = _fill_message(message, next(values), text, blocks)
         row: Any = _Stored()
         row.headers = None
         if shape is None:
@@ -226,7 +226,7 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
                 row.counts = _counts(visible, (tokens,), exactness)
             else:
                 mine = [first, *thinking.others(position)]
-                blocks = _woven(position, blocks, mine)
+                blocks = _insert_thoughts(position, blocks, mine)
                 row.counts = _counts(visible, tuple([one[2] for one in mine]), exactness)
         message.blocks = blocks
         message.__class__ = Message
@@ -245,10 +245,10 @@ def _headers(page: Page) -> Iterator[list[ThinkingHeader]]:
         yield [ThinkingHeader(*header) for header in each]
 
 
-def _told(
+def _fill_message(
     message: Any, data: dict[str, Any], text: str | None, blocks: tuple[Block, ...]
 ) -> tuple[Block, ...]:
-    """Fill in what the JSON of a message tells, and return its visible blocks."""
+    """Fill a message from its JSON, and return its visible blocks."""
     look = data.get
     told, parts, response = look("usage"), look("blocks"), look("responseId")
     if told is None:
@@ -263,7 +263,7 @@ def _told(
         message.usage = usage
     message.finish_reason, message.metadata = look("finishReason"), look("metadata")
     if response is not None and message.origin is not None:
-        message.origin = _answered(message.origin, response)
+        message.origin = _with_response_id(message.origin, response)
     return blocks if parts is None else _visible(parts, text)
 
 
@@ -318,10 +318,10 @@ def _visible(stored: Sequence[Any], text: str | None) -> tuple[Block, ...]:
     )
 
 
-def _woven(
+def _insert_thoughts(
     position: int, blocks: tuple[Block, ...], thoughts: Sequence[Sequence[Any]]
 ) -> tuple[Block, ...]:
-    """Return the visible blocks of a message with those that were thought, each at its place."""
+    """Return the blocks of a message in order: the visible ones and the thinking ones."""
     found = thoughts[0][0]
     if found != position:
         stray = found is not None and found < position

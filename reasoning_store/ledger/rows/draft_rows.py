@@ -35,7 +35,7 @@ from reasoning_store.ledger.records import (
     NewParts,
 )
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
-from reasoning_store.ledger.rows.encode import holdable
+from reasoning_store.ledger.rows.encode import fits_text_column
 from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages
 
 LEASE = 30.0
@@ -153,7 +153,7 @@ _USED = Statement(
 )
 
 
-def leased(now: int) -> int:
+def lease_end(now: int) -> int:
     """Return until when a lease lasts that is given now.
 
     Leases are times of the clock. One that ends later than two from now on was given before the
@@ -254,7 +254,7 @@ def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow 
 
 
 def _is_live(lease: int | None, now: int) -> bool:
-    return lease is not None and now < lease <= leased(leased(now))
+    return lease is not None and now < lease <= lease_end(lease_end(now))
 
 
 def arrived(
@@ -282,7 +282,7 @@ def follow(connection: Connection, key: int, branch: int, draft: str, *, until: 
 def stop(connection: Connection, key: int, branch: int, reason: str, *, now: int) -> bool:
     """Ask the recorder of a branch's live draft to stop; False without one. The first counts."""
     given = {"key": key, "of": branch, "reason": reason}
-    row = _STOP.row(connection, {**given, "now": now, "latest": leased(leased(now))})
+    row = _STOP.row(connection, {**given, "now": now, "latest": lease_end(lease_end(now))})
     return row is not None
 
 
@@ -324,7 +324,7 @@ def grow(connection: Connection, growth: NewParts, *, until: int | None) -> bool
     earlier try.
     """
     draft, first, parts = growth.draft, growth.first, growth.parts
-    if not all(map(holdable, parts)):
+    if not all(map(fits_text_column, parts)):
         raise InvalidCall("a part is JSON text that every engine keeps", hint="use codec.dumps")
     if not parts:
         return _RENEW.row(connection, {**_of(draft), "until": until}) is not None

@@ -46,7 +46,7 @@ _NAME_LIMIT = 1000
 """Bytes of a name: an index does not take more."""
 
 
-def holdable(text: str) -> bool:
+def fits_text_column(text: str) -> bool:
     """Whether a text column of every engine can hold this text: PostgreSQL refuses NUL."""
     return "\0" not in text
 
@@ -89,9 +89,9 @@ class EncodedMessage(NamedTuple):
 def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
     """Return the columns of a message; ``id`` is of plain text."""
     message, counts = entry.message, entry.counts
-    if not holdable(id):
+    if not fits_text_column(id):
         raise InvalidCall("a message id holds a character that no text column can")
-    visible, thoughts = _parted(message.blocks)
+    visible, thoughts = _split_blocks(message.blocks)
     if len(counts.thinking) != len(thoughts):
         raise InvalidCall("counts: one number for each thinking block")
     headers = [
@@ -109,7 +109,7 @@ def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
         counts=counts,
         headers=headers,
         origin=number,
-        digest=digest(_told(message, origin, body, rows)),
+        digest=digest(_digested_columns(message, origin, body, rows)),
         annotations=annotations_json(entry.annotations),
     )
     columns = encode_columns(parts)
@@ -141,8 +141,8 @@ def annotations_json(annotations: Mapping[str, Any] | None) -> str | None:
     return text
 
 
-def _parted(blocks: Sequence[Block]) -> tuple[list[Block], list[tuple[int, ThinkingBlock]]]:
-    """Return the visible blocks, and those that were thought at their places."""
+def _split_blocks(blocks: Sequence[Block]) -> tuple[list[Block], list[tuple[int, ThinkingBlock]]]:
+    """Return the visible blocks, and the thinking blocks with their places."""
     visible: list[Block] = []
     thoughts: list[tuple[int, ThinkingBlock]] = []
     for place, block in enumerate(blocks):
@@ -153,13 +153,13 @@ def _parted(blocks: Sequence[Block]) -> tuple[list[Block], list[tuple[int, Think
     return visible, thoughts
 
 
-def _told(
+def _digested_columns(
     message: Message,
     origin: tuple[int, str] | None,
     body: Mapping[str, Any],
     thinking: Sequence[Mapping[str, Any]],
 ) -> list[str | None]:
-    """Return all that the columns tell of a message, in one order."""
+    """Return the columns of a message that its digest is made of, in one order."""
     data = body["data"]
     if data is not None and _has_given(message, data):
         data = in_order(data)
@@ -206,8 +206,10 @@ def thought(role: str, reported: int | None, counted: Sequence[int]) -> Reasonin
     return ReasoningUsed(reported=reported)
 
 
-def keyed(prepared: Sequence[EncodedMessage], idempotency_key: str | None) -> list[EncodedMessage]:
-    """Return a batch under a key: its first row bears it, and how many rows it covers."""
+def mark_batch(
+    prepared: Sequence[EncodedMessage], idempotency_key: str | None
+) -> list[EncodedMessage]:
+    """Return a batch with its key, and the number of its rows, in the first row."""
     rows = list(prepared)
     if idempotency_key is not None:
         key = {"idempotency_key": idempotency_key, "batch": len(rows)}
@@ -244,7 +246,7 @@ def _body(
     text: str | None = None
     blocks: list[Any] = []
     for block in visible:
-        if text is None and _bare(block) and holdable(block.text):
+        if text is None and _bare(block) and fits_text_column(block.text):
             text = block.text
             blocks.append(None)
         else:
@@ -279,9 +281,9 @@ def _thinking_row(known: ThinkingHeader, block: ThinkingBlock) -> dict[str, Any]
         data = codec.block_to_json(block)
         for name in ("type", "thought", "sourceField", "isHidden"):
             data.pop(name, None)
-    if not holdable(block.thought):
+    if not fits_text_column(block.thought):
         data["thought"], thought = thought, None
-    if source_field is not None and not holdable(source_field):
+    if source_field is not None and not fits_text_column(source_field):
         data["sourceField"], source_field = source_field, None
     return {
         "ordinal": place,

@@ -221,7 +221,7 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
 
     start = (branches.place(lineage, position).branch, position)
     changes = []
-    for place in sorted(pairs.together(start, lineages, tool_rows)):
+    for place in sorted(pairs.erased_together(start, lineages, tool_rows)):
         row = _ROLE.row(connection, _params(key, place))
         role = None if row is None else decode.ROLES.get(row[0])
         if role is None:
@@ -238,7 +238,7 @@ def _tool_blocks(role: str, data: str) -> Sequence[ToolBlock]:
     return tool_blocks(Message(role=decode.ROLES.get(role, "user"), blocks=tuple(blocks)))
 
 
-def unthought(row: StoredRow, left: Message, counts: Counts) -> Change:
+def without_reasoning(row: StoredRow, left: Message, counts: Counts) -> Change:
     """Return how a message becomes what is left of it without reasoning."""
     prepared = columns.prepare(NewMessage(left, counts), id=row.id, created_at=row.created_at)
     own = Own(starts_turn=left.starts_turn, sent=None)

@@ -42,8 +42,8 @@ from reasoning_store.ledger.rows.encode import (
     state_columns,
     state_values,
 )
-from reasoning_store.ledger.rows.totals import running, then
-from reasoning_store.ledger.sessions import SAID
+from reasoning_store.ledger.rows.totals import add_totals, running_totals
+from reasoning_store.ledger.sessions import AFTER_APPEND
 from reasoning_store.ledger.tables import (
     STATE,
     bodies,
@@ -122,7 +122,7 @@ class _Steps(NamedTuple):
     origin: str
 
 
-_STEPS = (_HEAD, _INSERT_MESSAGE, _INSERT_BODY, _INSERT_THINKING, _GO_ON, SAID)
+_STEPS = (_HEAD, _INSERT_MESSAGE, _INSERT_BODY, _INSERT_THINKING, _GO_ON, AFTER_APPEND)
 _known: dict[str, _Steps] = {}
 
 
@@ -158,7 +158,7 @@ def _in_steps(
         cursor.execute(sql.origin, (key, number, text))
     carried = state(first - 1, head[2:])
     for item in prepared:
-        carried = then(carried, item.own)
+        carried = add_totals(carried, item.own)
         place = (*this, carried.position)
         own, sums = tuple(item.columns.values()), state_values(carried)
         cursor.execute(sql.message, (*place, *own[:_OWN], *sums, *own[_OWN:]))
@@ -191,7 +191,9 @@ def _in_one(
 ) -> int | None:
     # Positions and sums are those of the batch alone; the function adds what stands before.
     heads, texts, thoughts, kinds = [], [], [], []
-    for item, carried in zip(prepared, running([item.own for item in prepared]), strict=True):
+    for item, carried in zip(
+        prepared, running_totals([item.own for item in prepared]), strict=True
+    ):
         place = {"position": carried.position}
         digest = "\\x" + item.columns["digest"].hex()
         head = {**item.columns, **state_columns(carried), "digest": digest, "opaque": None}
@@ -211,7 +213,7 @@ def _in_one(
 
 
 def _some(columns: dict[str, Any]) -> dict[str, Any]:
-    """Return what is there: a column of which nothing is said is NULL."""
+    """Return the columns that have a value; the others are NULL."""
     return {name: value for name, value in columns.items() if value is not None}
 
 

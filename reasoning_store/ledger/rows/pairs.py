@@ -17,7 +17,7 @@ ToolRow: TypeAlias = tuple[int, Sequence[ToolBlock]]
 """The position of a row with calls or responses, and these."""
 
 
-def together(
+def erased_together(
     start: RowAddress, lineages: Sequence[BranchRow], tool_rows: Callable[[int], Sequence[ToolRow]]
 ) -> set[RowAddress]:
     """Return ``start`` and every row that is erased with it.

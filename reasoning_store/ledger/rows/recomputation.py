@@ -94,7 +94,7 @@ def _one(
                 old, own = _states(row, changed.get((lineage.number, row[0])))
             except decode.UNREADABLE:
                 raise CorruptRow(f"message {row[0]} cannot be read back") from None
-            state = totals.then(state, own)
+            state = totals.add_totals(state, own)
             if state != old:
                 updates.append({**this, "at": row[0], **encode.state_columns(state)})
         _SET_STATE.many(connection, updates)

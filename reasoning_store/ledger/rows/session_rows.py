@@ -7,7 +7,7 @@ from typing import Any
 
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.ledger.records import SessionRow
-from reasoning_store.ledger.rows.decode import UNREADABLE, parsed, twin
+from reasoning_store.ledger.rows.decode import UNREADABLE, parsed, unfrozen_class
 from reasoning_store.ledger.tables import sessions
 
 _t = sessions.c
@@ -28,7 +28,7 @@ COLUMNS = (
     _t.profile,
 )
 """The columns that ``decode_sessions`` takes."""
-_Session = twin(SessionRow)
+_Session = unfrozen_class(SessionRow)
 
 
 def decode_sessions(rows: Sequence[Sequence[Any]]) -> list[SessionRow]:

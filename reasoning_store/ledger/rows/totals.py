@@ -1,6 +1,6 @@
 """How the state of a conversation grows: arithmetic on ``RunningTotals``, nothing else.
 
-A message on its own has a state with position 1. ``then`` puts one state behind another
+A message on its own has a state with position 1. ``add_totals`` puts one state behind another
 and is associative, so a batch can be summed before anyone knows where it will stand; the
 PostgreSQL append does the same sum in SQL. A recount is the same fold over stored rows.
 
@@ -80,8 +80,8 @@ def message_totals(
     )
 
 
-def then(before: RunningTotals, after: RunningTotals) -> RunningTotals:
-    """Return the state of what ``before`` sums up, followed by what ``after`` does."""
+def add_totals(before: RunningTotals, after: RunningTotals) -> RunningTotals:
+    """Return the totals of two parts of a conversation, one after the other."""
     base = before.position
     new_turn = after.turn_start is not None
     return RunningTotals(
@@ -108,8 +108,8 @@ def _together(before: Opaque, after: Opaque) -> Opaque:
     return opaque
 
 
-def between(before: RunningTotals, last: RunningTotals) -> RunningTotals:
-    """Return the sums of what stands behind ``before``, up to and with ``last``."""
+def totals_between(before: RunningTotals, last: RunningTotals) -> RunningTotals:
+    """Return the totals of the messages after ``before`` up to ``last``, which is included."""
     return RunningTotals(
         position=last.position - before.position,
         visible=last.visible - before.visible,
@@ -162,9 +162,9 @@ def _moved(position: int | None, base: int, otherwise: int | None) -> int | None
     return otherwise if position is None else base + position
 
 
-def running(steps: Iterable[RunningTotals]) -> Iterator[RunningTotals]:
-    """Yield the state after each of ``steps``, one behind the other."""
-    return accumulate(steps, then)
+def running_totals(steps: Iterable[RunningTotals]) -> Iterator[RunningTotals]:
+    """Yield the totals after each of ``steps``."""
+    return accumulate(steps, add_totals)
 
 
 def own_thinking(before: RunningTotals, at: RunningTotals, *, has_call: bool) -> OwnThinking:

@@ -97,13 +97,13 @@ def ties(rows: Sequence[Link]) -> list[tuple[int, int]]:
     found += [
         (before.position, row.position)
         for before, row in pairwise(rows)
-        if _led(before) and row.is_model and row.calls
+        if _may_lead(before) and row.is_model and row.calls
     ]
     return found
 
 
-def _led(row: Link) -> bool:
-    """Whether its reasoning may be that of the message behind it."""
+def _may_lead(row: Link) -> bool:
+    """Whether its reasoning may belong to the call in the next message."""
     return row.is_model and row.thinks and not row.calls
 
 
@@ -141,4 +141,4 @@ def asks_behind(rows: Sequence[Link], cut: int) -> bool:
         if row.position <= cut and not Counter(row.calls) <= answered:
             return True
         answered.update(row.answers)
-    return bool(rows) and rows[-1].position == cut and _led(rows[-1])
+    return bool(rows) and rows[-1].position == cut and _may_lead(rows[-1])

@@ -176,7 +176,7 @@ class IncomingSession:
             parts = self.rules.mask_parts(parts)
         elif self.rules.mask is not None:
             raise InvalidCall("parts: cannot be masked here")
-        if not all(encode.holdable(text) for text in (line.id, *parts)):
+        if not all(encode.fits_text_column(text) for text in (line.id, *parts)):
             raise InvalidCall("parts: are not as drafts are")
         branch.draft_number = number
         branch.draft = DraftRow(

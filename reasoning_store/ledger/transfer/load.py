@@ -178,7 +178,7 @@ def _finish(connection: Connection, key: int, line: SessionLine, recounted: int)
     used = (line.reported, counted, line.unreported)
     if None not in used:
         _USED.run(connection, {"key": key, **dict(zip(_SUMS, used, strict=True))})
-        for name, detail in audit_session.misspent(connection, key):
+        for name, detail in audit_session.budget_problems(connection, key):
             raise InvalidCall(f"{_SUMS[name]}: {detail}")
 
 
@@ -294,7 +294,7 @@ def _load_compactions(
         return
     lineage, _ = branches.get(connection, key, branch.line.number)
     end = lineage.next_position
-    for number, detail in compaction_rows.misplaced(
+    for number, detail in compaction_rows.placement_problems(
         [_range(one.line) for one in given.values()], end
     ):
         raise LineError(given[number].number, InvalidCall(f"number {number} {detail}"))
@@ -316,7 +316,7 @@ def _load_compactions(
     held = [one._replace(undone=undone_at[one.number] is not None) for one in every.values()]
     by = compaction_rows.superseders(held)
     held = [one._replace(superseded_by=by.get(one.number)) for one in held]
-    wrong = {number for number, _ in compaction_rows.misplaced(held, end)}
+    wrong = {number for number, _ in compaction_rows.placement_problems(held, end)}
     if wrong:
         numbers = [one.line.number for one in new] + list(given)
         number = next((one for one in numbers if one in wrong), numbers[0])
