@@ -6,6 +6,7 @@ A process is started anew for every figure, with the interpreter that runs this.
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def started(*arguments: str) -> Prepare:
     return prepare
 
 
-def reading(command: str) -> Prepare:
+def reading(command: str, *, session: bool = True) -> Prepare:
     """Return a contender that runs a command over a conversation and waits for its end."""
 
     @contextmanager
@@ -38,18 +39,24 @@ def reading(command: str) -> Prepare:
         from benchmarks.histories import filled, url
 
         database = url(filled(setting))
-        arguments = ("-m", "reasoning_store", command, SESSION, "--db", database)
+        named = (SESSION,) if session else ()
+        arguments = ("-m", "reasoning_store", command, *named, "--db", database)
         yield lambda: _processor_time(arguments)
 
     return prepare
 
 
 def _processor_time(arguments: tuple[str, ...]) -> float:
-    """Run ``python`` with these arguments; return the seconds of processor time it took."""
+    """Run ``python`` with these arguments; return the seconds of processor time it took.
+
+    It may keep its compiled modules, as an installed program does.
+    """
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, *arguments],
         cwd=CHECKOUT,
+        env=kept,
         check=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -58,8 +65,8 @@ def _processor_time(arguments: tuple[str, ...]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def importing(module: str) -> Prepare:
-    return started("-c", f"import {module}" if module else "pass")
+def importing(*modules: str) -> Prepare:
+    return started("-c", f"import {', '.join(modules)}" if modules else "pass")
 
 
 def resident(kind: str, fill: Callable[[Setting], Path]) -> Prepare:

@@ -39,7 +39,7 @@ WORKLOADS: tuple[Workload, ...] = (
         sizes=(1,),
         contenders=(
             who.ours(process.importing("reasoning_store")),
-            who.floor(process.importing("")),
+            who.floor(process.importing()),
         ),
         smoke=(1,),
     ),
@@ -69,7 +69,7 @@ WORKLOADS: tuple[Workload, ...] = (
         bounds=(Bound(0.050, CLASS),),
         contenders=(
             who.ours(process.started("-m", "reasoning_store", "--version")),
-            who.floor(process.importing("")),
+            who.floor(process.importing()),
         ),
         smoke=(1,),
     ),
@@ -82,11 +82,11 @@ WORKLOADS: tuple[Workload, ...] = (
             sizes=(100,),
             bounds=(Bound(0.200, CLASS),),
             contenders=(
-                who.ours(process.reading(command)),
-                who.floor(process.importing("sqlalchemy")),
+                who.ours(process.reading(command, session=command != "sessions")),
+                who.floor(process.importing("sqlalchemy", "click")),
             ),
         )
-        for command in ("usage", "show")
+        for command in ("usage", "show", "sessions")
     ),
     Workload(
         name="bytes",
