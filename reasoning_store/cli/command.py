@@ -64,10 +64,10 @@ def database_option(**more: Any) -> click.Option:
     """Return the option that names the database."""
     return click.Option(
         ["--db"],
-        metavar="URL",
+        metavar="DATABASE",
         expose_value=False,
         callback=_remember_database,
-        help="The database, e.g. sqlite:///chat.db.",
+        help="The database: a file, or a URL of a server.  [env: REASONING_STORE_URL]",
         **more,
     )
 

@@ -46,6 +46,12 @@ class Where:
     def open(self, call: Call, *, writes: bool = False) -> AbstractContextManager[Session]:
         return store_access.open_session(call, self.owner, self.session, self.branch, writes=writes)
 
+    def open_place(
+        self, call: Call, *, writes: bool = False
+    ) -> AbstractContextManager[tuple[Session, int | None]]:
+        """Open the session, and the position of SESSION:POSITION."""
+        return store_access.open_place(call, self.owner, self.session, self.branch, writes=writes)
+
 
 def _complete_session(
     context: click.Context, parameter: click.Parameter, incomplete: str

@@ -142,12 +142,13 @@ def _run_command(call: Call, words: list[str]) -> int:
         return end.exit_code
     except ReasoningStoreError as error:
         hint = hints.for_command_line(call, error.hint)
-        return _fail(str(error), hint, exit_codes.exit_code_of(error))
+        return _fail(str(error), hint, exit_codes.exit_code_of(error), as_json=call.json)
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(error.format_message() + "\n")
         return exit_codes.Exit.USAGE
     except click.UsageError as error:
-        return _fail(*hints.explain_usage_error(app, error), exit_codes.Exit.USAGE)
+        message, hint = hints.explain_usage_error(app, error)
+        return _fail(message, hint, exit_codes.Exit.USAGE, as_json="--json" in words)
     except click.ClickException as error:
         return _fail(error.format_message(), code=error.exit_code)
     except RecursionError:
@@ -156,17 +157,22 @@ def _run_command(call: Call, words: list[str]) -> int:
         raise KeyboardInterrupt from None
 
 
-def _fail(message: str, hint: str | None = None, code: int = 1) -> int:
+def _fail(message: str, hint: str | None = None, code: int = 1, *, as_json: bool = False) -> int:
     """Write the error line, after all output before it; return the exit code."""
-    from reasoning_store.cli.terminal_text import one_line
+    from reasoning_store.cli.terminal_text import json_text, one_line
 
-    more = f" ({hint})" if hint else ""
+    if as_json:
+        error = {"error": message.strip(), "hint": hint or None, "code": int(code)}
+        line = json_text(error, ascii_only=True, indent=None)
+    else:
+        more = f" ({hint})" if hint else ""
+        line = one_line(f"error: {message.strip()}{more}")
     try:
         sys.stdout.flush()
     except OSError:
         _discard_output()
     try:
-        sys.stderr.write(one_line(f"error: {message.strip()}{more}") + "\n")
+        sys.stderr.write(line + "\n")
         sys.stderr.flush()
     except OSError:
         _discard_output()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,16 +31,18 @@ if TYPE_CHECKING:
     from reasoning_store.store import Owner, Store
 
 _NAMES = 1000
-"""The number of latest sessions among which a similar name is searched."""
+"""The number of latest sessions among which a name is searched that is not an id."""
+LATEST = "@latest"
+"""The name of the session with the latest message."""
+_PLACE = re.compile(r"(.+):(\d{1,18})", re.ASCII | re.DOTALL)
+_SCHEME = re.compile(r"(sqlite|postgres\w*)[:+]", re.IGNORECASE)
 
 
 def database_url(call: Call) -> str:
-    """Return the URL that was given, or that of the user's own database."""
-    if call.db and "://" not in call.db and "@" not in call.db:
-        raise InvalidCall(
-            f"{call.db} is a path, not a database URL", hint=f"--db sqlite:///{call.db}"
-        )
-    return call.db or f"sqlite:///{default_path()}"
+    """Return the URL of the database that was given, or of the user's own; a path is a file's."""
+    given = call.db or str(default_path())
+    is_path = "://" not in given and "@" not in given and not _SCHEME.match(given)
+    return f"sqlite:///{given}" if is_path else given
 
 
 def default_path() -> Path:
@@ -131,25 +134,55 @@ def open_to_read(call: Call) -> Store:
 
 @contextmanager
 def open_session(
-    call: Call, owner: str, session_id: str, branch: int | None = None, *, writes: bool = False
+    call: Call, owner: str, name: str, branch: int | None = None, *, writes: bool = False
 ) -> Iterator[Session]:
     """Open a session on its current branch, or on another one, to work on it silently."""
     with open_existing(call) if writes else open_to_read(call) as store, Progress("reading"):
-        session = find_session(call, store.for_owner(owner), session_id)
+        session = find_session(call, store.for_owner(owner), name)
         yield session if branch is None else session.branch(branch)
 
 
-def find_session(call: Call, owner: Owner, session_id: str) -> Session:
-    """Return a session; the error for an unknown name lists the nearest ones."""
+@contextmanager
+def open_place(
+    call: Call, owner: str, name: str, branch: int | None = None, *, writes: bool = False
+) -> Iterator[tuple[Session, int | None]]:
+    """Open a session, and the position that SESSION:POSITION names."""
+    with open_existing(call) if writes else open_to_read(call) as store, Progress("reading"):
+        session, position = find_place(call, store.for_owner(owner), name)
+        yield session if branch is None else session.branch(branch), position
+
+
+def find_place(call: Call, owner: Owner, name: str) -> tuple[Session, int | None]:
+    """Return the session and the position that SESSION:POSITION names."""
     try:
-        return owner.session(session_id)
+        return find_session(call, owner, name), None
     except NotFound:
+        place = _PLACE.fullmatch(name)
+        if place is None:
+            raise
+    return find_session(call, owner, place[1]), int(place[2])
+
+
+def find_session(call: Call, owner: Owner, name: str, *, whole: bool = False) -> Session:
+    """Return a session by its id, by the beginning that no other id has, or as ``@latest``.
+
+    ``whole`` takes the id alone. The error for an unknown name lists the nearest ones.
+    """
+    try:
+        return owner.session(name)
+    except NotFound:
+        if name == LATEST and not whole and (latest := owner.sessions(limit=1).items):
+            return latest[0]
         there = session_names(owner)
-        begun = [name for name in there if name.startswith(session_id)]
-        near = begun[:3] or difflib.get_close_matches(session_id, there, n=3)
+        begun = [each for each in there if each.startswith(name)]
+        if len(begun) == 1 and not whole:
+            return owner.session(begun[0])
+        near = begun[:3] or difflib.get_close_matches(name, there, n=3)
         listed = f"{hints.command_line(call, 'sessions', of_owner=True)} lists them"
         raise NotFound(
-            f"there is no session {session_id!r}",
+            f"there is no session {name!r}"
+            if not begun or whole
+            else f"{len(begun)} sessions begin with {name!r}",
             hint=f"did you mean {' or '.join(near)}?"
             if near
             else listed + ("" if call.owner else "; pass --owner for another owner's"),

@@ -26,10 +26,10 @@ MISSING = Exit.NOT_FOUND
 NEAR = "did you mean chat-42?"
 
 CASES: dict[str, Case] = {
-    "": Case("", "--db chat.db", needs=False, says="not a database URL"),
+    "": Case("", "--db soap://chat", needs=False, says="not a database URL"),
     "annotate": Case("annotate chat-42:2 rating=1", "annotate chat-42:99 rating=1", MISSING),
     "backup": Case("backup copy.db", "backup chat.db", says="is the database itself"),
-    "compact list": Case("compact list short", "compact list chat-4", MISSING, says=NEAR),
+    "compact list": Case("compact list short", "compact list chat-43", MISSING, says=NEAR),
     "compact run": Case("compact chat-42 --limit 60", "compact chat-42", says="--limit"),
     "compact undo": Case("compact undo short 1", "compact undo short 7", MISSING),
     "context": Case("context chat-42", "context chat-43", MISSING, says=NEAR),
@@ -64,7 +64,7 @@ CASES: dict[str, Case] = {
     "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
     "sessions fork": Case("sessions fork chat-42 --at 5", "sessions fork chat-42 --at 99", MISSING),
     "sessions list": Case("sessions", "sessions --limit 0", says="--limit"),
-    "sessions rename": Case("sessions rename short Oslo", "sessions rename shor Oslo", MISSING),
+    "sessions rename": Case("sessions rename short Oslo", "sessions rename shorter Oslo", MISSING),
     "sessions show": Case("sessions show chat-42", "sessions show chat-43", MISSING, says=NEAR),
     "set": Case(
         "set chat-42 reasoning.includeInContext true",

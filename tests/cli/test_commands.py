@@ -184,7 +184,7 @@ def test_the_context_is_the_next_request(run: Run, chat: str) -> None:
     why = run("--db", chat, "context", "chat-42", "--provider", "deepseek", "--explain").stdout
 
     assert '"reasoning_content": "Need the weather tool."' in body
-    assert "kept (required): the provider demands it back" in why
+    assert "sent: the provider demands it back" in why
     assert re.search(r"^reasoning.includeInContext +false +default$", why, re.MULTILINE)
 
 
@@ -308,13 +308,52 @@ def test_a_stream_that_was_closed_before_is_no_crash(chat: str, words: str, clos
     assert ran.returncode == (2 if words == "replay -" else 0)
 
 
-def test_a_path_in_the_place_of_a_url_is_answered_with_the_url(run: Run, chat: str) -> None:
-    """The first mistake anybody makes."""
+def test_a_database_is_named_by_its_path_too(run: Run, chat: str) -> None:
+    """A file needs no URL."""
     path = chat.removeprefix("sqlite:///")
-    ran = run("--db", path, "sessions")
 
-    assert ran.returncode == 2
-    assert ran.stderr == f"error: {path} is a path, not a database URL (--db {chat})\n"
+    assert run("--db", path, "sessions").stdout == run("--db", chat, "sessions").stdout
+    assert "chat-42" in run("sessions", REASONING_STORE_URL="chat.db").stdout
+
+
+@pytest.mark.parametrize("name", ["chat-42", "ch", "@latest", "chat-42:2", "@latest:2"])
+def test_a_session_is_named_by_what_a_person_knows_of_it(here: Here, chat: str, name: str) -> None:
+    """Its id, the beginning of it, the latest one; and a message in it by its position."""
+    whole = here(f"show chat-42 --db {chat} --json").data
+
+    found = here(f"show {name} --db {chat} --json").data
+
+    assert found == (whole[1:2] if ":" in name else whole)
+
+
+def test_a_beginning_that_two_ids_share_is_no_name(here: Here) -> None:
+    """None of them is guessed."""
+    here("import export.jsonl --owner other")
+    with rs.Store("sqlite:///chat.db") as store:
+        store.session("chat-43", create=True)
+    ran = here("show chat-4")
+
+    assert ran.code == 5
+    assert ran.err == ("error: 2 sessions begin with 'chat-4' (did you mean chat-43 or chat-42?)\n")
+
+
+@pytest.mark.parametrize("line", ["erase chat-4 --yes", "sessions delete @latest --yes"])
+def test_what_is_erased_is_named_in_full(here: Here, line: str) -> None:
+    """A beginning may come to mean another session."""
+    assert here(line).code == 5
+    assert len(here("sessions --json").data["sessions"]) == 2
+
+
+@pytest.mark.parametrize("line", ["show nobody", "show", "set chat-42 effort huge"])
+def test_an_error_is_json_where_the_answer_is(here: Here, line: str) -> None:
+    """On standard error, with what it says to a person and the exit code."""
+    said, ran = here(line), here(f"{line} --json")
+    error = json.loads(ran.err)
+
+    assert ran.out == ""
+    assert list(error) == ["error", "hint", "code"]
+    assert error["code"] == ran.code == said.code
+    assert said.err == f"error: {error['error']} ({error['hint']})\n"
 
 
 def test_verify_of_a_file_that_cannot_be_opened_does_not_advise_itself(

@@ -95,12 +95,12 @@ def _explain(page: Page, request: Request) -> None:
                 str(verdict.message),
                 str(verdict.block),
                 str(verdict.tokens),
-                f"{'kept' if verdict.kept else 'stays'} ({verdict.rule}): {verdict.reason}",
+                f"{'sent' if verdict.kept else 'left out'}: {verdict.reason}",
             )
             for verdict in request.verdicts
         ],
         right=("message", "block", "tokens"),
-        styles=lambda row: "green" if row[3].startswith("kept") else "dim",
+        styles=lambda row: "green" if row[3].startswith("sent") else "dim",
     )
     tokens = f"{request.tokens.effective} of {request.tokens.raw} tokens"
     page.line(f"{tokens} would be sent to {_whom(request)}")

@@ -71,7 +71,7 @@ def erase(
                 erased = mine.erase(only=only, before=before)
         else:
             try:
-                session = store_access.find_session(call, mine, session_id)
+                session = store_access.find_session(call, mine, session_id, whole=True)
             except NotFound:
                 _warn(store.scrub())  # it may have been erased, and its bytes not be gone
                 raise

@@ -50,7 +50,7 @@ def export(
     with store_access.open_to_read(call) as store:
         of: Owner = store if owner is None else store.for_owner(owner)
         if session_id is not None:
-            store_access.find_session(call, of, session_id)
+            session_id = store_access.find_session(call, of, session_id).id
         lines = (printable_json(line) for line in of.export_lines(session_id))
         if output is None or str(output) == "-":
             _to_standard_output(call, lines)

@@ -90,7 +90,7 @@ def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, ow
         if name is not None:
             mine.settings.profiles.get(name)
         session.settings.use(name)
-    print_answer(call, {"session": session_id, "profile": name}, print_nothing)
+    print_answer(call, {"session": session.id, "profile": name}, print_nothing)
 
 
 @profile.command("delete", answers="profile")

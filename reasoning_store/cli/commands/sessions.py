@@ -223,7 +223,7 @@ def rename(call: Call, where: Where, title: str) -> None:
     """Set a session's title; an empty one removes it."""
     with where.open(call, writes=True) as session:
         session.rename(title or None)
-    print_answer(call, {"id": where.session, "title": title or None}, print_nothing)
+    print_answer(call, {"id": session.id, "title": title or None}, print_nothing)
 
 
 @sessions.command("fork", answers="id branch at current")
@@ -246,7 +246,7 @@ def fork(call: Call, where: Where, position: int | str, activate: bool) -> None:
             session.activate(number)
     print_answer(
         call,
-        {"id": where.session, "branch": number, "at": position, "current": activate},
+        {"id": session.id, "branch": number, "at": position, "current": activate},
         lambda page: page.line(str(number)),
     )
 
@@ -259,7 +259,7 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     """Hide a session from the list; nothing is deleted."""
     with where.open(call, writes=True) as session:
         session.archive(archived=not undo)
-    print_answer(call, {"id": where.session, "archived": not undo}, print_nothing)
+    print_answer(call, {"id": session.id, "archived": not undo}, print_nothing)
 
 
 @sessions.command("delete", answers=ANSWERS)

@@ -77,7 +77,9 @@ def set_(
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
-            store_access.find_session(call, mine, session_id).settings.set(key, parsed)
+            session = store_access.find_session(call, mine, session_id)
+            session.settings.set(key, parsed)
+            session_id = session.id
         elif default:
             mine.settings.set(key, parsed)
         else:
@@ -108,7 +110,9 @@ def unset(
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
-            store_access.find_session(call, mine, session_id).settings.unset(key)
+            session = store_access.find_session(call, mine, session_id)
+            session.settings.unset(key)
+            session_id = session.id
         elif default:
             mine.settings.unset(key)
         else:
