@@ -38,9 +38,18 @@ COMMANDS = {
     "verify": f"{_ROOM}.verify:verify",
     "what-if": f"{_ROOM}.what_if:what_if",
 }
+SECTIONS = {
+    "Conversations": "sessions show branches search thoughts annotate stop delete erase",
+    "Next request": "usage context what-if compact",
+    "Settings": "get set unset profile",
+    "Data": "import export backup report",
+    "Streams": "demo replay render",
+    "Database": "init upgrade downgrade current verify doctor",
+}
+"""The commands as the help shows them; the others follow."""
 
 
-@click.command(cls=Group, lazy=COMMANDS, invoke_without_command=True)
+@click.command(cls=Group, lazy=COMMANDS, sections=SECTIONS, invoke_without_command=True)
 @click.version_option(__version__, prog_name="reasoning-store")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.pass_context

@@ -7,7 +7,7 @@ have one that needs no name.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -90,16 +90,30 @@ def walk_commands(
             yield from walk_commands(below, (*path, name))
 
 
+def _write_examples(
+    examples: Sequence[str], ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    program = ctx.find_root().info_name
+    if examples:
+        with formatter.section("Examples"):
+            for example in examples:
+                formatter.write(f"{'':{formatter.current_indent}}{program} {example}\n")
+
+
 class Command(click.Command):
     """A command, with ``--json`` and ``--db``.
 
+    ``examples`` are command lines without the program's name, shown in its help.
     ``answers`` are the keys of its answer in JSON, behind a star where that is a list: what
     the documentation promises and a test holds it to.
     """
 
-    def __init__(self, *args: Any, answers: str = "", **attributes: Any) -> None:
+    def __init__(
+        self, *args: Any, answers: str = "", examples: Sequence[str] = (), **attributes: Any
+    ) -> None:
         super().__init__(*args, **_with_help(attributes))
         self.answers = answers
+        self.examples = examples
         self.params += [
             click.Option(
                 ["--json"],
@@ -119,6 +133,9 @@ class Command(click.Command):
             error.ctx = error.ctx or ctx
             raise
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(self.examples, ctx, formatter)
+
     def invoke(self, ctx: click.Context) -> Any:
         current_call(ctx).command = " ".join(ctx.command_path.split()[1:])
         return super().invoke(ctx)
@@ -128,7 +145,8 @@ class Group(click.Group):
     """A group of commands.
 
     ``lazy`` says where commands live, as ``module:attribute``. ``default`` is the command
-    that is meant where the first word names none.
+    that is meant where the first word names none. ``sections`` are the parts of the help, each
+    with the names of its commands.
     """
 
     command_class = Command
@@ -138,11 +156,13 @@ class Group(click.Group):
         *args: Any,
         lazy: Mapping[str, str] | None = None,
         default: str | None = None,
+        sections: Mapping[str, str] | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(*args, **_with_help(attributes))
         self._lazy = lazy or {}
         self.default = default
+        self.sections = sections or {}
         if default is not None:
             # Its options come before its name does.
             self.ignore_unknown_options = True
@@ -179,6 +199,18 @@ class Group(click.Group):
             words = " ".join(command.collect_usage_pieces(context))
             formatter.write_usage(context.command_path, words, prefix="       ")
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section, those of none last."""
+        names = self.list_commands(ctx)
+        listed = {title: words.split() for title, words in self.sections.items()}
+        others = [name for name in names if not any(name in each for each in listed.values())]
+        for title, words in {**listed, "Commands": others}.items():
+            found = [(name, self.get_command(ctx, name)) for name in words if name in names]
+            limit = formatter.width - 6 - max(map(len, names), default=0)
+            if rows := [(name, one.get_short_help_str(limit)) for name, one in found if one]:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=max(map(len, names)))
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands, and the options of the one that needs no name."""
         super().format_options(ctx, formatter)
@@ -188,6 +220,11 @@ class Group(click.Group):
             records = [one.get_help_record(context) for one in options]
             with formatter.section(f"Options of {self.default}, which needs no name"):
                 formatter.write_dl([record for record in records if record is not None])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = self._default(ctx)
+        if found is not None and isinstance(found[0], Command):
+            _write_examples(found[0].examples, ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the commands, and the words that the one without a name takes first."""

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from reasoning_store.cli.command import Call
 from reasoning_store.cli.terminal_text import json_text, one_line, printable
@@ -111,13 +111,40 @@ def rich_console(**attributes: Any) -> Console:
     return QuietConsole(highlight=False, emoji=False, **attributes)
 
 
-class Page:
-    """Standard output for people: lines, tables and a bar, with colour at a terminal."""
+def print_page(people: Callable[[Page], None], *, pages: bool) -> None:
+    """Print what ``people`` writes; at a terminal that it does not fit, in a pager."""
+    if not (pages and sys.stdin.isatty() and sys.stdout.isatty()):
+        people(Page())
+        return
+    import io
+    import shutil
 
-    def __init__(self) -> None:
+    import click
+
+    text = io.StringIO()
+    people(Page(text))
+    if text.getvalue().count("\n") < shutil.get_terminal_size().lines:
+        sys.stdout.write(text.getvalue())
+    else:
+        click.echo_via_pager(text.getvalue(), color=True)
+
+
+class Page:
+    """Standard output for people: lines, tables and a bar, with colour at a terminal.
+
+    ``terminal`` takes what a terminal would.
+    """
+
+    def __init__(self, terminal: IO[str] | None = None) -> None:
         self._console: Console | None = None
-        if is_for_person():
+        if terminal is not None:
+            self._console = rich_console(markup=False, file=terminal, force_terminal=True)
+        elif is_for_person():
             self._console = rich_console(markup=False)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._console is not None
 
     def line(self, text: str = "", style: str = "") -> None:
         """Write lines; ``style`` is for a terminal."""
@@ -128,6 +155,19 @@ class Page:
             from rich.text import Text
 
             self._console.print(Text(text, style=style), soft_wrap=True)
+
+    def paragraph(self, prefix: str, text: str, style: str = "") -> None:
+        """Write lines that all begin with ``prefix``; a terminal wraps them at its width."""
+        if self._console is None:
+            for line in text.split("\n"):
+                self.line(prefix + line)
+            return
+        from rich.text import Text
+
+        width = max(_NARROWEST_COLUMN, self._console.width - len(prefix))
+        for line in printable(text).split("\n"):
+            for piece in Text(line).wrap(self._console, width) or [Text()]:
+                self.line(prefix + piece.plain, style)
 
     def table(
         self,

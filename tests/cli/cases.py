@@ -26,7 +26,7 @@ MISSING = Exit.NOT_FOUND
 NEAR = "did you mean chat-42?"
 
 CASES: dict[str, Case] = {
-    "": Case("", "--db soap://chat", needs=False, says="not a database URL"),
+    "": Case("", "--db soap://chat", needs=False, says="soap is not supported"),
     "annotate": Case("annotate chat-42:2 rating=1", "annotate chat-42:99 rating=1", MISSING),
     "backup": Case("backup copy.db", "backup chat.db", says="is the database itself"),
     "compact list": Case("compact list short", "compact list chat-43", MISSING, says=NEAR),

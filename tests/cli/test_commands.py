@@ -232,7 +232,6 @@ def missing(folder: Path) -> str:
         pytest.param(make_empty, 3, id="an empty file"),
         pytest.param(missing, 5, id="no file"),
         pytest.param(lambda _: "mysql://localhost/chat", 2, id="an unsupported engine"),
-        pytest.param(lambda _: "chat.db", 2, id="not a URL"),
         pytest.param(lambda _: "sqlite:////proc/nowhere/chat.db", 5, id="a folder that is not"),
     ],
 )
@@ -324,6 +323,50 @@ def test_a_session_is_named_by_what_a_person_knows_of_it(here: Here, chat: str, 
     found = here(f"show {name} --db {chat} --json").data
 
     assert found == (whole[1:2] if ":" in name else whole)
+
+
+def test_show_writes_markdown(here: Here) -> None:
+    """A head for each message, its thought as a quotation, its tools as code."""
+    lines = here("show chat-42 --format md").out.splitlines()
+
+    assert lines[0] == "# Weather"
+    assert [line[:6] for line in lines if line.startswith("## ")][:2] == ["## 1. ", "## 2. "]
+    assert "> Bergen is wetter." in lines
+    assert '-> get_weather({"city":"Oslo"})' in lines
+
+
+def test_show_writes_a_page_that_runs_nothing(here: Here) -> None:
+    """Whatever a message holds: it is text."""
+    with rs.Store("sqlite:///chat.db") as store:
+        store.session("bad", create=True, title="<b>").append(
+            rs.user("<script>alert(1)</script><img src=x onerror=alert(2)>")
+        )
+    page = here("show bad --format html").out
+
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "default-src 'none'" in page
+
+
+def test_a_terminal_gets_whole_words_beside_a_bar(here: Here) -> None:
+    """A thought keeps its bar on every line; a pipe gets the text as it is."""
+    words = " ".join(["thinking"] * 20)
+    with rs.Store("sqlite:///chat.db") as store:
+        store.session("long", create=True).append(
+            rs.assistant(rs.ThinkingBlock(thought=words), "Done.")
+        )
+    piped = here("show long").out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FORCE_COLOR", "1")
+        patch.setenv("NO_COLOR", "1")
+        shown = re.sub(r"\x1b\[[\d;]*m", "", here("show long").out)
+
+    assert f"  | {words}\n" in piped
+    lines = shown.splitlines()[1:-1]
+    assert len(lines) > 1
+    assert {line[:12] for line in lines} == {"  | thinking"}
+    assert all(len(line) <= 80 for line in lines)
 
 
 def test_a_beginning_that_two_ids_share_is_no_name(here: Here) -> None:

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import get_args
@@ -15,7 +16,7 @@ import pytest
 
 from reasoning_store import cli
 from reasoning_store.cli import exit_codes
-from reasoning_store.cli.app import app
+from reasoning_store.cli.app import COMMANDS, SECTIONS, app
 from reasoning_store.cli.command import Command, walk_commands
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.conversation.errors import ReasoningStoreError
@@ -60,6 +61,25 @@ def test_every_command_has_its_row() -> None:
     ]
 
     assert sorted(CASES) == sorted(runs)
+
+
+def test_every_command_has_an_example_that_works(here: Here, folder: Path, furnished: Path) -> None:
+    """As its help shows it, on the database that the tests find."""
+    for path, one in walk_commands(app):
+        if isinstance(one, Command):
+            assert one.examples, path
+            for example in one.examples:
+                shutil.copytree(furnished, folder, dirs_exist_ok=True)
+                ran = here(example)
+                assert ran.code in (Exit.DONE, Exit.OVER), (example, ran.err)
+
+
+def test_the_help_lists_every_command_once() -> None:
+    """Each in its section."""
+    listed = [name for words in SECTIONS.values() for name in words.split()]
+
+    assert len(set(listed)) == len(listed)
+    assert set(COMMANDS) <= set(listed)
 
 
 @each

@@ -16,7 +16,12 @@ from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
 
 
-@click.command("annotate", cls=Command, answers="id position branch annotations")
+@click.command(
+    "annotate",
+    cls=Command,
+    examples=("annotate chat-42:2 rating=1",),
+    answers="id position branch annotations",
+)
 @click.argument("message", metavar="SESSION:POSITION")
 @click.argument("facts", nargs=-1, metavar="[KEY=VALUE]...")
 @BRANCH

@@ -13,7 +13,9 @@ from reasoning_store.cli.output import plural, print_answer, print_note
 from reasoning_store.cli.progress import Progress
 
 
-@click.command("backup", cls=Command, answers="path sessions messages size")
+@click.command(
+    "backup", cls=Command, examples=("backup copy.db",), answers="path sessions messages size"
+)
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--overwrite", is_flag=True, help="Replace an existing file, once the copy is complete."

@@ -45,6 +45,7 @@ def compact() -> None:
 
 @compact.command(
     "run",
+    examples=("compact chat-42 --limit 60", "compact short --limit 212000"),
     answers="action reasons steps toSummarize toClear effective after limit reserve usable "
     "triggerAt exactness",
 )
@@ -251,7 +252,11 @@ def _say_done(
         print_note(f"to undo it: {hints.command_line(call, *back, of_owner=True)}")
 
 
-@compact.command("list", answers="* id kind branch first last tokens supersedes createdAt summary")
+@compact.command(
+    "list",
+    examples=("compact list chat-42",),
+    answers="* id kind branch first last tokens supersedes createdAt summary",
+)
 @takes_branch
 @click.pass_obj
 def list_(call: Call, where: Where) -> None:
@@ -281,7 +286,11 @@ def list_(call: Call, where: Where) -> None:
     )
 
 
-@compact.command("undo", answers="id kind branch first last tokens supersedes createdAt summary")
+@compact.command(
+    "undo",
+    examples=("compact undo short 1",),
+    answers="id kind branch first last tokens supersedes createdAt summary",
+)
 @takes_branch
 @click.argument("number", type=click.IntRange(1))
 @click.pass_obj

@@ -21,7 +21,10 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command(
-    "context", cls=Command, answers="provider model api tokens verdicts warnings settings body"
+    "context",
+    cls=Command,
+    examples=("context chat-42 --explain", "context chat-42 --diff includeInContext=true"),
+    answers="provider model api tokens verdicts warnings settings body",
 )
 @takes_branch
 @click.option(

@@ -11,7 +11,7 @@ from reasoning_store.cli.output import Page, print_answer, print_note
 from reasoning_store.cli.progress import Progress
 
 
-@click.command("init", cls=Command, answers="revision")
+@click.command("init", cls=Command, examples=("init", "init --db chat.db"), answers="revision")
 @click.pass_obj
 def init(call: Call) -> None:
     """Create the database, with its schema.
@@ -25,7 +25,7 @@ def init(call: Call) -> None:
         print_note(f"{path} {'was created' if is_new else 'exists already'}")
 
 
-@click.command("upgrade", cls=Command, answers="revision")
+@click.command("upgrade", cls=Command, examples=("upgrade",), answers="revision")
 @click.pass_obj
 def upgrade(call: Call) -> None:
     """Upgrade the database's schema.
@@ -46,7 +46,7 @@ def _upgraded(call: Call, says: str = "{}") -> None:
     _say_revision(call, revision, says)
 
 
-@click.command("downgrade", cls=Command, answers="revision")
+@click.command("downgrade", cls=Command, examples=("downgrade base --yes",), answers="revision")
 @click.argument("revision")
 @YES
 @click.pass_obj
@@ -68,7 +68,7 @@ def downgrade(call: Call, revision: str, yes: bool) -> None:
     _say_revision(call, revision)
 
 
-@click.command("current", cls=Command, answers="revision")
+@click.command("current", cls=Command, examples=("current",), answers="revision")
 @click.pass_obj
 def current(call: Call) -> None:
     """Print the schema's revision, without upgrading anything."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ANSWERS = "sessions messages thinkingBlocks profiles"
 
 
-@click.command("delete", cls=Command, answers=ANSWERS)
+@click.command("delete", cls=Command, examples=("delete chat-42 --yes",), answers=ANSWERS)
 @OPTIONAL_SESSION
 @OWNER
 @BEFORE
@@ -62,7 +62,7 @@ def delete(
 def delete_session(call: Call, owner: str, session_id: str, *, yes: bool) -> None:
     """Delete one session, after a question."""
     with store_access.open_existing(call) as store:
-        session = store_access.find_session(call, store.for_owner(owner), session_id)
+        session = store_access.find_session(call, store.for_owner(owner), session_id, whole=True)
         count = sum(branch.head - branch.first + 1 for branch in session.branches())
         last = local_time(session.updated_at)
         confirm(f"Delete {session_id!r} with its {plural(count, 'message')}, last {last}?", yes)

@@ -7,7 +7,9 @@ import click
 from reasoning_store.cli.command import Call, Command
 
 
-@click.command("demo", cls=Command, answers="effective raw limit messages request")
+@click.command(
+    "demo", cls=Command, examples=("demo",), answers="effective raw limit messages request"
+)
 @click.pass_obj
 def demo(call: Call) -> None:
     """Show in a minute how thinking is stored and sent: no key, no network.

@@ -46,7 +46,7 @@ class Finding:
     detail: str
 
 
-@click.command("doctor", cls=Command, answers="ok findings")
+@click.command("doctor", cls=Command, examples=("doctor",), answers="ok findings")
 @click.pass_obj
 def doctor(call: Call) -> None:
     """Check this installation and the database.

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.records import Erased
 
 
-@click.command("erase", cls=Command, answers="sessions messages thinkingBlocks profiles copies")
+@click.command(
+    "erase",
+    cls=Command,
+    examples=("erase chat-42 --position 3 --yes", "erase chat-42 --only reasoning --yes"),
+    answers="sessions messages thinkingBlocks profiles copies",
+)
 @OPTIONAL_SESSION
 @OWNER
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")

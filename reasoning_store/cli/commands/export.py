@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _OWNER = click.option("--owner", callback=remember_owner, help="Only this owner; by default all.")
 
 
-@click.command("export", cls=Command, answers="*")
+@click.command(
+    "export", cls=Command, examples=("export -o copy.jsonl", "export chat-42"), answers="*"
+)
 @OPTIONAL_SESSION
 @_OWNER
 @click.option(

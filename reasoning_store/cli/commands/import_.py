@@ -52,6 +52,7 @@ _COUNTS = {
 @click.command(
     "import",
     cls=Command,
+    examples=("import history.json --dry-run", "import export.jsonl"),
     answers="format dryRun sessions messages already skipped report conversations",
 )
 @click.argument("source", metavar="FILE", type=click.Path(allow_dash=True))

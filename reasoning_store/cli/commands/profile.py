@@ -28,7 +28,7 @@ def profile() -> None:
     """Settings under a name; `set KEY VALUE --profile NAME` makes or changes one."""
 
 
-@profile.command("list", answers="* name settings updatedAt")
+@profile.command("list", examples=("profile list",), answers="* name settings updatedAt")
 @OWNER
 @click.pass_obj
 def list_(call: Call, owner: str) -> None:
@@ -53,7 +53,7 @@ def list_(call: Call, owner: str) -> None:
     )
 
 
-@profile.command("show", answers="name settings updatedAt")
+@profile.command("show", examples=("profile show terse",), answers="name settings updatedAt")
 @click.argument("name", shell_complete=complete_profile)
 @OWNER
 @click.pass_obj
@@ -71,7 +71,7 @@ def show(call: Call, name: str, owner: str) -> None:
     )
 
 
-@profile.command("use", answers="session profile")
+@profile.command("use", examples=("profile use chat-42 terse",), answers="session profile")
 @words_after_session("[NAME]")
 @SESSION_OPTION
 @click.option("--none", is_flag=True, help="Let the session use no profile.")
@@ -93,7 +93,7 @@ def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, ow
     print_answer(call, {"session": session.id, "profile": name}, print_nothing)
 
 
-@profile.command("delete", answers="profile")
+@profile.command("delete", examples=("profile delete terse",), answers="profile")
 @click.argument("name", shell_complete=complete_profile)
 @OWNER
 @click.pass_obj

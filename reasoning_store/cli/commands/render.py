@@ -15,7 +15,7 @@ from reasoning_store.cli.terminal_text import printable
 from reasoning_store.conversation.errors import InvalidCall
 
 
-@click.command("render", cls=Command, answers="text")
+@click.command("render", cls=Command, examples=("render stream.jsonl",), answers="text")
 @captures.CAPTURE
 @click.option("--hide", is_flag=True, help="Leave the thinking out (reasoning.includeInResponse).")
 @takes_target

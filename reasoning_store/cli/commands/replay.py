@@ -11,17 +11,22 @@ import click
 
 from reasoning_store.cli import captures
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.commands.show import lines_of
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.options import read_file, takes_target
 from reasoning_store.cli.output import Page, print_answer, print_note
+from reasoning_store.cli.transcript import pieces_of
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.blocks import Message
     from reasoning_store.conversation.chunks import Chunk
 
 
-@click.command("replay", cls=Command, answers="message chunks same seed")
+@click.command(
+    "replay",
+    cls=Command,
+    examples=("replay stream.jsonl --split",),
+    answers="message chunks same seed",
+)
 @captures.CAPTURE
 @click.option(
     "--split", is_flag=True, help="Cut it at random as well, and compare the two messages."
@@ -84,8 +89,8 @@ def _say_replayed(
             page.table(("chunk", "what"), [(str(chunk["type"]), _gist(chunk)) for chunk in said])
             return
         for block in message.blocks:
-            for line, style in lines_of(block, "full"):
-                page.line(line, style)
+            for prefix, text, style in pieces_of(block, "full"):
+                page.paragraph(prefix, text, style)
         if message.metadata:
             page.line()
             for name, value in message.metadata.items():

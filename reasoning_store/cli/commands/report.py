@@ -33,6 +33,7 @@ _NUMBERS = (
 @click.command(
     "report",
     cls=Command,
+    examples=("report --limit 10", "report --by model --by day --since 2026-01-01"),
     answers="* owner session input output reasoning cached cacheWrite counted unreported",
 )
 @click.option(

@@ -48,7 +48,7 @@ def sessions() -> None:
     """
 
 
-@sessions.command("list", answers="sessions next")
+@sessions.command("list", examples=("sessions", "sessions list --limit 5"), answers="sessions next")
 @OWNER
 @click.option("--archived", is_flag=True, help="Archived sessions instead.")
 @click.option("--all", "both", is_flag=True, help="Archived sessions, too.")
@@ -150,6 +150,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 @sessions.command(
     "show",
+    examples=("sessions show chat-42",),
     answers="id owner title metadata updatedAt effective raw exactness encoding branches settings",
 )
 @takes_branch
@@ -215,7 +216,7 @@ def _branch(branch: Branch) -> dict[str, Any]:
     }
 
 
-@sessions.command("rename", answers="id title")
+@sessions.command("rename", examples=("sessions rename chat-42 Weather",), answers="id title")
 @takes_session
 @click.argument("title")
 @click.pass_obj
@@ -226,7 +227,9 @@ def rename(call: Call, where: Where, title: str) -> None:
     print_answer(call, {"id": session.id, "title": title or None}, print_nothing)
 
 
-@sessions.command("fork", answers="id branch at current")
+@sessions.command(
+    "fork", examples=("sessions fork chat-42 --at 5",), answers="id branch at current"
+)
 @takes_branch
 @click.option(
     "--at",
@@ -251,7 +254,7 @@ def fork(call: Call, where: Where, position: int | str, activate: bool) -> None:
     )
 
 
-@sessions.command("archive", answers="id archived")
+@sessions.command("archive", examples=("sessions archive chat-42",), answers="id archived")
 @takes_session
 @click.option("--undo", is_flag=True, help="List the session again.")
 @click.pass_obj
@@ -262,7 +265,7 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     print_answer(call, {"id": session.id, "archived": not undo}, print_nothing)
 
 
-@sessions.command("delete", answers=ANSWERS)
+@sessions.command("delete", examples=("sessions delete chat-42 --yes",), answers=ANSWERS)
 @takes_session
 @YES
 @click.pass_obj

@@ -47,6 +47,7 @@ _DEFAULT = click.option(
 @click.command(
     "set",
     cls=Command,
+    examples=("set chat-42 includeInContext true", "set effort high --profile terse"),
     answers="key value session profile",
     context_settings={"ignore_unknown_options": True},
 )
@@ -87,7 +88,9 @@ def set_(
     print_answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, print_nothing)
 
 
-@click.command("unset", cls=Command, answers="key session profile")
+@click.command(
+    "unset", cls=Command, examples=("unset chat-42 effort",), answers="key session profile"
+)
 @words_after_session("KEY")
 @_layer
 @click.pass_obj
@@ -121,7 +124,9 @@ def unset(
     print_answer(call, {"key": key, **_of(session_id, profile)}, print_nothing)
 
 
-@click.command("get", cls=Command, answers="key value layer")
+@click.command(
+    "get", cls=Command, examples=("get chat-42", "get chat-42 effort"), answers="key value layer"
+)
 @words_after_session("[KEY]")
 @SESSION_OPTION
 @_DEFAULT

@@ -24,6 +24,7 @@ _FULL = 1.0
 @click.command(
     "usage",
     cls=Command,
+    examples=("usage chat-42 --limit 212000", "usage @latest --limit 1000 --fail-over 0.9"),
     answers="effective raw fixed limit share exactness encoding breakdown over",
 )
 @takes_branch

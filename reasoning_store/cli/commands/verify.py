@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.records import Verified
 
 
-@click.command("verify", cls=Command, answers="ok sessions messages problems unerased")
+@click.command(
+    "verify",
+    cls=Command,
+    examples=("verify",),
+    answers="ok sessions messages problems unerased",
+)
 @click.pass_obj
 def verify(call: Call) -> None:
     """Check that everything stored is as it was written.

@@ -15,6 +15,7 @@ from reasoning_store.cli.output import print_answer, print_warnings
 @click.command(
     "what-if",
     cls=Command,
+    examples=("what-if chat-42 --provider deepseek",),
     answers="* includeInContext stripFromContext effective raw difference legal firstChange "
     "current warnings",
 )

@@ -1,0 +1,168 @@
+"""A conversation for a person to read: as lines of a terminal, as Markdown, as one page of HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from reasoning_store.cli.output import Page, local_time
+from reasoning_store.cli.terminal_text import one_line, printable
+from reasoning_store.conversation.blocks import (
+    Block,
+    MediaBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.conversation.codec import argument_text, result_text
+
+if TYPE_CHECKING:
+    from reasoning_store.stored import Compaction, Stored
+
+_SHORT = 72
+_COLOUR_OF_ROLE = {"user": "bold cyan", "assistant": "bold green", "tool": "bold yellow"}
+_FENCE = "```"
+
+
+def compactions_of(item: Stored, compactions: Sequence[Compaction]) -> list[Compaction]:
+    """Return the compactions that a message, or the tool results in it, is left out for."""
+    found = [one for one in compactions if one.first <= item.position <= one.last]
+    answers = any(isinstance(block, ToolResponseBlock) for block in item.message.blocks)
+    summaries = [one for one in found if one.kind == "summary"]
+    return summaries or [one for one in found if answers]
+
+
+def print_transcript(
+    page: Page,
+    items: Iterable[Stored],
+    compactions: Sequence[Compaction],
+    thinking: str,
+    *,
+    ids: bool,
+) -> None:
+    """Print the messages, wrapped and coloured at a terminal."""
+    for item in items:
+        style = _COLOUR_OF_ROLE.get(item.message.role, "bold")
+        # A pipe gets what does not depend on the clock.
+        head = _head(item, compactions, is_short=not page.is_terminal, has_id=ids)
+        page.line(f"[{item.position}] {head}", style)
+        for block in item.message.blocks:
+            for prefix, text, style in pieces_of(block, thinking):
+                page.paragraph(prefix, text, style)
+
+
+def pieces_of(block: Block, thinking: str) -> list[tuple[str, str, str]]:
+    """Return a block's text, with the beginning of its lines and its style at a terminal."""
+    if isinstance(block, ThinkingBlock):
+        text = block.thought or "(not readable)"
+        return [] if thinking == "none" else [("  | ", _shown(text, thinking), "dim")]
+    return [("  ", _text(block), "")]
+
+
+def markdown(
+    title: str, items: Iterable[Stored], compactions: Sequence[Compaction], thinking: str
+) -> Iterator[str]:
+    """Yield a conversation as lines of Markdown: thoughts are quoted, tools are code."""
+    yield f"# {one_line(title)}"
+    for item in items:
+        yield f"\n## {item.position}. {one_line(_head(item, compactions))}"
+        for block in item.message.blocks:
+            yield ""
+            if isinstance(block, ThinkingBlock):
+                if thinking != "none":
+                    text = _shown(block.thought or "(not readable)", thinking)
+                    yield from (f"> {line}".rstrip() for line in text.split("\n"))
+            elif isinstance(block, TextBlock):
+                yield block.text
+            else:
+                yield from (_FENCE, _text(block), _FENCE)
+
+
+def html_page(
+    title: str, items: Iterable[Stored], compactions: Sequence[Compaction], thinking: str
+) -> Iterator[str]:
+    """Yield a conversation as one page that loads nothing and runs no script."""
+    yield _HEAD.format(title=html.escape(one_line(title)), style=_STYLE)
+    for item in items:
+        role = item.message.role
+        yield f'<article class="{role}" id="m{item.position}">'
+        yield f"<h2>{item.position}. {html.escape(one_line(_head(item, compactions)))}</h2>"
+        for block in item.message.blocks:
+            if isinstance(block, ThinkingBlock):
+                if thinking != "none":
+                    text = _shown(block.thought or "(not readable)", thinking)
+                    yield "<details open><summary>Thinking</summary>"
+                    yield f"<div>{_escaped(text)}</div></details>"
+            else:
+                kind = "text" if isinstance(block, TextBlock) else "other"
+                yield f'<div class="{kind}">{_escaped(_text(block))}</div>'
+        yield "</article>"
+    yield "</main>"
+
+
+def _head(
+    item: Stored, compactions: Sequence[Compaction], *, is_short: bool = False, has_id: bool = False
+) -> str:
+    """Return the role of a message, its model and time, and what is unusual about it."""
+    message = item.message
+    parts: list[str] = [message.role]
+    if not is_short:
+        model = message.origin.model if message.origin is not None else None
+        parts = [" ".join(filter(None, (message.role, model, local_time(item.created_at))))]
+    if has_id:
+        parts.append(item.id)
+    if message.status != "complete":
+        parts.append(f"({message.status})")
+    for one in compactions_of(item, compactions):
+        is_summary = one.kind == "summary"
+        parts.append(f"(summary {one.id} is sent instead)" if is_summary else "(result left out)")
+    return " ".join(parts)
+
+
+def _text(block: Block) -> str:
+    if isinstance(block, TextBlock):
+        return block.text
+    if isinstance(block, ToolCallBlock):
+        return f"-> {block.name}({argument_text(block)})"
+    if isinstance(block, ToolResponseBlock):
+        return f"<- {result_text(block)}"
+    if isinstance(block, MediaBlock):
+        return f"({block.kind}: {block.name or block.mime_type})"
+    return f"({block.type})"
+
+
+def _shown(text: str, thinking: str) -> str:
+    if thinking != "short":
+        return text
+    line = " ".join(text.split())
+    return line if len(line) <= _SHORT else line[: _SHORT - 3] + "..."
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
+
+
+_STYLE = """
+:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 }
+main { max-width: 46rem; margin: 0 auto; padding: 1rem }
+article { margin: 0 0 1.5rem; padding: 0 0 0 1rem; border-left: .25rem solid #888 }
+article.user { border-color: #0a7ea4 }
+article.assistant { border-color: #2e7d32 }
+article.tool { border-color: #b26a00 }
+h2 { font-size: .875rem; margin: 0 0 .25rem }
+div { white-space: pre-wrap; overflow-wrap: anywhere }
+details { margin: .25rem 0; opacity: .8; font-style: italic }
+.other { font-family: ui-monospace, monospace; font-size: .875rem }
+"""
+_HEAD = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>{style}</style>
+<main>
+<h1>{title}</h1>"""
