@@ -32,9 +32,11 @@ from typing import Any, NoReturn
 from reasoning_store.tokens import counter
 
 _ALWAYS = (
-    "reasoning_store.store reasoning_store.aio reasoning_store.cli.app sqlalchemy.dialects.sqlite "
-    "sqlalchemy.dialects.postgresql.psycopg alembic.command tiktoken pydantic rich.console"
+    "sqlalchemy.dialects.sqlite sqlalchemy.dialects.postgresql.psycopg alembic.command tiktoken "
+    "pydantic rich.console"
 )
+_EXTRAS = ("__main__", "_migrations", "integrations", "server")
+"""What few programs import of the package; all the rest is imported once."""
 _IMPORTS = re.compile(r"^\s*(?:from|import) ([\w.]+)", re.MULTILINE)
 _NOT_OURS = 100
 """File descriptors above are none that a program was given by number."""
@@ -155,6 +157,17 @@ def _import(names: Sequence[str]) -> None:
             import_module(name)
 
 
+def _package() -> list[str]:
+    """Return the modules of the package, also those that are imported when they are used."""
+    package = Path(__file__).parent.parent / "reasoning_store"
+    paths = [path.relative_to(package.parent).with_suffix("") for path in package.rglob("*.py")]
+    return [
+        ".".join(p.parts).removesuffix(".__init__")
+        for p in sorted(paths)
+        if not set(p.parts) & {*_EXTRAS}
+    ]
+
+
 def _imported(request: Mapping[str, Any]) -> list[str]:
     """Return what a program says that it imports, or its script, or what is where it runs."""
     words = request["words"]
@@ -165,7 +178,7 @@ def _imported(request: Mapping[str, Any]) -> list[str]:
 
 
 def _serve(requests: socket.socket) -> None:
-    _import(_ALWAYS.split())
+    _import([*_ALWAYS.split(), *_package()])
     counter("o200k_base").count("What most programs count with is loaded once.")
     while True:
         _, received, _, _ = socket.recv_fds(requests, 1, 32)
