@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 import reasoning_store as rs
+from reasoning_store.results import Stored
 
 URL = os.environ.get("REASONING_STORE_URL", "sqlite:///chat.db")
 MODEL: dict[str, Any] = {
@@ -35,6 +37,9 @@ SYSTEM = "You are a helpful assistant. Answer in Markdown."
 LIMIT = int(os.environ.get("CONTEXT_LIMIT", "2000"))
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = [{"name": "get_weather", "description": "The weather in a city, now.", "parameters": CITY}]
+PATIENCE = 60.0
+"""Seconds for which a page waits for the next step of a reply."""
+PAUSE = 0.05
 TOGGLES = ("reasoning.includeInContext", "reasoning.stripFromContext")
 log = logging.getLogger(__name__)
 
@@ -44,87 +49,84 @@ async def make_call(call: rs.ToolCallBlock) -> rs.ToolResponseBlock:
     return rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result="4 C, light rain")
 
 
-# Replies
+# A reply
 
 
 class Replies:
     """The replies that this process is recording, whether or not a page reads them."""
 
     def __init__(self) -> None:
-        self._running: dict[str, Reply] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, session: rs.AsyncSession) -> Reply:
-        self.stop(session.id)
-        reply = self._running[session.id] = Reply(session)
-        reply.task.add_done_callback(lambda _: self._ended(session.id, reply))
-        return reply
+    def begin(self, session: rs.AsyncSession) -> None:
+        task = self._tasks[session.id] = asyncio.create_task(record(session))
+        task.add_done_callback(lambda _: self._tasks.pop(session.id, None))
 
-    def find(self, chat: str) -> Reply | None:
-        return self._running.get(chat)
+    def has(self, chat: str) -> bool:
+        return chat in self._tasks
 
-    def stop(self, chat: str) -> None:
-        if reply := self._running.get(chat):
-            reply.task.cancel()  # what has arrived is stored
+    def cancel(self, chat: str) -> None:
+        if task := self._tasks.get(chat):
+            task.cancel()  # what has arrived is stored
 
     async def close(self) -> None:
-        tasks = [reply.task for reply in self._running.values()]
+        tasks = [*self._tasks.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ended(self, chat: str, reply: Reply) -> None:
-        if self._running.get(chat) is reply:
-            del self._running[chat]
 
-
-class Reply:
-    """One reply, tool calls and all, and what of it has come."""
-
-    def __init__(self, session: rs.AsyncSession) -> None:
-        self._pieces: list[rs.Chunk | rs.Message] = []
-        self._more = asyncio.Event()
-        self.task = asyncio.create_task(self._record(session))
-
-    async def _record(self, session: rs.AsyncSession) -> None:
-        """Record what the model says, making the calls that it asks for until it asks for none."""
-        chat = session.context(**MODEL, system=SYSTEM, tools=TOOLS)
-        try:
-            while True:
-                request = await chat.request({"stream": True})
-                async with chat.record(await ask(**request.kwargs)) as recording:
-                    async for chunk in recording:
-                        self._add(chunk)
-                if not recording.tool_calls:
-                    return
-                answers = [rs.tool(await make_call(call)) for call in recording.tool_calls]
-                await session.append(answers)
-                for answer in answers:
-                    self._add(answer)
-        except asyncio.CancelledError:
-            self._add(rs.FinishChunk(reason="stopped"))
-            raise
-        except Exception:
-            log.exception("the reply in %s ended early; what had arrived is stored", session.id)
-            self._add(rs.ErrorChunk(raw=None))
-        finally:
-            self._more.set()
-
-    def _add(self, piece: rs.Chunk | rs.Message) -> None:
-        self._pieces.append(piece)
-        self._more.set()
-
-    async def follow(self) -> AsyncIterator[rs.Chunk | rs.Message]:
-        """Yield the reply from its beginning, and then as it arrives."""
-        place = 0
+async def record(session: rs.AsyncSession) -> None:
+    """Record what the model says, making the calls that it asks for until it asks for none."""
+    chat = session.context(**MODEL, system=SYSTEM, tools=TOOLS)
+    try:
         while True:
-            self._more.clear()
-            for piece in self._pieces[place:]:
-                yield piece
-                place += 1
-            if place == len(self._pieces):
-                if self.task.done():
-                    return
-                await self._more.wait()
+            request = await chat.request({"stream": True})
+            async with chat.record(await ask(**request.kwargs)) as recording:
+                async for _ in recording:
+                    pass
+            if recording.message is None or is_over(recording.message):
+                return
+            answers = [rs.tool(await make_call(call)) for call in recording.tool_calls]
+            await session.append(answers)
+    except Exception:
+        log.exception("the reply in %s ended early; what had arrived is stored", session.id)
+        last = (await session.history(limit=1))[-1]
+        if last.message.role != "assistant":  # so that no page waits for it
+            failed = rs.assistant(status="interrupted", finish_reason="error")
+            await session.append(failed, after=last.position)
+
+
+def is_over(message: rs.Message) -> bool:
+    """Whether it is the user's turn after this message of the model."""
+    return message.status == "interrupted" or not message.tool_calls
+
+
+async def follow(session: rs.AsyncSession, asked: int) -> AsyncIterator[rs.Chunk | Stored]:
+    """Yield the reply to the message at a position: its stored steps, then what arrives.
+
+    The reply may be recorded by any process.
+    """
+    place, silent = asked, 0.0
+    while silent < PATIENCE:
+        for item in await session.history(after=place):
+            if item.message.status == "streaming":
+                break
+            yield item
+            place, silent = item.position, 0.0
+            if item.message.role == "assistant" and is_over(item.message):
+                return
+        followed = False
+        async for chunk in session.follow():
+            followed = True
+            yield chunk
+        if followed:
+            place, silent = place + 1, 0.0
+            if is_over((await session.get(place)).message):
+                return
+        else:
+            await asyncio.sleep(PAUSE)
+            silent += PAUSE
 
 
 async def ask(**kwargs: Any) -> AsyncIterator[Any]:
@@ -176,6 +178,8 @@ class Sent(BaseModel):
     messages: list[dict[str, Any]] = []
     trigger: str = "submit-message"
     messageId: str | None = None
+    after: str | None = None
+    """The last message that the page shows: where another one follows it, this one is refused."""
 
 
 class Changes(BaseModel):
@@ -197,33 +201,45 @@ async def send(sent: Sent, mine: Mine, running: Running) -> Response:
         message = sent.messages[-1]
         text = "".join(part["text"] for part in message["parts"] if part["type"] == "text")
         if sent.messageId:
+            await session.stop()
             await session.edit(sent.messageId, rs.user(text))
         else:
-            stored = await session.append(rs.user(text), idempotency_key=message.get("id"))
+            stored = await session.append(
+                rs.user(text), idempotency_key=message.get("id"), after=sent.after
+            )
             if not stored.is_new:  # sent again: it begins no second reply
-                return await resume(sent.id, mine, running)
+                return await streamed(session)
         if session.title is None:
             await session.rename(text.strip()[:60] or "New chat")
-    return await streamed(running.begin(session), session)
+    running.begin(session)
+    return await streamed(session)
 
 
-async def streamed(reply: Reply, session: rs.AsyncSession) -> Response:
-    events = rs.ui_events(reply.follow(), await session.settings.resolved())
+async def streamed(session: rs.AsyncSession) -> Response:
+    """Stream the last reply from its beginning."""
+    asked = last_question(await session.history())
+    events = rs.ui_events(follow(session, asked), await session.settings.resolved())
     return StreamingResponse(rs.ui_sse(events), headers=rs.ui_headers())
 
 
 @app.get("/api/chat/{chat}/stream")
 async def resume(chat: str, mine: Mine, running: Running) -> Response:
-    """Stream a reply that is arriving, from its beginning, to a page that comes back."""
-    reply = running.find(chat)
-    if reply is None:
+    """Stream a reply that is arriving to a page that comes back, to whichever process."""
+    session = await mine.session(chat)
+    if not is_live(await session.history(limit=1), running.has(chat)):
         return Response(status_code=204)
-    return await streamed(reply, await mine.session(chat))
+    return await streamed(session)
 
 
 @app.post("/api/chat/{chat}/stop", status_code=204)
-async def stop(chat: str, running: Running) -> None:
-    running.stop(chat)
+async def stop(chat: str, mine: Mine, running: Running) -> None:
+    session = await mine.session(chat)
+    if not await session.stop():
+        running.cancel(chat)  # between two steps, or before the first chunk
+
+
+def last_question(history: Sequence[Stored]) -> int:
+    return max((item.position for item in history if item.message.role == "user"), default=0)
 
 
 @app.get("/api/chats")
@@ -239,10 +255,10 @@ async def show(chat: str, mine: Mine, running: Running) -> dict[str, Any]:
     session = await mine.session(chat)
     settings = await session.settings.resolved()
     history = await session.history()
-    live = running.find(chat) is not None
+    live = is_live(history, running.has(chat))
     if live:  # the stream brings all that follows the user's message
-        said = [item.position for item in history if item.message.role == "user"]
-        history = [item for item in history if item.position <= said[-1]]
+        asked = last_question(history)
+        history = [item for item in history if item.position <= asked]
     context = session.context(**MODEL, system=SYSTEM, tools=TOOLS, limit=LIMIT)
     usage, choices = await asyncio.gather(context.usage(), context.what_if())
     return {
@@ -268,6 +284,30 @@ async def show(chat: str, mine: Mine, running: Running) -> dict[str, Any]:
     }
 
 
+def is_live(history: Sequence[Stored], is_here: bool) -> bool:
+    """Whether a reply is arriving, in this process or another, or can still be expected."""
+    if is_here or not history:
+        return is_here
+    last = history[-1]
+    if last.message.role == "assistant" and last.message.status != "streaming":
+        return not is_over(last.message)
+    return datetime.now(UTC) - last.created_at < timedelta(seconds=PATIENCE)
+
+
+@app.get("/api/search")
+async def search(q: str, mine: Mine) -> dict[str, Any]:
+    page = await mine.search(q)
+    items = [{"id": one.session, "title": one.title, "snippet": one.snippet} for one in page.items]
+    return {"items": items, "next": page.next}
+
+
+@app.put("/api/chats/{chat}/messages/{message}", status_code=204)
+async def rate(chat: str, message: str, facts: dict[str, Any], mine: Mine) -> None:
+    """Keep the user's opinion with a message."""
+    session = await mine.session(chat)
+    await session.annotate(message, {"rating": facts.get("rating")})
+
+
 @app.patch("/api/chats/{chat}", status_code=204)
 async def change(chat: str, changes: Changes, mine: Mine) -> None:
     session = await mine.session(chat)
@@ -283,17 +323,10 @@ async def change(chat: str, changes: Changes, mine: Mine) -> None:
         await session.settings.set(key, value)
 
 
-@app.put("/api/chats/{chat}/messages/{message}", status_code=204)
-async def rate(chat: str, message: str, facts: dict[str, Any], mine: Mine) -> None:
-    """Keep the user's opinion with a message."""
-    session = await mine.session(chat)
-    await session.annotate(message, {"rating": facts.get("rating")})
-
-
 @app.delete("/api/chats/{chat}", status_code=204)
-async def delete(chat: str, mine: Mine, running: Running) -> None:
-    running.stop(chat)
+async def delete(chat: str, mine: Mine) -> None:
     session = await mine.session(chat)
+    await session.stop()
     await session.delete()
 
 

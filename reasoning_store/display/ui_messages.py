@@ -166,5 +166,8 @@ def _add_metadata(
         metadata |= {"provider": message.origin.provider, "model": message.origin.model}
     if message.finish_reason is not None:
         metadata["finishReason"] = finish_reason(message.finish_reason)
+    seconds = (message.metadata or {}).get("secondsThought")
+    if isinstance(seconds, int | float):
+        metadata["secondsThought"] = metadata.get("secondsThought", 0) + seconds
     if counts := usage_object(message.usage):
         metadata["usage"] = add_usage(metadata.get("usage", {}), counts)

@@ -181,6 +181,18 @@ def test_a_stored_message_brings_its_identity_and_its_facts() -> None:
     assert json.loads(json.dumps(reply)) == reply
 
 
+def test_the_seconds_of_a_thought_are_those_of_all_steps() -> None:
+    """A page shows for how long a reply was thought about."""
+    steps = [
+        rs.assistant(call(), metadata={"secondsThought": 1.5}),
+        answer(),
+        rs.assistant("4 C.", metadata={"secondsThought": 2}),
+    ]
+    (reply,) = rs.ui_messages(steps)
+
+    assert reply["metadata"]["secondsThought"] == 3.5
+
+
 def test_annotations_go_with_their_message() -> None:
     """A page shows the feedback that its user gave."""
     with rs.Store("sqlite://") as store:
