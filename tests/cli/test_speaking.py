@@ -258,7 +258,7 @@ def test_written_out_in_json_a_text_is_still_that_text(text: str) -> None:
 def test_what_is_stored_is_shown_and_never_obeyed(here: Here, folder: Path, line: str) -> None:
     """Texts, thoughts, titles, names of tools: no control reaches a terminal."""
     with rs.Store("sqlite:///chat.db") as store:
-        session = store.session("evil", create=True, title=EVIL)
+        session = store.session("evil", create=True, title=EVIL.replace("\0", ""))
         call = rs.ToolCallBlock(id=EVIL, name=EVIL, parameters={}, arguments=EVIL)
         session.append([rs.user(EVIL), rs.assistant(rs.ThinkingBlock(thought=EVIL), EVIL, call)])
 

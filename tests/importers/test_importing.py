@@ -420,3 +420,18 @@ def test_a_file_is_imported_by_its_path(tmp_path: Path) -> None:
         for path, length in zip(paths, (1, 8), strict=True):
             assert import_conversations(store, formats.conversations(path)).new == length
         assert len(store.sessions().items) == 2
+
+
+def test_a_title_that_no_column_can_hold_does_not_keep_a_conversation_out(store: rs.Store) -> None:
+    """A NUL in it, or in what a user said first, is the character for one that is unknown."""
+    text = [{"role": "user", "content": "Hi.\0"}]
+    titled = {"id": "c", "title": "A\0", "messages": [{"role": "user", "content": "Hi."}]}
+    found = [
+        one
+        for history in (text, titled)
+        for one in import_conversations(
+            store, openai.conversations(dirty.lines([history]))
+        ).conversations
+    ]
+
+    assert [one.title for one in found] == ["Hi.\ufffd", "A\ufffd"]
