@@ -150,7 +150,8 @@ def test_a_pipe_gets_plain_text(here: Here) -> None:
     ran = here("sessions")
 
     assert "\x1b" not in ran.out
-    assert ran.out.splitlines()[0].split() == ["last", "message", "session", "title"]
+    columns = ["last", "message", "session", "title", "messages", "preview"]
+    assert ran.out.splitlines()[0].split() == columns
     assert len(ran.out.splitlines()) == 3
 
 
