@@ -36,6 +36,9 @@ def is_whole(given: Any) -> bool:
 class _FedStream:
     """The stream of a recording that is fed: it cannot be iterated."""
 
+    def __repr__(self) -> str:
+        return "FED"
+
     def __iter__(self) -> Iterator[Any]:
         raise InvalidCall(
             "this recording has no stream to iterate", hint="feed(event), then finish()"
