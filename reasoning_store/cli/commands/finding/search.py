@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reasoning_store.store import Store
 
 
-@click.command("search", cls=Command, answers="hits next")
+@click.command("search", cls=Command, examples=("search weather",), answers="hits next")
 @click.argument("words", nargs=-1, required=True)
 @click.option(
     "--within",

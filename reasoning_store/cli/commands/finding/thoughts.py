@@ -15,7 +15,7 @@ from reasoning_store.cli.progress import Progress
 _DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
 
 
-@click.command("thoughts", cls=Command, answers="thoughts next")
+@click.command("thoughts", cls=Command, examples=("thoughts --limit 5",), answers="thoughts next")
 @click.option("--provider", help="Only of this provider.")
 @click.option("--model", metavar="PATTERN", help="Only of this model; a pattern as '*claude*'.")
 @click.option("--since", type=click.DateTime(_DATES), help="From this time on, in local time.")
