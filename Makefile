@@ -4,10 +4,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BENCH  := .venv-bench
+SITE   := .venv-docs
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-rest check lint format types reference wheel bench bench-smoke clean
+.PHONY: help demo test test-long test-rest check lint format types reference docs wheel bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +42,10 @@ types: $(VENV)/installed-dev ## strict types, tests included
 reference: $(VENV)/installed-dev ## write the parts of the documentation that the package says
 	@$(BIN)/python tools/make_reference.py
 
+docs: $(SITE)/installed ## the site, into build/site; a link that leads nowhere is an error
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@echo 'open build/site/index.html'
+
 wheel: $(VENV)/installed-dev ## build it, use it alone, with the newest and the oldest packages
 	@$(BIN)/python tools/try_wheel.py
 
@@ -51,11 +56,11 @@ bench-smoke: $(VENV)/installed-dev ## every benchmark once, tiny, without the ri
 	@$(BIN)/python -m benchmarks --smoke
 
 clean: ## forget what was made here
-	rm -rf $(VENV) $(BENCH) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(SITE) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # Some systems ship Python without the part that puts pip into a new environment; pip itself
 # can do that from outside.
-$(VENV)/made $(BENCH)/made:
+$(VENV)/made $(BENCH)/made $(SITE)/made:
 	@$(PYTHON) -c 'import sys; sys.exit("reasoning-store needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(@D) 2>/dev/null || { \
 	  rm -rf $(@D) && $(PYTHON) -m venv --without-pip $(@D) && \
@@ -76,4 +81,9 @@ $(BENCH)/installed: $(BENCH)/made pyproject.toml benchmarks/rivals.txt
 	@echo 'installing reasoning-store and the rivals into $(BENCH) ...'
 	@$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet \
 	  --editable '.[postgres]' --requirement benchmarks/rivals.txt
+	@touch $@
+
+$(SITE)/installed: $(SITE)/made pyproject.toml
+	@echo 'installing the tools of the site into $(SITE) ...'
+	@$(SITE)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[docs]'
 	@touch $@

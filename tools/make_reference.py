@@ -6,8 +6,9 @@
 A page has places, ``<!-- made: NAME -->`` up to ``<!-- end -->``; all around them is written
 by people. What stands in a place comes from the package: signatures and docstrings from the
 code, settings from their model, lines of an export from their dataclasses, the models'
-demands from ``contracts.toml``, commands from their tree. A test compares the pages with
-what would be written.
+demands from ``contracts.toml``, commands from their tree,
+the list of pages from ``site_pages.py``, which also gives ``docs/llms.txt``. A test compares
+the pages with what would be written.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
 from command_line_reference import commands, exit_codes
 from pydantic.alias_generators import to_camel
 from python_reference import attributes, behind, is_error, python, said, type_name
+from site_pages import DOCS, list_of_pages, llms_txt
 
 import reasoning_store as rs
 from reasoning_store.conversation import errors, settings
@@ -34,7 +35,6 @@ from reasoning_store.ledger.transfer import lines
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract, Floor
 
-DOCS = Path(__file__).parent.parent / "docs"
 PLACE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -248,6 +248,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "others": others,
     "commands": commands,
     "exit_codes": exit_codes,
+    "pages": list_of_pages,
 }
 
 
@@ -258,12 +259,13 @@ def filled(page: str) -> str:
 
 def main(arguments: list[str]) -> int:
     stale = []
-    for path in sorted(DOCS.rglob("*.md")):
-        page = path.read_text("utf-8")
-        if filled(page) != page:
+    made = {path: filled(path.read_text("utf-8")) for path in sorted(DOCS.rglob("*.md"))}
+    made[DOCS / "llms.txt"] = llms_txt()
+    for path, text in made.items():
+        if not path.exists() or path.read_text("utf-8") != text:
             stale.append(str(path.relative_to(DOCS.parent)))
             if "--check" not in arguments:
-                path.write_text(filled(page), "utf-8")
+                path.write_text(text, "utf-8")
     for name in stale:
         print(name)
     return 1 if stale and "--check" in arguments else 0

@@ -171,13 +171,27 @@ def test_the_commands_of_the_documentation_run(
             run(Block("sh", command, block.output), tmp_path, environment)
 
 
+LINK = re.compile(r"\]\((?!\w+:)([^)#]*)(?:#([^)]+))?\)")
+
+
 @each("page", PAGES)
 def test_the_links_of_the_documentation_lead_somewhere(page: Path) -> None:
-    """No page points at a file that is not there."""
-    prose = FENCE.sub("", page.read_text("utf-8"))
-    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", prose)
+    """To a file, and to a heading in it by the address that GitHub gives it."""
+    links = LINK.findall(FENCE.sub("", page.read_text("utf-8")))
+    targets = [(page.parent / link if link else page, heading) for link, heading in links]
 
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    assert [str(path) for path, _ in targets if not path.exists()] == []
+    assert [at for path, at in targets if at and at not in anchors(path)] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the addresses of a page's headings."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    own = re.findall(r"""<a id="([\w-]+)">""", text)
+    return {*own} | {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    }
 
 
 def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
@@ -260,3 +274,10 @@ def test_every_page_is_found_from_the_index() -> None:
 
     pages = (CHECKOUT / "docs").rglob("*.md")
     assert [name(page) for page in pages if page not in {*named, index}] == []
+
+
+def test_every_page_has_a_place_in_the_menu() -> None:
+    """The table of the site's pages names each, with a line about it."""
+    listed = (CHECKOUT / "docs" / "llms.txt").read_text("utf-8")
+
+    assert "## More" not in listed
