@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from posixpath import dirname, relpath
+from shutil import copy
 from typing import Any
 
 from mkdocs.structure.files import File, InclusionLevel
@@ -58,6 +59,12 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         return relpath(_address(target), dirname(name)) if target.exists() else link[1]
 
     return _outside_fences(markdown, lambda text: _LINK.sub(led, text))
+
+
+def on_post_build(*, config: Any) -> None:
+    """Put the pages as Markdown next to the others: `llms.txt` names those."""
+    for page in DOCS.rglob("*.md"):
+        copy(page, Path(config.site_dir) / page.relative_to(DOCS))
 
 
 def _outside_fences(markdown: str, change: Any) -> str:
