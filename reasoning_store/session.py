@@ -45,6 +45,7 @@ class Session:
         self._state = state
         self._row = row
         self._branch = branch
+        self._pending: set[int] = set()
 
     def __repr__(self) -> str:
         of = f" of {describe(self.owner)}" if self.owner else ""
@@ -182,8 +183,17 @@ class Session:
         message; ``secondsThought`` and ``secondsToFirstToken`` come to it.
         """
         options = ContextOptions(provider, model, api, base_url)
-        return self._here().record(
-            stream, request, options, idempotency_key, starts_inside, merge, metadata
+        from reasoning_store.recording.recording import record
+
+        return record(
+            self._here(),
+            stream,
+            request,
+            options,
+            idempotency_key,
+            starts_inside,
+            merge=merge,
+            metadata=metadata,
         )
 
     def history(
@@ -393,7 +403,7 @@ class Session:
         return Context(self, options, limit)
 
     def _here(self) -> SessionBranch:
-        return SessionBranch(self._state, self._row, self._branch)
+        return SessionBranch(self._state, self._row, self._branch, self._pending)
 
     def fork(self, *, at: int | str) -> Session:
         """Return a new branch that shares the messages before ``at`` and nothing after.
@@ -414,7 +424,11 @@ class Session:
         return stored
 
     def regenerate(self, position: int | str) -> Session:
-        """Move to a new current branch that ends before the reply at ``position``."""
+        """Move this handle to a new branch that ends before the reply at ``position``.
+
+        The branch becomes the current one when a message or a reply arrives there: a request that
+        fails leaves the old reply where it was.
+        """
         self._branch = self._here().fork_before_reply(position)
         return self
 

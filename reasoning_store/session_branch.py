@@ -43,13 +43,11 @@ from reasoning_store.stored import (
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.conversation.settings import Policy
-    from reasoning_store.egress.request import Request
     from reasoning_store.egress.request_inputs import RequestInputs
     from reasoning_store.egress.target import Target
     from reasoning_store.egress.verdicts import ViewedMessage
     from reasoning_store.ledger.erasure import Only
     from reasoning_store.recording.following import Following
-    from reasoning_store.recording.recording import Recording
 
 UNNAMED = (None, None, None, None)
 MOST_REASON = 200
@@ -81,8 +79,12 @@ class ContextOptions:
 class SessionBranch:
     """Reads and changes one branch: another thread may move the session's handle meanwhile."""
 
-    def __init__(self, state: StoreState, row: SessionRow, branch: int) -> None:
+    def __init__(
+        self, state: StoreState, row: SessionRow, branch: int, pending: set[int] | None = None
+    ) -> None:
         self.state = state
+        self._pending = set() if pending is None else pending
+        """The branches of the handle that become current with their first message."""
         self.ledger = state.ledger
         self.reads = state.ledger.request_input
         self.row = row
@@ -144,6 +146,7 @@ class SessionBranch:
             )
         except Conflict as conflict:
             raise as_public_conflict(conflict) from None
+        self.become_current()
         return [Stored(row) for row in rows]
 
     def history(
@@ -198,14 +201,16 @@ class SessionBranch:
         return self.ledger.branches.fork(self.key, here.branch, position, resolve=resolve)
 
     def fork_before_reply(self, position: int | str) -> int:
-        """Make a new current branch that ends before the reply at ``position``."""
+        """Make a branch that ends before a reply, and becomes current with its first message."""
         here, (at,) = self.locate(position)
         if here.get(position).message.role != "assistant":
             raise InvalidCall(
                 f"the message at {at} is not a model's reply",
                 hint="edit(position, message) replaces a user's message",
             )
-        return self.ledger.branches.fork(self.key, here.branch, at, current=True)
+        branch = self.ledger.branches.fork(self.key, here.branch, at)
+        self._pending.add(branch)
+        return branch
 
     def drop_tail(self, at: int | str) -> tuple[int, list[Stored]]:
         """Make a new current branch that ends before a message; return it and what it lacks."""
@@ -225,33 +230,6 @@ class SessionBranch:
         if start is None:
             raise InvalidCall("there is no turn to take back: the branch has no user message yet")
         return self.ledger.branches.fork(self.key, self.branch, start, current=True)
-
-    def record(
-        self,
-        stream: Iterable[Any],
-        request: Request | None,
-        options: ContextOptions,
-        idempotency_key: str | None,
-        starts_inside: bool | None,
-        merge: bool,
-        metadata: Mapping[str, Any] | None,
-    ) -> Recording:
-        """Return a recording of a reply to this branch."""
-        from reasoning_store.recording.recording import Recording
-        from reasoning_store.recording.reply_recorder import ReplyRecorder
-        from reasoning_store.recording.streams import check_stream
-
-        check_stream(stream, awaited=False)
-        reply = ReplyRecorder(
-            self,
-            request,
-            options,
-            idempotency_key,
-            starts_inside,
-            merge=merge,
-            metadata=metadata,
-        )
-        return Recording(reply, stream)
 
     def follow(self, after: str | None) -> Following:
         """Follow the reply that is arriving."""
@@ -293,6 +271,23 @@ class SessionBranch:
         return erasure.erase_message(
             self.key, here.branch, at, only=only, count=count, resolve=resolve
         )
+
+    def become_current(self) -> int | None:
+        """Make a branch that was made for another reply current; return the one that was."""
+        if self.branch not in self._pending:
+            return None
+        was = self.session().current_branch
+        self.ledger.branches.activate(self.key, self.branch)
+        self._pending.discard(self.branch)
+        return was
+
+    def fall_back(self, was: int | None) -> None:
+        """Make the earlier branch current again: no reply has arrived on this one."""
+        if was is None:
+            return
+        self._pending.add(self.branch)
+        if self.session().current_branch == self.branch:
+            self.ledger.branches.activate(self.key, was)
 
     def session(self) -> SessionRow:
         return self.ledger.sessions.get(self.row.owner, self.row.id)

@@ -31,6 +31,7 @@ COMMANDS = {
     "sessions": f"{_ROOM}.sessions:sessions",
     "set": f"{_ROOM}.settings:set_",
     "show": f"{_ROOM}.show:show",
+    "stop": f"{_ROOM}.show:stop",
     "thoughts": f"{_ROOM}.finding.thoughts:thoughts",
     "unset": f"{_ROOM}.settings:unset",
     "upgrade": f"{_ROOM}.database:upgrade",

@@ -51,6 +51,12 @@ def print_items(call: Call, items: Iterable[Any]) -> None:
     sys.stdout.write(tail + "\n")
 
 
+def print_piece(text: str) -> None:
+    """Write a piece of a text that is arriving, and show it at once."""
+    sys.stdout.write(printable(text))
+    sys.stdout.flush()
+
+
 def print_note(text: str) -> None:
     """Write a message to standard error."""
     sys.stderr.write(printable(text) + "\n")

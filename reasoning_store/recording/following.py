@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -21,8 +22,10 @@ from reasoning_store.ingress.followed_chunks import FollowedChunks, Placed
 from reasoning_store.ledger.records import Arrival
 from reasoning_store.session_branch import SessionBranch
 
-READ_SECONDS = 0.04
-"""How often a draft of another process is read."""
+READ_SECONDS = 0.03
+"""How often a draft of another process is read, when more of it may be there."""
+REST_SECONDS = 0.2
+"""For how long it is not, once more was there: its recorder writes four times a second."""
 ALIVE_SECONDS = 0.25
 """How often a follower in memory looks whether its recorder is still there."""
 _CURSOR = re.compile(r"([0-9a-f]{1,16})\.([^.]{1,64})\.([0-9]{1,15})")
@@ -46,6 +49,7 @@ class ReplyFollower:
         self._id: str | None = None
         self._position = 0
         self._parts = 0
+        self._found_at = 0.0
         self._chunks = FollowedChunks()
         self._heard: deque[Entry | None] | None = None
 
@@ -59,7 +63,9 @@ class ReplyFollower:
     @property
     def seconds(self) -> float:
         """For how long ``wake`` may be waited for."""
-        return READ_SECONDS if self._heard is None else ALIVE_SECONDS
+        if self._heard is not None:
+            return ALIVE_SECONDS
+        return max(READ_SECONDS, self._found_at + REST_SECONDS - time.monotonic())
 
     def take(self) -> list[Placed]:
         """Return what has arrived since. Reads the store."""
@@ -131,6 +137,8 @@ class ReplyFollower:
             self._keep_followed(arrival)
         else:
             self.over = True
+        if arrival.parts:
+            self._found_at = time.monotonic()
         return self._read(arrival.parts)
 
     def _read(self, parts: Iterable[str]) -> list[Placed]:

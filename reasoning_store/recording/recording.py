@@ -9,16 +9,26 @@ is closed if it can be, and the exception goes on unchanged.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from reasoning_store.conversation.blocks import Message, ToolCallBlock
 from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import FED, check_first, is_whole, noting_failure
+from reasoning_store.recording.streams import (
+    FED,
+    check_first,
+    check_stream,
+    is_whole,
+    noting_failure,
+)
 from reasoning_store.stored import Stored
+
+if TYPE_CHECKING:
+    from reasoning_store.egress.request import Request
+    from reasoning_store.session_branch import ContextOptions, SessionBranch
 
 
 class Recording:
@@ -166,3 +176,28 @@ class Recording:
             closing = getattr(self._stream, "close", None)
             if callable(closing):
                 closing()
+
+
+def record(
+    branch: SessionBranch,
+    stream: Iterable[Any],
+    request: Request | None,
+    options: ContextOptions,
+    idempotency_key: str | None,
+    starts_inside: bool | None,
+    *,
+    merge: bool,
+    metadata: Mapping[str, Any] | None,
+) -> Recording:
+    """Return a recording of a reply to a branch."""
+    check_stream(stream, awaited=False)
+    reply = ReplyRecorder(
+        branch,
+        request,
+        options,
+        idempotency_key,
+        starts_inside,
+        merge=merge,
+        metadata=metadata,
+    )
+    return Recording(reply, stream)

@@ -70,6 +70,8 @@ class ReplyRecorder:
         self._state = branch.state
         self._ledger = branch.state.ledger
         self._row = branch.row
+        self._here = branch
+        self._was_current: int | None = None
         self._branch = branch.branch
         masker = self._state.masker
         self._origin = origin if masker is None else mask_origin(origin, masker)
@@ -103,17 +105,13 @@ class ReplyRecorder:
         """Another append has ended the draft, or is about to."""
         self._renewed = 0.0
         self._is_waiting = False
-        self._has_content = False
-        self._was_reported = False
-        self._is_interrupted = False
+        self._has_content = self._was_reported = self._is_interrupted = False
         self._stop_reason: str | None = None
         self._followers = LocalFollowers(self._parts)
         self.on_stop: Callable[[], None] | None = None
         """What ends the loop's waiting for its stream, once the reply was stopped and is stored."""
         self.is_followed = False
-        """Whether a reader in another process follows this reply."""
         self.part_at = time.monotonic()
-        """When its last part was made."""
         self.has_block = False
         """A ``with`` block ends after the loop, and reports what was not stored."""
         self.over = False
@@ -163,6 +161,7 @@ class ReplyRecorder:
             raise as_public_conflict(conflict) from None
         self._renewed = time.monotonic()
         self._times.begin(self._renewed)
+        self._was_current = self._here.become_current()
         self._state.draft_writer.add(self)
 
     def wait(self) -> None:
@@ -350,6 +349,7 @@ class ReplyRecorder:
             self._has_content = has_content(message)
         if message is None or not self._has_content:
             self._ledger.drafts.drop(draft)
+            self._here.fall_back(self._was_current)
             return None
         message = with_metadata(message, self._metadata, self._times)
         if self._stop_reason is not None:

@@ -72,6 +72,7 @@ CASES: dict[str, Case] = {
         says="one of: true, false",
     ),
     "show": Case("show chat-42", "show chat-43", MISSING, says=NEAR),
+    "stop": Case("stop chat-42", "stop chat-43", MISSING, says=NEAR),
     "thoughts": Case("thoughts", "thoughts --after 7", says="not the .next"),
     "unset": Case("unset chat-42 effort", "unset effort", says="SESSION KEY is wanted"),
     "upgrade": Case("upgrade", "upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import queue
-import threading
+import os
+import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,61 +14,8 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.recording import reply_recorder
-
-
-def event(text: str) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": {"content": text}}]}
-
-
-class Provider:
-    """A stream whose events come when the test sends them; None ends it."""
-
-    def __init__(self) -> None:
-        self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.is_closed = threading.Event()
-
-    def send(self, *texts: str) -> None:
-        for text in texts:
-            self.events.put(event(text))
-
-    def end(self) -> None:
-        self.events.put(None)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.events.get, None)
-
-    def close(self) -> None:
-        self.is_closed.set()
-
-
-class Recorder(threading.Thread):
-    """A thread that records what a provider sends into a session."""
-
-    def __init__(self, session: rs.Session, **options: Any) -> None:
-        super().__init__(daemon=True)
-        self.provider = Provider()
-        self.shown: queue.SimpleQueue[rs.Chunk] = queue.SimpleQueue()
-        self.reply = session.record(self.provider, model="m", **options)
-        self.error: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            for chunk in self.reply:
-                self.shown.put(chunk)
-        except BaseException as error:
-            self.error = error
-
-    def send(self, *texts: str) -> None:
-        """Send texts, and wait until the recorder has shown a chunk of each."""
-        self.provider.send(*texts)
-        for _ in texts:
-            while not isinstance(self.shown.get(timeout=60), rs.TextChunk):
-                pass
-
-    def end(self) -> None:
-        self.provider.end()
-        self.join(60)
+from tests import programs
+from tests.faces.recorder import Recorder, event
 
 
 def texts(chunks: Any) -> str:
@@ -342,3 +290,56 @@ def test_the_seconds_of_a_reply_are_stored_with_it(
     metadata = session.history()[-1].message.metadata or {}
 
     assert (metadata["secondsToFirstToken"], metadata["secondsThought"]) == (2.0, 3.75)
+
+
+def test_a_regeneration_that_fails_leaves_the_old_answer_current(store: rs.Store, url: str) -> None:
+    """Before the recording begins, and before anything arrives in it."""
+
+    def failing() -> Iterator[Any]:
+        with rs.Store(url) as elsewhere:
+            assert elsewhere.session("chat").branch_id == 2  # where its followers look
+        raise ConnectionError
+        yield
+
+    session = store.session("chat", create=True)
+    session.append([rs.user("one?"), rs.assistant("one")])
+    session.regenerate(2)
+    assert (session.branch_id, store.session("chat").branch_id) == (2, 1)
+    with pytest.raises(ConnectionError):
+        list(session.record(failing(), model="m"))
+    assert (session.branch_id, store.session("chat").branch_id) == (2, 1)
+
+    list(session.record([event("eins")], model="m"))
+    assert [one.message.text for one in store.session("chat").history()] == ["one?", "eins"]
+
+
+WORKER = """
+import sys
+import reasoning_store as rs
+with rs.Store(sys.argv[1]) as store:
+    chat = store.session(sys.argv[2])
+    follower = chat.follow()
+    found = [next(follower)]
+    print(chat.stop("page"))
+    found += follower
+    print(*[chunk.text for chunk in found if isinstance(chunk, rs.TextChunk)])
+    print(chat.history()[-1].message.finish_reason)
+"""
+
+
+def test_any_of_several_processes_follows_and_stops_a_reply(
+    store: rs.Store, url: str, tmp_path: Path
+) -> None:
+    """Each follows one of the replies that are recorded here, and stops it."""
+    recorders = [Recorder(store.session(f"{n}", create=True)) for n in range(4)]
+    for recorder in recorders:
+        recorder.send("one")
+    for n in range(4):
+        words = [sys.executable, "-c", WORKER, url, f"{n}"]
+        ran = programs.run(words, cwd=tmp_path, env=dict(os.environ))
+        assert (ran.stdout, ran.stderr) == ("True\none\nstopped\n", "")
+    for recorder in recorders:
+        recorder.end()
+
+    assert [recorder.error for recorder in recorders] == [None] * 4
+    assert store.verify().ok

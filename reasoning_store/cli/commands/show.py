@@ -1,4 +1,4 @@
-"""The command `show`: a conversation with its thinking."""
+"""The commands `show` and `stop`: a conversation, and the end of its live reply."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ import click
 from reasoning_store.cli import transcript
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import Where, takes_branch
-from reasoning_store.cli.output import print_items, print_page, utc_time
+from reasoning_store.cli.output import (
+    Page,
+    print_answer,
+    print_items,
+    print_page,
+    print_piece,
+    utc_time,
+)
 from reasoning_store.cli.terminal_text import printable
+from reasoning_store.conversation.chunks import ReasoningChunk, TextChunk
 from reasoning_store.conversation.codec import message_to_json
 from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
+    from reasoning_store.session import Session
     from reasoning_store.stored import Compaction, Stored
 
 _PAGES: dict[str, Callable[..., Iterator[str]]] = {
@@ -49,6 +58,7 @@ _PAGES: dict[str, Callable[..., Iterator[str]]] = {
     help="How to write it; html is one page that loads nothing.",
 )
 @click.option("--ids", is_flag=True, help="The id of each message, too.")
+@click.option("--follow", is_flag=True, help="And the reply that is being recorded, to its end.")
 @click.option("--no-pager", is_flag=True, help="Write a long conversation at once.")
 @click.pass_obj
 def show(
@@ -58,18 +68,28 @@ def show(
     last: int | None,
     format_: str,
     ids: bool,
+    follow: bool,
     no_pager: bool,
 ) -> None:
     """Print a conversation with its thinking.
 
     SESSION:POSITION prints one message. At a terminal, a long conversation is shown in $PAGER.
     """
-    with where.open_place(call) as (session, position):
+    with where.open_place(call, writes=follow) as (session, position):
         if position is not None and last is not None:
             raise InvalidCall("--last needs a session without a position")
+        if follow and (position is not None or call.json or format_ != "text"):
+            raise InvalidCall(
+                "--follow prints a whole session as text", hint="leave out the rest, or --follow"
+            )
         items = session.history(limit=last) if position is None else [session.get(position)]
         compactions = session.compactions()
         title = session.title or session.id
+        if follow:
+            stored = [item for item in items if item.message.status != "streaming"]
+            transcript.print_transcript(Page(), stored, compactions, thinking, ids=ids)
+            _follow(session, thinking)
+            return
     call.json = call.json or format_ == "json"
     if call.json:
         print_items(call, (_data(item, compactions) for item in items))
@@ -95,3 +115,40 @@ def _data(item: Stored, compactions: Sequence[Compaction]) -> dict[str, Any]:
         "annotations": item.annotations,
         "message": message_to_json(item.message),
     }
+
+
+def _follow(session: Session, thinking: str) -> None:
+    """Print the reply that is being recorded while it arrives."""
+    margin = ""
+    for chunk in session.follow():
+        if isinstance(chunk, TextChunk):
+            before, now = margin, "  "
+        elif isinstance(chunk, ReasoningChunk) and thinking != "none":
+            before, now = margin, "  | "
+        else:
+            continue
+        if chunk.text:
+            margin = now
+            begin = "" if before == now else ("\n" if before else "[...] assistant\n") + now
+            print_piece(begin + chunk.text.replace("\n", f"\n{now}"))
+    if margin:
+        print_piece("\n")
+
+
+@click.command(
+    "stop", cls=Command, answers="stopped", examples=("stop chat-42", "stop chat-42 --reason late")
+)
+@takes_branch
+@click.option(
+    "--reason", default="user", show_default=True, help="Stored with the reply, as stopReason."
+)
+@click.pass_obj
+def stop(call: Call, where: Where, reason: str) -> None:
+    """End the reply that is being recorded; what has arrived of it is stored."""
+    with where.open(call, writes=True) as session:
+        stopped = session.stop(reason)
+    print_answer(
+        call,
+        {"stopped": stopped},
+        lambda page: page.line("stopped" if stopped else "no reply is being recorded"),
+    )
