@@ -16,7 +16,7 @@ from reasoning_store.conversation.blocks import Message, ToolCallBlock
 from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import check_first, is_whole, noting_failure
+from reasoning_store.recording.streams import check_fed, check_first, is_whole, noting_failure
 from reasoning_store.stored import Stored
 
 _END: Final = object()
@@ -64,6 +64,11 @@ class AsyncRecording:
         """The calls that the model asks for; you make them and append the answers."""
         return self.message.tool_calls if self.message is not None else ()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether ``Session.stop`` ended the reply: read no more of its stream."""
+        return self._reply is not None and self._reply.is_stopped
+
     async def save(self) -> Stored | None:
         """Store a reply whose end the store refused (``StoreBusy``, ``StoreFull``).
 
@@ -103,6 +108,24 @@ class AsyncRecording:
         generator = self._chunks()
         self._running = weakref.ref(generator)
         return generator
+
+    async def feed(self, event: Any) -> list[Chunk]:
+        """Read one event, and return its chunks. See ``Recording.feed``."""
+        reply = self._fed()
+        if reply.is_empty:
+            check_first(event)
+        chunks = reply.feed(event)
+        reply.wait()
+        return chunks
+
+    async def finish(self) -> list[Chunk]:
+        """Store the reply that was fed, now that its stream has ended. See ``Recording``."""
+        return await self._threads.must(self._fed().complete)
+
+    def _fed(self) -> ReplyRecorder:
+        check_fed(self._stream, is_begun=self._entered)
+        assert self._reply is not None
+        return self._reply
 
     async def _begin(self) -> ReplyRecorder:
         if self._reply is None:

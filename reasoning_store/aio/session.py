@@ -15,7 +15,7 @@ from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.egress.request import Request
 from reasoning_store.recording.following import ReplyFollower
 from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import check_stream
+from reasoning_store.recording.streams import FED, check_stream
 from reasoning_store.session import Session
 from reasoning_store.session_branch import ContextOptions
 from reasoning_store.session_context import Context
@@ -128,7 +128,7 @@ class AsyncSession:
 
     def record(
         self,
-        stream: AsyncIterable[Any] | Iterable[Any],
+        stream: AsyncIterable[Any] | Iterable[Any] = FED,
         *,
         request: Request | None = None,
         provider: str | None = None,

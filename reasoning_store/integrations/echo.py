@@ -89,6 +89,11 @@ class Exchange:
             is_last = is_last or self._form.ends(event)
         return is_last
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether ``Session.stop`` ended the reply: read no more of its stream."""
+        return self._recording is not None and self._recording.is_stopped
+
     def finish(self) -> None:
         """Store the reply, whose stream has ended. A second call does nothing."""
         recording, self._recording = self._recording, None

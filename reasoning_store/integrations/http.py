@@ -178,6 +178,8 @@ def _sync_class(module: ModuleType) -> Any:
                 if exchange.feed(events.feed(piece)) or events.done:
                     exchange.finish()
                 yield piece
+                if exchange.is_stopped:
+                    break
             exchange.feed(events.finish())
             exchange.finish()
 
@@ -230,6 +232,8 @@ def _async_class(module: ModuleType) -> Any:
                 if exchange.feed(events.feed(piece)) or events.done:
                     await _to_thread(exchange.finish)
                 yield piece
+                if exchange.is_stopped:
+                    break
             exchange.feed(events.finish())
             await _to_thread(exchange.finish)
 

@@ -18,7 +18,7 @@ from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import (
-    FED,
+    check_fed,
     check_first,
     check_stream,
     is_whole,
@@ -62,6 +62,11 @@ class Recording:
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
         """The calls that the model asks for; you make them and append the answers."""
         return self.message.tool_calls if self.message is not None else ()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether ``Session.stop`` ended the reply: read no more of its stream."""
+        return self._reply.is_stopped
 
     def save(self) -> Stored | None:
         """Store a reply whose end the store refused (``StoreBusy``, ``StoreFull``).
@@ -119,14 +124,7 @@ class Recording:
         return self._reply.complete()
 
     def _check_fed(self) -> None:
-        if self._stream is not FED:
-            raise InvalidCall(
-                "this recording reads its own stream", hint="record() without one can be fed"
-            )
-        if not self._reply.has_block:
-            raise InvalidCall(
-                "a recording is fed under with", hint="with session.record(...) as reply"
-            )
+        check_fed(self._stream, is_begun=self._reply.has_block)
 
     def _chunks(self) -> Generator[Chunk]:
         self._begin()

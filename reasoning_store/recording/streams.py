@@ -48,6 +48,16 @@ class _FedStream:
 FED: Final = _FedStream()
 
 
+def check_fed(stream: Any, *, is_begun: bool) -> None:
+    """Refuse to feed a recording that has a stream, or one that is not under ``with``."""
+    if stream is not FED:
+        raise InvalidCall(
+            "this recording reads its own stream", hint="record() without one can be fed"
+        )
+    if not is_begun:
+        raise InvalidCall("a recording is fed under with", hint="with session.record(...) as reply")
+
+
 def check_stream(given: Any, *, awaited: bool) -> None:
     """Refuse a value that gives no events; ``awaited`` if it may be asynchronous."""
     if isinstance(given, str | bytes | bytearray):
