@@ -51,7 +51,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def settings_table() -> str:
-    about = attributes(rs.ReasoningSettings)
+    about = attributes(settings.SettingValues)
     variables = {key: variable for variable, key in settings.ENVIRONMENT.items()}
     rows = []
     for name, field in rs.ReasoningSettings.model_fields.items():

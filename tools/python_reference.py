@@ -258,7 +258,7 @@ def _told_of(kind: type) -> list[type]:
 def _values(kind: type) -> dict[str, str]:
     """Return the types of a class's public attributes, as far as the source says them."""
     found: dict[str, str] = {}
-    elsewhere = _told_of(kind)
+    elsewhere = {one for base in _told_of(kind) for one in base.__mro__}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("reasoning_store") and base not in elsewhere:
             annotations = vars(base).get("__annotations__", {})

@@ -32,21 +32,35 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 """Who may set a key, the strongest first."""
 
 PREFIX = "reasoning."
+LEAST_BUDGET = 0
+"""The smallest ``budget_tokens``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SettingValues:
-    """Every setting's value, as it was resolved; ``ReasoningSettings`` explains them."""
+    """Every setting: its name, the values that it takes, its default.
+
+    ``ReasoningSettings`` inherits the fields, so it has no slots.
+    """
 
     enabled: bool = True
+    """Ask the provider for reasoning. Reasoning that comes unasked is stored, too (BR-006)."""
     effort: Effort | None = None
+    """How hard to think, where the provider takes a word for it."""
     budget_tokens: int | None = None
+    """The most tokens to think for, where the provider takes a number."""
     include_in_context: bool = False
+    """Send reasoning back to models. Off by default (BR-001)."""
     include_in_response: bool = True
+    """Show reasoning to the user. It does not decide about requests (BR-003)."""
     strip_from_context: Strip = "none"
+    """The reasoning that is left out of the history before ``include_in_context`` (BR-005)."""
     format: Literal["field", "native"] = "field"
+    """``native`` is accepted and means ``field`` (BR-007)."""
     floor: Literal["provider", "off"] = "provider"
+    """Whether reasoning that a provider demands back is sent whatever the other settings are."""
     tags: Literal["auto", "always", "never"] = "auto"
+    """Whether answers are searched for inline delimiters."""
 
     def by_key(self) -> dict[str, Any]:
         """Return every value by its name in JSON."""
@@ -144,7 +158,7 @@ def _is_allowed(key: str, value: Any) -> bool:
     if name is None:
         return False
     if name == "budget_tokens":
-        return value is None or (type(value) is int and value >= 0)
+        return value is None or (type(value) is int and value >= LEAST_BUDGET)
     return value is _DEFAULTS[name] or (type(value) in (bool, str) and value in _ALLOWED[name])
 
 
@@ -217,7 +231,7 @@ def refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
         return SettingError(f"unknown setting {describe(place)}; {did_you_mean}", key=place)
     key = KEY_OF.get(name, place)
     if name == "budget_tokens":
-        allowed = "a whole number, 0 or more"
+        allowed = f"a whole number, {LEAST_BUDGET} or more"
     else:
         allowed = "one of: " + ", ".join(_word(item) for item in _ALLOWED.get(name, ()))
     value = wrong.get("input")

@@ -34,7 +34,7 @@ from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict, 
 from reasoning_store.wire.reasoning_options import ReasoningOptions
 
 
-class RequestSettings(ReasoningSettings):
+class RequestSettings(ReasoningSettings, frozen=True):
     """The settings of one request; each key has its value and its layer."""
 
     _layers: Mapping[str, Layer] = PrivateAttr(default_factory=dict)
@@ -42,7 +42,7 @@ class RequestSettings(ReasoningSettings):
     @classmethod
     def _of(cls, policy: Policy) -> RequestSettings:
         settings = cls.model_validate(policy.settings.by_key())
-        settings._layers = policy.layers
+        settings._layers = policy.layers  # type: ignore[misc]
         return settings
 
     def resolved(self) -> dict[str, Resolved]:

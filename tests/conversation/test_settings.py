@@ -84,7 +84,7 @@ def test_br_007_native_is_a_valid_format() -> None:
 def test_settings_cannot_be_changed_in_place() -> None:
     """A policy that was resolved stays what it was for its request."""
     with pytest.raises(ValidationError, match="frozen"):
-        rs.ReasoningSettings().effort = "high"
+        rs.ReasoningSettings().effort = "high"  # type: ignore[misc]
 
 
 STRONGEST_FIRST: tuple[settings.Layer, ...] = ("call", "session", "profile", "environment")
