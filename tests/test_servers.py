@@ -74,7 +74,7 @@ def test_tests_of_signals_pass_where_signals_are_ignored() -> None:
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
 
-    of_signals = ("tests/cli/test_speaking.py", "tests/ledger/test_interrupts.py")
+    of_signals = ("tests/cli/test_output.py", "tests/ledger/test_interrupts.py")
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *of_signals],
         cwd=Path(__file__).parent.parent,

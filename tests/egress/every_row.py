@@ -3,7 +3,7 @@
     python -m tests.egress.every_row
 
 Prints a line a row, and fails where a row is gone and no test is red. The rows of Chat
-Completions and its kin are held by a test of their own, in ``test_request_chat``; this takes
+Completions and its kin are held by a test of their own, in ``test_chat_requests``; this takes
 some minutes, for every row is a run of pytest.
 """
 
@@ -28,7 +28,7 @@ TESTS = {
 _LATE = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
 """Run as a module, this package is imported before the tests ask for its assertions."""
 _QUIETLY = ("-q", "-x", "-n0", "-p", "no:cacheprovider", *_LATE)
-EVERYWHERE = ("tests/wire/test_contracts.py", "tests/egress/test_request_chat.py")
+EVERYWHERE = ("tests/wire/test_contracts.py", "tests/egress/test_chat_requests.py")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -306,7 +306,7 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
 _BEHIND_THE_END = """
 import asyncio, sys, threading
 import reasoning_store as rs
-from tests.faces.test_leaving import event
+from tests.faces.test_left_recordings import event
 
 main, begun = threading.current_thread(), threading.Event()
 

@@ -152,7 +152,7 @@ def test_a_loop_that_is_left_is_kept_at_once(store: rs.Store) -> None:
 _AT_THE_END = """
 import gc, sys
 import reasoning_store as rs
-from tests.faces.test_collected import alone, let_go_in_a_cycle
+from tests.faces.test_garbage_collection import alone, let_go_in_a_cycle
 
 with rs.Store(sys.argv[1]) as store:
     store.session("chat", create=True)
