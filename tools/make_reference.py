@@ -6,7 +6,7 @@
 A page has places, ``<!-- made: NAME -->`` up to ``<!-- end -->``; all around them is written
 by people. What stands in a place comes from the package: signatures and docstrings from the
 code, settings from their model, lines of an export from their dataclasses, the models'
-demands from ``contracts.toml``, commands from their tree,
+demands from ``contracts.toml``, refusals from ``refusals.toml``, commands from their tree,
 the list of pages from ``site_pages.py``, which also gives ``docs/llms.txt``. A test compares
 the pages with what would be written.
 """
@@ -28,6 +28,7 @@ from command_line_reference import commands, exit_codes
 from pydantic.alias_generators import to_camel
 from python_reference import attributes, behind, is_error, python, said, type_name
 from site_pages import DOCS, list_of_pages, llms_txt
+from troubleshooting_reference import refusals
 
 import reasoning_store as rs
 from reasoning_store.conversation import errors, settings
@@ -249,6 +250,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "exit_codes": exit_codes,
     "pages": list_of_pages,
+    "refusals": refusals,
 }
 
 
