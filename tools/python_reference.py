@@ -42,8 +42,6 @@ def annotated(function: Any) -> str:
     return f"({', '.join(out)}){arrow}"
 
 
-_ADDRESS = re.compile(r"<.* object at 0x\w+>")
-"""The text of a default that only stands for one."""
 _STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 
 
@@ -53,8 +51,7 @@ def _parameter(parameter: inspect.Parameter) -> str:
     text = f"{stars}{parameter.name}" + (f": {type_name(parameter.annotation)}" if has_type else "")
     if parameter.default is parameter.empty:
         return text
-    default = _ADDRESS.sub("...", repr(parameter.default))
-    return f"{text} = {default}" if has_type else f"{text}={default}"
+    return f"{text} = {parameter.default!r}" if has_type else f"{text}={parameter.default!r}"
 
 
 def type_name(annotation: Any) -> str:
