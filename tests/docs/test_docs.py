@@ -9,13 +9,11 @@ on a local socket answers them, found by the variables that they read. A page th
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import get_args
@@ -29,37 +27,15 @@ from reasoning_store.egress import (
 )
 from reasoning_store.ledger import records
 from reasoning_store.wire import contracts
-from tests import programs
+from tests.docs.pages import CHECKOUT, FENCE, Block, clean_environment, read, run
 from tests.docs.provider import Provider
 from tests.properties import each
 
-CHECKOUT = Path(__file__).parent.parent.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND_OF_CI = re.compile(r"^(make [a-z ]+)$", re.MULTILINE)
 IN_ORDER = "<!-- run in order -->"
 ON_POSTGRES = "<!-- on PostgreSQL -->"
 SHELLS = ("sh", "console", "bash")
-
-
-@dataclass(frozen=True)
-class Block:
-    """One block of a page, and what the page says it prints."""
-
-    language: str
-    text: str
-    output: str | None = None
-
-
-def read(page: Path) -> list[Block]:
-    found: list[Block] = []
-    for language, text in FENCE.findall(page.read_text("utf-8")):
-        if language == "output":
-            assert found, f"{page}: an output of nothing"
-            found[-1] = Block(found[-1].language, found[-1].text, text)
-        else:
-            found.append(Block(language, text))
-    return found
 
 
 def name(page: Path) -> str:
@@ -88,39 +64,7 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture
 def environment(provider: Provider, tmp_path: Path) -> dict[str, str]:
     """Nothing of whoever runs the tests, and a provider for every client."""
-    scripts = Path(sys.executable).parent
-    return {
-        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path),
-        "PYTHONWARNINGS": "error",
-        **{key: os.environ[key] for key in ("PYTHONPATH", "SYSTEMROOT") if key in os.environ},
-        **provider.environment,
-    }
-
-
-def run(block: Block, folder: Path, environment: dict[str, str]) -> None:
-    """Run a block as a program, which prints what the page says."""
-    if block.language == "python":
-        ran = programs.run([sys.executable, "-c", block.text], cwd=folder, env=environment)
-    else:
-        ran = subprocess.run(
-            ["sh", "-ec", block.text],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-    assert ran.returncode == 0, ran.stderr
-    if block.output is not None:
-        assert lines(ran.stdout) == lines(block.output)
-
-
-def lines(text: str) -> list[str]:
-    """Return a text's lines, without the spaces that nobody sees."""
-    return [line.rstrip() for line in text.rstrip().splitlines()]
+    return clean_environment(tmp_path) | provider.environment
 
 
 @pytest.mark.thinned

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_docs import CHECKOUT, Block, environment, lines, provider, read, run
+from tests.docs.pages import CHECKOUT, Block, clean_environment, lines, read, run
 
 PAGE = CHECKOUT / "docs" / "howto" / "recipes.md"
-__all__ = ["environment", "provider"]  # fixtures
 
 
 @pytest.fixture
-def recipes(tmp_path: Path, environment: dict[str, str]) -> list[Block]:
+def recipes(tmp_path: Path) -> list[Block]:
     """The page's blocks; its database is in the folder."""
     made, *blocks = read(PAGE)
-    run(made, tmp_path, environment)
+    run(made, tmp_path, clean_environment(tmp_path))
     return blocks
 
 
@@ -36,7 +35,7 @@ def test_the_queries_of_the_page_run_on_its_database(recipes: list[Block], tmp_p
 
 @pytest.mark.long
 def test_the_other_programs_of_the_page_print_what_it_says(
-    recipes: list[Block], tmp_path: Path, environment: dict[str, str]
+    recipes: list[Block], tmp_path: Path
 ) -> None:
     """sqlite3 and jq themselves."""
     commands = [block for block in recipes if block.language == "shell"]
@@ -45,7 +44,7 @@ def test_the_other_programs_of_the_page_print_what_it_says(
         ran = subprocess.run(
             ["sh", "-ec", block.text],
             cwd=tmp_path,
-            env=environment,
+            env=clean_environment(tmp_path),
             capture_output=True,
             text=True,
             check=False,
