@@ -19,9 +19,12 @@ class AsyncFollowing:
     Iterate it with ``async for``: see ``Following``.
     """
 
-    def __init__(self, threads: Threads, make: Callable[[], ReplyFollower]) -> None:
+    def __init__(
+        self, threads: Threads, make: Callable[[str | None], ReplyFollower], after: str | None
+    ) -> None:
         self._threads = threads
         self._make = make
+        self._after = after
         self._follower: ReplyFollower | None = None
         self._ready: deque[Placed] = deque()
         self._more = asyncio.Event()
@@ -29,7 +32,7 @@ class AsyncFollowing:
     @property
     def cursor(self) -> str | None:
         """The place after the last chunk: ``follow(after=cursor)`` goes on there, anywhere."""
-        return None if self._follower is None else self._follower.cursor
+        return self._after if self._follower is None else self._follower.cursor
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         return self
@@ -37,7 +40,7 @@ class AsyncFollowing:
     async def __anext__(self) -> Chunk:
         follower = self._follower
         if follower is None:
-            follower = self._follower = await self._threads.read(self._make)
+            follower = self._follower = await self._threads.read(self._make, self._after)
             loop = asyncio.get_running_loop()
 
             def wake() -> None:

@@ -157,7 +157,7 @@ class AsyncSession:
 
     def follow(self, after: str | None = None) -> AsyncFollowing:
         """Follow the reply that is being recorded, with ``async for``. See ``Session.follow``."""
-        return AsyncFollowing(self._threads, partial(ReplyFollower, self._sync._here(), after))
+        return AsyncFollowing(self._threads, partial(ReplyFollower, self._sync._here()), after)
 
     stop = awaited(Session.stop, by=Threads.write)
     history = awaited(Session.history)

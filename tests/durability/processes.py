@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.durability.programs", "tests.concurrency.programs"])
+_PROGRAMS = ("durability.programs", "concurrency.programs", "concurrency.chat_worker")
+_FORKS.set_forkserver_preload([f"tests.{name}" for name in _PROGRAMS])
 _PATIENCE = 120.0
 
 Told = tuple[Any, ...]
@@ -105,10 +107,15 @@ def gate(how_many: int) -> Barrier:
     return _FORKS.Barrier(how_many, timeout=_PATIENCE)
 
 
+def context() -> ForkServerContext:
+    """Return what other processes are forked from."""
+    return _FORKS
+
+
 def stay() -> None:
     """Go no further: what calls this waits to be killed."""
     time.sleep(_PATIENCE)
     raise AssertionError("nobody came")
 
 
-__all__ = ["Barrier", "Child", "Connection", "Told", "crowd", "gate", "running", "stay"]
+__all__ = ["Barrier", "Child", "Connection", "Told", "context", "crowd", "gate", "running", "stay"]

@@ -82,6 +82,25 @@ def test_a_follower_goes_on_at_its_cursor_anywhere(store: rs.Store, url: str) ->
     assert (thoughts(found), texts(found)) == ("slow", "one two three")
 
 
+def test_a_follower_that_has_read_nothing_goes_on_where_it_was_to_begin(url: str) -> None:
+    """On both faces: a page that leaves before the next chunk repeats nothing later."""
+
+    async def cursor_of_asynchronous(after: str | None) -> str | None:
+        async with rs.AsyncStore(url) as store:
+            return (await store.session("chat")).follow(after).cursor
+
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        recorder = Recorder(session)
+        recorder.send("one")
+        follower = session.follow()
+        next(follower)
+        for after in (None, follower.cursor):
+            assert session.follow(after).cursor == after
+            assert asyncio.run(cursor_of_asynchronous(after)) == after
+        recorder.end()
+
+
 def test_following_without_a_live_reply_ends_at_once(store: rs.Store) -> None:
     """With nothing: before the first reply, and after one has ended."""
     session = store.session("chat", create=True)
