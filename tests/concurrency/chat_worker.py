@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
 import reasoning_store as rs
+from reasoning_store import results
 from reasoning_store.testing import stream
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class _LiveReply:
     def leave(self) -> None:
         self._task.cancel()
 
-    async def ended(self) -> rs.Stored:
+    async def ended(self) -> results.Stored:
         await asyncio.gather(self._task, return_exceptions=True)
         assert self._task.cancelled() or self._task.exception() is None, self._task.exception()
         stored = self._reply.stored
@@ -91,7 +92,7 @@ class _LiveReply:
 
 
 class ChatWorker:
-    """A worker with a store of its own. Its verbs are called from any thread."""
+    """A worker with a store of its own, whose verbs any thread may call."""
 
     def __init__(self, url: str) -> None:
         self._loop = asyncio.new_event_loop()

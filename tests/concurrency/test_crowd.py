@@ -135,7 +135,7 @@ def begins(whole: Said, part: Said) -> bool:
 
 
 @pytest.mark.parametrize(
-    "users, turns",
+    ("users", "turns"),
     [pytest.param(6, 1, id="short"), pytest.param(24, 6, id="full", marks=pytest.mark.long)],
 )
 def test_users_who_ask_stop_follow_and_reload_anywhere_lose_nothing(
