@@ -38,7 +38,7 @@ def check_line(line: Line) -> None:
     elif isinstance(line, SessionLine):
         _check_settings("settings", line.settings)
         if line.encoding not in ENCODINGS:
-            raise InvalidCall(f"encoding: is none of {', '.join(ENCODINGS)}")
+            raise InvalidCall(f"encoding: must be one of {', '.join(ENCODINGS)}")
     elif isinstance(line, CompactionLine):
         if line.along is not None:
             _check_along(line.along)
@@ -56,7 +56,7 @@ def _check_along(along: Mapping[str, Any]) -> None:
         isinstance(pair, list) and len(pair) == 2 for pair in changed.values()
     )
     if not pairs or type(clearing) is not int or clearing < 1 or along.keys() - _ALONG:
-        raise InvalidCall("along: is not what is done with a compaction")
+        raise InvalidCall("along: is not a step that goes with a compaction")
     for place in (0, 1):
         values = {key: pair[place] for key, pair in changed.items()}
         _check_settings("along.settings", {k: v for k, v in values.items() if v is not None})

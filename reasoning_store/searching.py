@@ -1,4 +1,4 @@
-"""What a search returns: hits with their snippets, and thoughts."""
+"""The results of a search: hits with their snippets, and thoughts."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _KIND: dict[int, Kind] = {ANSWER: "answer", THINKING: "thinking", TITLE: "title"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A text that a search found: what a message says, what was thought in it, or a title."""
+    """A text that a search found: a message's text, its thinking, or a title."""
 
     session: str
     """The id of its session."""
     title: str | None
     kind: Kind
     branch: int
-    """A branch on which it stands: the current one, where that has it."""
+    """A branch that has it: the current one, if that has it."""
     is_current: bool
-    """Whether it stands on the current branch of its session."""
+    """Whether it is on the current branch of its session."""
     position: int | None
     """None for a title, as are ``id`` and ``role``."""
     id: str | None
@@ -38,7 +38,7 @@ class Hit:
     snippet: str
     """The piece of the text around the first words that were found, on one line."""
     marks: tuple[tuple[int, int], ...]
-    """Where the words stand in the snippet: first character, and the one behind the last."""
+    """The places of the words in the snippet: first character, and the one after the last."""
 
     def marked(self, before: str = "**", after: str = "**") -> str:
         """Return the snippet with each place that was found between two marks."""
@@ -51,7 +51,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thought:
-    """What was thought in one message, as far as it can be read."""
+    """The readable thinking of one message."""
 
     session: str
     """The id of its session."""

@@ -105,7 +105,7 @@ class Session:
         self._row = self._state.ledger.sessions.rename(self._row.key, title)
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Replace what the application keeps about the session."""
+        """Replace the metadata that the application stores with the session."""
         self._row = self._state.ledger.sessions.set_metadata(self._row.key, metadata)
 
     def update_metadata(self, changes: Mapping[str, Any]) -> None:
@@ -304,7 +304,7 @@ class Session:
         at: int | str | None = None,
         calibrated: bool = False,
     ) -> ContextUsage:
-        """Return what the next request counts (BR-004), from the running totals alone.
+        """Return the tokens of the next request (BR-004), from the running totals alone.
 
         With ``at`` it is the request that would have followed that position, or the message of
         that id; ``calibrated`` as in ``Context.usage``.
@@ -417,7 +417,7 @@ class Session:
         """Replace the message at ``position``, on a new branch that becomes the current one.
 
         The new message has the role of the old one, which stays, with all after it, on its
-        branch. This handle moves to the new branch. An id names what a page shows, for good.
+        branch. This handle moves to the new branch. An id always names the same message.
         """
         stored = self._here().edit(position, message)
         self._branch = stored.branch

@@ -265,7 +265,7 @@ class SessionBranch:
             return erasure.erase_session(self.key, only=only, count=count, resolve=resolve)
         here, (at,) = self.locate(position)
         if isinstance(position, str):
-            # What a live reply ends as may be nothing: another message has its position then.
+            # A live reply may end as no message: then another message has its position.
             self.ledger.drafts.end_at(self.key, here.branch, at, resolve, at_once=True)
             here, (at,) = here.locate(position)
         return erasure.erase_message(

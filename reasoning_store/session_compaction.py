@@ -109,7 +109,7 @@ class SessionCompaction:
         return replace(at, messages=tuple(inside))
 
     def _tokens_after_last(self, totals: ViewTotals) -> int | None:
-        """Return what the request counted after the last compaction in force."""
+        """Return the tokens of the request after the last compaction in force."""
         if not totals.in_force.numbers:
             return None
         rows = self._branch.reads.compactions(*self._of)
@@ -235,7 +235,7 @@ class CompactionForecast:
         self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
 
     def usage(self, settings: SettingValues) -> ContextUsage:
-        """Return what the next request counts under these settings."""
+        """Return the tokens of the next request under these settings."""
         return count_usage(
             self._totals,
             self._origins,

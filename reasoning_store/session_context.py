@@ -79,7 +79,7 @@ class Context:
         return request
 
     def usage(self, *, at: int | str | None = None, calibrated: bool = False) -> ContextUsage:
-        """Return what the next request counts (BR-004), from the running totals alone.
+        """Return the tokens of the next request (BR-004), from the running totals alone.
 
         With ``at`` it is the request that would have followed that position, or the message
         of that id. ``calibrated`` counts in the provider's tokens: by the ratio of the ``input``
@@ -202,7 +202,7 @@ class Context:
 
 
 def _calibrated(found: ContextUsage, to: Target, last: SentRow | None) -> ContextUsage:
-    """Return a count by what the provider reported for the last request, where it did."""
+    """Return a count scaled by the provider's report for the last request, if it reported."""
     counted = None if last is None else last.sent.get("tokens")
     if last is None or not last.input or not isinstance(counted, int) or counted <= 0:
         return found
@@ -214,7 +214,7 @@ def _calibrated(found: ContextUsage, to: Target, last: SentRow | None) -> Contex
 
 @dataclass(frozen=True, slots=True)
 class _RequestReads:
-    """What a request is made of, as it was at one moment."""
+    """The inputs of a request, read at one moment."""
 
     sent: SentRow | None
     """The request that the last recorded reply answered."""

@@ -161,7 +161,7 @@ class OwnerSettings:
         self._state.ledger.profiles.change(self._owner, DEFAULT, {}, unset={_key(key)})
 
     def resolved(self) -> dict[str, Resolved]:
-        """Return what a session gets that sets nothing: every key, its value and its layer."""
+        """Return the settings of a session that sets none: each key, its value and its layer."""
         kept = KeptSettings({}, None, self._state.ledger.profiles.default_of(self._owner))
         return policy(self._state, kept).resolved()
 

@@ -167,7 +167,7 @@ class Owner:
         limit: int = 20,
         after: str | None = None,
     ) -> Page[Hit]:
-        """Return what was said in this owner's sessions and has these words, the latest first.
+        """Return the texts in this owner's sessions that have these words, the latest first.
 
         All words are wanted, in any order, a word of three letters or more also as the beginning
         of one; ``"words in quotes"`` stand so in the text, and ``-word`` does not. Case and
@@ -466,7 +466,7 @@ class Store(Owner):
         return self._import_lines(lines, on_conflict, owner=None)
 
     def verify(self) -> Verified:
-        """Read all that is stored, and return what is not as it was written."""
+        """Read all rows, and return those that are not as they were written."""
         return self._state.ledger.audit.verify(encodings=ENCODINGS)
 
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:

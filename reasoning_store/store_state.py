@@ -22,11 +22,11 @@ from reasoning_store.tokens import Counter, counter
 if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
 
-_MADE: Final = 'rs.user("text"), or rs.normalize_response(body) for what a provider answered'
+_MADE: Final = 'rs.user("text"), or rs.normalize_response(body) for a provider\'s response'
 
 
 class StoreState:
-    """What every handle of one store shares."""
+    """The state that all handles of one store share."""
 
     def __init__(self, ledger: Ledger, masker: Masker | None, encoding: str) -> None:
         self._ledger = ledger
@@ -67,7 +67,7 @@ class StoreState:
 
     def resolve(self, draft: DraftRow) -> NewMessage | None:
         """Return what has arrived of a reply whose recorder is ended, if anything has."""
-        # A reply that this process records has got more than what is written of it.
+        # A reply that this process records has more parts than are written.
         rest = self.draft_writer.parts_after(draft.id, len(draft.parts))
         draft = replace(draft, parts=(*draft.parts, *rest))
         message = drafted(draft, interrupted=True)
@@ -92,7 +92,7 @@ class StoreState:
         return counter(encoding)
 
     def environment(self) -> dict[str, Any]:
-        """Return what the environment sets at this moment (BR-008)."""
+        """Return the settings in the environment at this moment (BR-008)."""
         from reasoning_store.conversation.settings import from_environment
 
         return from_environment(os.environ)

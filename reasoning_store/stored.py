@@ -77,7 +77,7 @@ class Stored:
 
     @property
     def tokens(self) -> int:
-        """What the message counts, all of its thinking included; 0 while it is still arriving."""
+        """The tokens of the message with all of its thinking; 0 while it is arriving."""
         counts = self._row.counts
         return counts.visible + sum(counts.thinking)
 
@@ -101,7 +101,7 @@ class Stored:
 
     @property
     def siblings(self) -> tuple[int, ...]:
-        """The branches of the other ``versions``: what the arrows next to a message lead to."""
+        """The branches of the other ``versions``; the arrows next to a message lead there."""
         return tuple([one.branch for one in self._versions if not one.is_shown])
 
     @property
@@ -147,14 +147,14 @@ class Branch:
     first: int
     """The first position that is its own; those before are shared with its parent."""
     head: int
-    """The position of its last message; 0 where there is none."""
+    """The position of its last message; 0 without messages."""
     created_at: datetime
     is_current: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """What makes the requests of a branch shorter: it is about the messages ``first..last``.
+    """A step that makes the requests of a branch shorter, for the messages ``first..last``.
 
     A *summary* goes out in their place. A *clearing* leaves them where they are, and a
     placeholder goes out for each of the tool results in them.
@@ -166,9 +166,9 @@ class Compaction:
     first: int
     last: int
     message: Message | None
-    """What goes out in their place, in its frame; None for a clearing."""
+    """The text that is sent in their place, in its frame; None for a clearing."""
     tokens: int
-    """What that counts."""
+    """The tokens of that text."""
     supersedes: tuple[int, ...]
     """The narrower ones inside it, which hold again when it is undone."""
     created_at: datetime

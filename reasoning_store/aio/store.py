@@ -131,7 +131,7 @@ class AsyncOwner:
     async def find_conversation(
         self, messages: Sequence[Message], *, session_id: str | None = None
     ) -> AsyncFoundConversation | None:
-        """Return the stored conversation of what a client sends back. See ``Owner``."""
+        """Return the stored conversation that a client continues. See ``Owner``."""
         found = await self._threads.read(
             self._sync.find_conversation, messages, session_id=session_id
         )

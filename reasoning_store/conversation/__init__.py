@@ -1,1 +1,1 @@
-"""Values: what a conversation consists of. Imports nothing of ours and does no I/O."""
+"""The values of a conversation. This folder imports no other of ours and does no I/O."""

@@ -97,7 +97,7 @@ class MediaBlock:
 class RawBlock:
     """Anything else, kept as it came.
 
-    ``data`` is JSON. ``kind`` is ``raw`` for what a provider sent and we have no block for;
+    ``data`` is JSON. ``kind`` is ``raw`` for a provider's part that has no block here;
     for a block whose JSON is newer than this code it is that block's own type, and
     ``data`` is the whole of it.
     """
@@ -159,7 +159,7 @@ _MORE_THAN_A_PLACE = re.compile(r"(?:(?<=//)|^(?!/))[^/?#]*@|[?#].*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the provider reported. ``None`` is not reported, which is not zero.
+    """The usage that the provider reported. ``None`` means not reported, which is not zero.
 
     ``input`` always includes ``cached`` (read from a cache) and ``cache_write`` (written to
     one), ``output`` always includes ``reasoning``, whatever the provider's habit; ``raw`` is
@@ -221,7 +221,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What one message counts, block by block, each counted once, alone, at append.
+    """The tokens of one message, block by block, each counted by itself when it is appended.
 
     ``visible`` is the sum over everything but thinking; ``thinking`` has one number for
     each thinking block, in order. The 4 tokens of a message's framing are in ``visible``,

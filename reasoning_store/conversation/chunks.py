@@ -62,7 +62,7 @@ class TextChunk:
 class ToolCallChunk:
     """A piece of a tool call: ``arguments`` is the next piece of the string.
 
-    ``parameters`` stands where a protocol sends arguments as an object. ``is_complete``
+    ``parameters`` is set if the protocol sends arguments as an object. ``is_complete``
     says that nothing more of this call comes.
     """
 
@@ -90,7 +90,7 @@ class BlockChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChunk:
-    """What the provider reports so far; a later report fills in or replaces fields."""
+    """The usage reported so far; a later report fills in or replaces fields."""
 
     usage: Usage
     choice: int = 0

@@ -61,7 +61,7 @@ def align_echoes(sent: Sequence[int | None], stored: Sequence[int | None]) -> li
     """Return, for each message that a client sent, the index of its stored message or ``None``.
 
     Matches keep their order. A client may leave messages out and change some: the longest run
-    of messages that agree is matched first, then what is before and after it.
+    of messages that agree is matched first, then the parts before and after it.
     """
     found: list[int | None] = [None] * len(sent)
     matcher = SequenceMatcher(None, sent, stored, autojunk=False)

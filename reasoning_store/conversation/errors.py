@@ -2,7 +2,7 @@
 
     ReasoningStoreError
     |-- SettingError     a reasoning.* key or value, or another option, not allowed (ERR-001)
-    |-- WireError        what a provider sent, or what a protocol cannot carry
+    |-- WireError        a provider's answer, or a request to one, in the wrong form
     |-- InvalidCall      a call that does not fit the state of the thing it was made on
     |-- NotFound         no such session, position, branch, profile: or not yours
     |-- Conflict         something was written first: an idempotency key, a position, a draft
@@ -13,7 +13,7 @@
     `-- MissingExtra     an optional part that is not installed
 
 Everything is raised or returned; only token counting degrades (ERR-002). A message
-names the place of a bad value and what is allowed there. It never holds the text of a
+names the place of a bad value and the values allowed there. It never holds the text of a
 conversation and never a secret. ``hint`` is the command or the setting that helps; a
 traceback shows it, as a note.
 """
@@ -70,7 +70,7 @@ class Conflict(ReasoningStoreError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.stored = stored
-        """What was written first, where the caller may see it."""
+        """The rows that were written first, if the caller may see them."""
 
 
 class SchemaError(ReasoningStoreError):
@@ -83,7 +83,7 @@ class CorruptRow(ReasoningStoreError):
     hint = "run: reasoning-store verify"
 
 
-_AGAIN = "try again: what is given an idempotency key is stored once"
+_AGAIN = "try again: a write with an idempotency key is stored only once"
 
 
 class StoreFull(ReasoningStoreError):

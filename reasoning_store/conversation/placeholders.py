@@ -1,4 +1,4 @@
-"""The texts that stand for others: the placeholder of a cleared tool result, a summary's frame.
+"""The texts that replace others: the placeholder of a cleared tool result, a summary's frame.
 
 A cleared message keeps its calls and each response's id, name and ``isError``; a result that is
 not longer than the placeholder stays, and so does an approval. Only a view is cleared, never a

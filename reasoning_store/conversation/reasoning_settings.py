@@ -15,7 +15,7 @@ from reasoning_store.conversation.settings import KEY_OF, LEAST_BUDGET, SettingV
 
 
 class ReasoningSettings(BaseModel, SettingValues, frozen=True):
-    """What an application or a user may choose about reasoning.
+    """The choices of an application or a user about reasoning.
 
     As ``settings=`` of a call only the keys that were set count; the rest come from the
     weaker layers.
@@ -40,7 +40,7 @@ class ReasoningSettings(BaseModel, SettingValues, frozen=True):
     def _refuse_whole(
         cls, data: Any, handler: ModelWrapValidatorHandler[ReasoningSettings]
     ) -> ReasoningSettings:
-        # ERR-001: one message that names the key and what is allowed; nothing is changed.
+        # ERR-001: one message that names the key and the allowed values; nothing is changed.
         try:
             return handler(data)
         except ValidationError as error:

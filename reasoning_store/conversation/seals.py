@@ -69,7 +69,7 @@ def _left(block: Block) -> Block | None:
 
 
 def _without(value: Any, names: frozenset[str], depth: int = 0) -> Any:
-    """Return JSON without what stands under some names; what is empty then goes with it."""
+    """Return JSON without the values under some names; containers left empty are removed."""
     if depth == _DEEPEST or not isinstance(value, Mapping | list | tuple) or not value:
         return value
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What a person types to search, and the places in a text that it finds.
+"""A search query, and the places in a text that it finds.
 
 Words, all of which are wanted; "words in quotes", which stand so in the text; ``-word``, which
 does not. Nothing else means anything: any text is a query, but for one without a word to look for.
@@ -31,7 +31,7 @@ _MORE = "\u2026"
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that stand side by side."""
+    """Consecutive words."""
 
     words: tuple[str, ...]
     is_open: bool
@@ -39,7 +39,7 @@ class Term:
     is_unwanted: bool
 
     def places(self, known: Sequence[Word], texts: Sequence[str]) -> list[tuple[int, int]]:
-        """Return where it stands in a text, from the first character to behind the last."""
+        """Return its place in a text, from the first character to after the last."""
         *head, last = self.words
         if self.is_open:
             ends = [at for at, text in enumerate(texts) if text.startswith(last)]
@@ -54,7 +54,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for."""
+    """A parsed query."""
 
     terms: tuple[Term, ...]
 

@@ -30,11 +30,11 @@ _IS_UNSPACED = re.compile(f"[{_UNSPACED}]").search
 # them out. In other scripts a mark is half of a letter.
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u065f\u0670]")
 _JOINED = re.compile("[\u1160-\u11ff\uff9e\uff9f]")
-"""What joins the character before it: the later parts of a Korean syllable, and voice marks."""
+"""Characters that join the one before: later parts of a Korean syllable, and voice marks."""
 
 
 class Word(NamedTuple):
-    """A word, and where it stands in its text."""
+    """A word and its place in its text."""
 
     text: str
     start: int

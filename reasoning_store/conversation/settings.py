@@ -110,7 +110,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for one request: every setting's value, and where each came from."""
+    """The settings of one request: each value, and the layer that it came from."""
 
     settings: SettingValues
     layers: Mapping[str, Layer]
@@ -247,7 +247,7 @@ def refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
 
 
 def _meant(key: str) -> str | None:
-    """Return the key that somebody probably meant, with or without its prefix."""
+    """Return the key that was probably meant, with or without its prefix."""
 
     def plain(word: str) -> str:
         return word.removeprefix(PREFIX).replace("_", "").lower()

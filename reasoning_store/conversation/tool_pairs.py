@@ -29,14 +29,14 @@ from reasoning_store.conversation.blocks import (
 )
 
 Spot: TypeAlias = tuple[int, int]
-"""A block: the number of its message in what is read, and its index among the blocks there."""
+"""A block: the number of its message in the list, and its index in the message."""
 Unpaired: TypeAlias = Literal["unusable", "repeated", "orphan"]
 """Why no pair holds a call or a response: the call has no name or is not in a model's message;
 the response comes after another one to its call; the response has no call."""
 
 
 class ToolBlock(NamedTuple):
-    """What pairing needs of a call or a response."""
+    """The parts of a call or a response that pairing needs."""
 
     place: int
     """Its index among the blocks of its message."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 LAST_THINKERS = 1
-"""How many of the last messages with thinking are told apart, each by its rank from the end.
+"""How many of the last messages with thinking have a rank of their own, from the end.
 
 A strip policy can name no more; requests and running totals both work with this number.
 """

@@ -1,6 +1,6 @@
 """Arguments and messages that an application gives, checked before they are counted or stored.
 
-Each check returns what it was given; a refusal names the place and what is allowed there.
+Each check returns its argument; a refusal names the place and the values allowed there.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _kind(value: Any) -> str:
 
 
 class _Rule(NamedTuple):
-    """What one field may hold."""
+    """The values that one field may have."""
 
     field: str
     exact: frozenset[type]
@@ -191,7 +191,7 @@ class _Rule(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """What the fields of a dataclass may hold."""
+    """The values that the fields of a dataclass may have."""
 
     typed: tuple[_Rule, ...]
     json: tuple[str, ...]

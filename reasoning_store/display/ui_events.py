@@ -94,7 +94,7 @@ def ui_events(
 
     Asynchronous chunks give asynchronous events. Between chunks there may be messages: tool
     messages give the outputs of calls, and an assistant message is a whole step. Thinking follows
-    ``settings`` as in ``visible_parts``. If ``chunks`` raises, what is open is ended, an ``error``
+    ``settings`` as in ``visible_parts``. If ``chunks`` raises, open parts are ended, an ``error``
     is sent without the exception's text, and the exception goes on.
     """
     stream = _Stream(message_id, with_thinking=shows_thinking(settings))
@@ -207,7 +207,7 @@ class _Stream:
         self._with_thinking = with_thinking
         self._count = 0
         self._used: dict[str, int] = {}
-        """What the steps before this one used."""
+        """The usage of the steps before this one."""
         self._reason: str | None = None
         self._is_aborted = False
         self._clear_step()

@@ -2,7 +2,7 @@
 
 A UI message is all that one side says in a turn: a model's reply, its tool calls with their
 results and the answer after them are one. Each stored message of the model is a step of it and
-begins with ``step-start``; a result stands in the part of its call.
+begins with ``step-start``; a result is in the part of its call.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def assess_budget(
     warn_at: float = WARN_AT,
     remembered: Collection[str] = (),
 ) -> Budget:
-    """Return a budget; without ``limit`` there is none to pass.
+    """Return a budget; without ``limit`` it cannot be exceeded.
 
     ``warn_at`` is the share of the limit that warns; ``remembered`` are the marks that were
     reported before.

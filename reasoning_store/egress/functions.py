@@ -36,7 +36,7 @@ from reasoning_store.wire.message_writer import Outgoing
 
 Settings: TypeAlias = ReasoningSettings | Mapping[str, Any] | None
 Messages: TypeAlias = Sequence[Message | Holder]
-"""Plain messages, or what a session's ``history()`` gives."""
+"""Plain messages, or the items of a session's ``history()``."""
 Tools: TypeAlias = Sequence[Mapping[str, Any]] | None
 
 

@@ -158,7 +158,7 @@ def _check_writable(to: Target, inputs: RequestInputs, previous: Request | None)
 def _reasoning_options(
     policy: Policy, to: Target, inputs: RequestInputs
 ) -> tuple[ReasoningOptions, list[RequestWarning]]:
-    """Return the reasoning that the settings ask for; a default that nobody set asks nothing.
+    """Return the reasoning that the settings ask for; a default asks for nothing.
 
     A model that takes tools only without reasoning is asked for none, with a warning.
     """

@@ -178,7 +178,7 @@ def has_stand_in(contract: Contract) -> bool:
 
 
 def _stand_in(contract: Contract) -> str | None:
-    """Return a sentence about what is sent in the place of demanded reasoning."""
+    """Return a sentence about the substitute that is sent for demanded reasoning."""
     if contract.returning.empty_field_in != "none":
         return f"{contract.returning.returns_in} is sent empty in its place"
     if contract.returning.dummy_signature is not None:
@@ -187,7 +187,7 @@ def _stand_in(contract: Contract) -> str | None:
 
 
 def _consequence(contract: Contract, *, in_open_turn: bool) -> str:
-    """Return what follows where demanded reasoning is missing and has no stand-in."""
+    """Return the consequence if demanded reasoning is missing and has no stand-in."""
     if contract.reasoning.off_when_unmet and not in_open_turn:
         return "no reasoning is asked for in this turn"
     if contract.reasoning.off_when_unmet and contract.reasoning.fixed_in_turn:
@@ -198,7 +198,7 @@ def _consequence(contract: Contract, *, in_open_turn: bool) -> str:
 
 
 def _is_demanded_and_missing(one: SelectedMessage, to: Target) -> bool:
-    """Whether a message lacks what the provider demands of it, with the floor off."""
+    """Whether a message lacks reasoning that the provider demands, with the floor off."""
     contract = to.contract
     demanded = is_demanded(contract.returning.floor, one.position)
     if contract.returning.call_signature_at is not None:
@@ -291,7 +291,7 @@ def unknown_provider(to: Target) -> RequestWarning | None:
 
 
 def writing_warnings(written: Written, to: Target) -> Iterator[RequestWarning]:
-    """Yield what the protocol has no place for, and what was added for its sake."""
+    """Yield warnings about blocks that the protocol has no place for, and about additions."""
     model = model_name(to)
     without_parameter, until_next_turn = written.options_not_sent
     if without_parameter:
@@ -308,7 +308,7 @@ def writing_warnings(written: Written, to: Target) -> Iterator[RequestWarning]:
 def body_warnings(
     body: Mapping[str, Any], messages: Sequence[Any], to: Target, *, is_paused: bool
 ) -> Iterator[RequestWarning]:
-    """Yield what a provider refuses in a body; ``messages`` is its list of messages.
+    """Yield the faults that a provider refuses in a body; ``messages`` is its list of messages.
 
     A message that the provider paused is the last one, and is continued as it is.
     """

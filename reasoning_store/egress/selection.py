@@ -142,7 +142,7 @@ def _without_blocks(message: Message, blocks: set[int]) -> Message:
 
 
 def _is_owed(message: Message, position: TurnPosition, contract: Contract) -> bool:
-    """Whether reasoning or a stand-in for it has to be in a message, of any turn.
+    """Whether a message, of any turn, must have reasoning or a stand-in for it.
 
     A stand-in stays when its turn ends: a message that was sent is sent the same way again.
     """

@@ -31,7 +31,7 @@ class Alternative:
     strip_from_context: Strip
     tokens: TokenCount
     legal: bool
-    """The provider would take it: everything that it enforces is sent, or a stand-in for it."""
+    """The provider would accept it: all enforced reasoning is sent, or a stand-in for it."""
     warnings: tuple[RequestWarning, ...]
     first_change: int | None
     """The first message that the current settings send with other thinking; None without one."""

@@ -85,10 +85,10 @@ class DraftParts:
         self.size = 0
         """Characters that wait to be written."""
         self.pass_on: Callable[[Entry], None] | None = None
-        """What each entry is given to as well, before it is joined with others."""
+        """Also gets each entry, before it is joined with others."""
 
     def add(self, chunks: Iterable[Chunk]) -> None:
-        """Add chunks of the stream; choices beside the first are not drafted."""
+        """Add chunks of the stream; only the first choice is drafted."""
         for chunk in chunks:
             if chunk.choice:
                 continue

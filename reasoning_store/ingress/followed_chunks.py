@@ -92,7 +92,7 @@ class FollowedChunks:
         yield Placed(chunk, self._place)
 
     def rest(self, message: Message) -> Iterator[Placed]:
-        """Yield what the stored message has and its reader has not."""
+        """Yield the parts of the stored message that its reader does not have yet."""
         for chunk in self._rest(message):
             self._place += 1
             yield Placed(chunk, self._place)
@@ -154,5 +154,5 @@ def _rest_of_thought(
 
 
 def _after(seen: str, whole: str) -> str:
-    """Return what a text has after its begin; nothing where it has another begin."""
+    """Return the text after a given beginning; nothing if it begins differently."""
     return whole[len(seen) :] if whole.startswith(seen) else ""

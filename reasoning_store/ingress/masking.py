@@ -1,4 +1,4 @@
-"""Secrets taken out of what is stored, before anything is.
+"""Secrets are masked before anything is stored.
 
 Theory. A masker turns a text into one without its secrets, and names the most characters that a
 match may span (``lookback``). It needs nothing else, so an application can bring its own;

@@ -158,7 +158,7 @@ class StreamNormalizer:
         )
 
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
-        """Return the chunks that end what is still open. ``finish`` does this by itself."""
+        """Return the chunks that end open blocks. ``finish`` does this by itself."""
         out: list[Chunk] = []
         self.late.clear()
         if isinstance(self._adapter, Flushing):
@@ -278,7 +278,7 @@ class _Choice:
         return self._collect(self._channels.feed(chunk), late)
 
     def close(self, late: list[Chunk], *, interrupted: bool) -> list[Chunk]:
-        """Return the chunks that end what is open."""
+        """Return the chunks that end open blocks."""
         return self._collect(self._channels.close(interrupted=interrupted), late)
 
     def _collect(self, shown: list[Chunk], late: list[Chunk]) -> list[Chunk]:

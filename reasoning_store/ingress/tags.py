@@ -58,7 +58,7 @@ _new = tuple.__new__  # where runs are many: Run(...) costs as much as the rest 
 
 
 class TagFilter:
-    """Splits a stream of text into what is visible and what was thought.
+    """Splits a stream of text into visible text and thoughts.
 
     ``tags`` are the names to look for (none given: think, thinking, thought, reasoning,
     reflection), ``markers`` further literal families. ``starts_inside`` is for templates that
@@ -127,7 +127,7 @@ class TagFilter:
         return self._read(delta)
 
     def release(self) -> list[Run]:
-        """Return what is held as text of its channel: no delimiter comes of it."""
+        """Return the held text as text of its channel: it is no delimiter."""
         runs: list[Run] = []
         carry, self._carry = self._carry, ""
         if carry and self._kind == "thinking":  # unclosed is kept all the same
@@ -142,7 +142,7 @@ class TagFilter:
         return runs
 
     def finish(self) -> list[Run]:
-        """Return the rest: what is held goes to the channel that it was in."""
+        """Return the rest: the held text goes to the channel that it was in."""
         runs = self.release()
         self._finished = True
         self._update_plain()

@@ -1,4 +1,4 @@
-"""The text of one choice, taken apart into what is visible and what was thought in it.
+"""The text of one choice, split into visible text and thoughts.
 
 Theory. Three stages, each with a bounded memory but for the last:
 
@@ -10,7 +10,7 @@ Theory. Three stages, each with a bounded memory but for the last:
 3. A thought that may be a copy of a native one, or an answer after a stray delimiter, is
    withheld until its block is closed.
 
-Where another block of the message begins, what the first two stages hold is text
+If another block of the message begins, the text that the first two stages hold is text
 (``release``), so nothing is moved past a block and every chunking gives the same result.
 
 Once a native field had a thought, a block that opens after it is a copy and is left out, unless
@@ -104,7 +104,7 @@ class TextChannel:
         return [] if self._filter is None else self._read(self._filter.begin_outside())
 
     def release(self) -> list[Run]:
-        """Return what is held as text of its channel: another block begins."""
+        """Return the held text as text of its channel: another block begins."""
         if self._filter is None:
             return []
         out = self._read(self._filter.release())

@@ -2,8 +2,8 @@
 
 In the process that records it, each entry of the reply is passed on in memory as it arrives.
 Elsewhere its draft is read from the store, many times a second, and its recorder writes it more
-often while anybody does. A follower gets what is stored, so secrets that a masker takes out are
-not in it. Once the reply has ended, its stored message gives what had not been read yet.
+often while there are followers. A follower gets the stored text, so it gets no secrets that a
+masker removes. Once the reply has ended, the rest is read from its stored message.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class ReplyFollower:
         if self._heard:
             found += self._finish()
         elif not found and self._is_abandoned():
-            # It is recorded here no more: what is stored of it goes on where this has come to.
+            # It is no longer recorded here: continue from the store, at the same place.
             self._heard, self._parts = None, 0
             self._chunks = FollowedChunks(self._chunks.place)
         return found

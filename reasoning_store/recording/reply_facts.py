@@ -1,4 +1,4 @@
-"""What is known of a recorded reply besides its blocks."""
+"""The facts about a recorded reply besides its blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def has_content(message: Message) -> bool:
 
 
 def sent_of(to: Origin, request: Request | None) -> dict[str, Any]:
-    """Return what is stored of the request that a reply answers; its address holds no login."""
+    """Return the stored facts of the request that a reply answers; its address has no login."""
     sent: dict[str, Any] = {
         "provider": to.provider,
         "model": to.model,
@@ -55,7 +55,7 @@ def check_metadata(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def with_metadata(message: Message, given: Mapping[str, Any] | None, times: ReplyTimes) -> Message:
-    """Return a recorded message with what the application stores with it, and its times."""
+    """Return a recorded message with the application's metadata and its times."""
     metadata = {**(given or {}), **(message.metadata or {}), **times.to_metadata()}
     return replace(message, metadata=metadata or None)
 
@@ -64,7 +64,7 @@ class ReplyTimes:
     """How long a streamed reply took to its first token, and for how long it thought.
 
     Times are seconds of a clock that only goes forward. A reply thinks from the first sign of a
-    thought to the first thing that is none.
+    thought to the first chunk of another kind.
     """
 
     def __init__(self) -> None:

@@ -109,7 +109,7 @@ class ReplyRecorder:
         self._stop_reason: str | None = None
         self._followers = LocalFollowers(self._parts)
         self.on_stop: Callable[[], None] | None = None
-        """What ends the loop's waiting for its stream, once the reply was stopped and is stored."""
+        """Ends the loop's wait for its stream, once the reply was stopped and is stored."""
         self.is_followed = False
         self.part_at = time.monotonic()
         self.has_block = False
@@ -397,7 +397,7 @@ class ReplyRecorder:
             self.part_at = time.monotonic()
 
     def new_parts(self, *, last: bool) -> NewParts | None:
-        """Return what is to be written of the draft now: its parts, or its lease alone."""
+        """Return the parts of the draft to write now, or its lease alone."""
         draft, parts = self._draft, tuple(self._unwritten)
         if draft is None or self._overtaken:
             return None

@@ -1,4 +1,4 @@
-"""The streams that a recording reads: what is refused, and how one is closed."""
+"""The streams that a recording reads: the ones it refuses, and how it closes one."""
 
 from __future__ import annotations
 

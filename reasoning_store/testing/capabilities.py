@@ -1,4 +1,4 @@
-"""What a protocol has a place for, and so what of a message does not survive it.
+"""The parts of a message that a protocol has a place for, and those that are lost in it.
 
 A ``Capabilities`` is a protocol's table; ``losses`` reads a message against it. What a protocol
 adds of its own (ids, kinds) is no loss, nor is what a message leaves open (a source field
@@ -29,11 +29,11 @@ from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.tools import parse_arguments
 
 TAGS: Final = "think_tags"
-"""The source of a thought that stands in the text between delimiters."""
+"""The source of a thought between delimiters in the text."""
 
 _NAMES: Final = ("think", "thinking", "thought", "reasoning", "reflection")
 _MARKS: Final = re.compile("[<>[\\]|\u25c1\u25b7]")
-"""What any delimiter of any model family has in it."""
+"""A string in every delimiter of every model family."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def losses(
         if whole:
             yield "an interruption"
         if message.finish_reason is not None or usage is not None:
-            yield "what is said at the end of a message that was interrupted"
+            yield "the end of a message that was interrupted"
     for name in ("input", "output", "reasoning", "cached", "cache_write"):
         if getattr(usage, name, None) is not None and name not in capabilities.usage:
             yield f"the count of {name} tokens"

@@ -41,7 +41,7 @@ _PLAIN: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """The fields that are a string, best known first."""
 
 _SEALED: Final = {"encrypted_content": "summary", "reasoning_opaque": "signed"}
-"""What a field that seals the plain string makes of it."""
+"""The plain string in the form of a field that seals it."""
 
 _BESIDE_CALLS: Final = ("extra_content", "provider_specific_fields")
 """Where Google and LiteLLM put the signature of a call."""
@@ -79,7 +79,7 @@ def _thoughts(block: ThinkingBlock, number: int, script: Script) -> Iterator[Eve
     elif field in ARRAYS:
         mirror = plain_field(script.contract)
         for fragment, text in reasoning_arrays.fragments(block, field, number, script.cut):
-            # The plain string beside an array repeats what the array says.
+            # The plain string next to an array repeats the array's text.
             yield {**({mirror: text} if mirror and text else {}), field: [fragment]}
     else:
         for piece in script.cut(block.thought):
@@ -178,7 +178,7 @@ def plain_field(contract: Contract) -> str | None:
 
 
 def _placed(script: Script) -> Script:
-    """Return the script with each thought's source field saying where it is said.
+    """Return the script with each thought's source field set to its place.
 
     A thought that the host has no field for is left out.
     """
@@ -221,7 +221,7 @@ def _kept(block: ThinkingBlock, contract: Contract) -> str | None:
 
 
 def _fits_string(block: ThinkingBlock, contract: Contract) -> bool:
-    """Whether a plain string, with what may seal it from beside, holds all of a thought."""
+    """Whether a plain string, with a seal in another field, holds all of a thought."""
     return form(block) == "plain" or bool(plain_field(contract) and _seal(block, contract))
 
 
@@ -236,7 +236,7 @@ def _alone(block: ThinkingBlock, contract: Contract) -> str | None:
 
 
 def _seal(block: ThinkingBlock, contract: Contract) -> Event:
-    """Return what seals a plain string from beside it."""
+    """Return the seal of a plain string, which is in another field."""
     name = contract.reading.sealed_by
     if name is None or _SEALED.get(name) != form(block):
         return {}

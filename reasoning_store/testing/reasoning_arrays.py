@@ -86,7 +86,7 @@ def losses(message: Message, array: str) -> Iterator[str]:
 
 
 def _merging(thoughts: tuple[ThinkingBlock, ...]) -> Iterator[str]:
-    """Blocks without an index: only what is said of one tells it from the one before it."""
+    """Blocks without an index: only their own fields separate one from the one before it."""
     readable = [block for block in thoughts if form(block) != "redacted"]
     for before, after in pairwise(readable):
         plain = form(before) == "plain" and form(after) in ("plain", "signed")

@@ -52,7 +52,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What is to be said, in whose words, and in how many pieces."""
+    """A message to send: in which protocol, by which model, and in how many pieces."""
 
     message: Message
     contract: Contract
@@ -115,13 +115,13 @@ def outside_cache(usage: Usage) -> int | None:
 
 
 def beside(block: Block, *names: str) -> Event:
-    """Return what of a block's metadata goes along under its own names."""
+    """Return the metadata of a block that is sent under its own names."""
     metadata: Mapping[str, Any] = block.provider_metadata or {}
     return {name: metadata[name] for name in names if name in metadata}
 
 
 def tagged_text(block: TextBlock | ThinkingBlock, script: Script) -> str:
-    """Return what stands in the text for a block of it."""
+    """Return the text of a block, with tags around a thought."""
     if isinstance(block, TextBlock):
         return block.text
     line = "\n" if script.contract.returning.padded_tags else ""
@@ -140,17 +140,17 @@ def tagged_message_text(script: Script) -> str:
 
 
 def tagged_losses(message: Message, fields: Sequence[str | None]) -> Iterator[str]:
-    """Say what of a message does not survive whose thoughts are in these fields."""
+    """Yield the parts of a message that are lost if its thoughts are in these fields."""
     if TAGS not in fields:
         return
     if {*fields} != {TAGS}:
-        yield "thoughts between tags beside others"
+        yield "thoughts between tags together with others"
     texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
     thoughts = [block.thought for block in message.thinking]
-    # A character of a delimiter may make another one with what stands beside it.
+    # A character of a delimiter may form another one with the text next to it.
     if any(set(text) & set("<>[]|\u25c1\u25b7") for text in (*texts, *thoughts)):
-        yield "delimiters beside tagged thoughts"
+        yield "delimiters next to tagged thoughts"
     if not all(thought.strip() for thought in thoughts):
         yield "a thought of white space between tags"
     if any(text != text.strip("\r\n") for text in (*texts, *thoughts)):
-        yield "line ends beside tags"
+        yield "line ends next to tags"

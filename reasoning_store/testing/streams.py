@@ -156,7 +156,7 @@ def sse(events: Iterable[Mapping[str, Any]], *, api: str) -> bytes:
     if frame is None:
         raise InvalidCall(
             f"{name} frames its stream in a binary form",
-            hint="give the events themselves to what is tested, as its SDK would",
+            hint="pass the events themselves to your code, as its SDK would",
         )
     out = [_event(event, frame) for event in events]
     if frame.done:

@@ -43,7 +43,7 @@ DEFAULT_ENCODING = "o200k_base"
 ENCODINGS = tuple(sorted(vocabularies.VOCABULARIES))
 
 HARD_CUT_TOKENS = 8
-"""What a cut at no safe place may have changed, generously: no bound is proven."""
+"""How much a cut at an unsafe place may have changed, generously: no bound is proven."""
 
 
 class _Loading:

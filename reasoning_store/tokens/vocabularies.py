@@ -7,7 +7,7 @@ first, then for each further token the ranks of two earlier ones that make it up
 are always two: that is how such a vocabulary was learned.) The ranks are in six runs,
 high, middle and low bytes of the first halves, then of the second ones, all compressed
 with zlib, which every Python has. That is a fifth of the published ``.tiktoken`` file,
-and gives it again byte for byte; the sha256 of that is what is checked.
+and returns it byte for byte; its sha256 is checked.
 ``tools/make_vocabularies.py`` makes the files.
 
 The tokens go to ``tiktoken.Encoding(...)`` directly. tiktoken's own loading is never
@@ -39,7 +39,7 @@ DATA_SUFFIX = ".tokens.zlib"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """What identifies an encoding. All of it is tiktoken's; a test compares the two."""
+    """The data that identify an encoding. They are tiktoken's; a test compares the two."""
 
     name: str
     size: int

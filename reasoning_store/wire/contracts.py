@@ -268,7 +268,7 @@ def _with_template(contract: Contract, model: str | None) -> Contract:
 
 _adding = Lock()
 _own: tuple[Rows, ...] = ()
-"""What applications have added, the latest first."""
+"""The rows that applications have added, the latest first."""
 _emptied_by_change: list[Callable[[], None]] = []
 
 

@@ -380,7 +380,7 @@ DRAFT = {"type": "draft", "branch": 1, "id": "d", "createdAt": 5}
 UNUSABLE: dict[str, tuple[int, dict[str, Any]]] = {
     "settings: ": (2, {"settings": {"reasoning.effort": "bogus"}}),
     "settings: unknown setting": (2, {"settings": {"bogus": 1}}),
-    "encoding: is none of": (2, {"encoding": "klingon"}),
+    "encoding: must be one of": (2, {"encoding": "klingon"}),
     "currentBranch: has no line": (2, {"currentBranch": 9}),
     "batch: covers messages that did not come": (4, {"batch": 3}),
     "sent.model: is not a string": (5, {"sent": {"model": 5}}),

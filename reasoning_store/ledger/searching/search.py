@@ -44,7 +44,7 @@ class FoundRow:
     place: Place
     branch: int
     is_current: bool
-    """Whether it stands on the current branch of its session."""
+    """Whether it is on the current branch of its session."""
     row: StoredRow | None
     """Its message; None: it is the title."""
     text: str

@@ -51,7 +51,7 @@ BLOCKS: Mapping[str, Mapping[str, tuple[set[str], set[str]]]] = {
     },
     "system": {"text": _TEXT},
 }
-"""What each role may hold: the keys that a block must have, and those that it may."""
+"""The blocks of each role: the keys that a block must have, and those that it may."""
 
 SERVER_SIDE = frozenset(
     "server_tool_use web_search_tool_result web_fetch_tool_result advisor_tool_result "
@@ -64,7 +64,7 @@ SERVER_SIDE = frozenset(
 
 def structure(sent: Sent) -> str | None:
     body = sent.body
-    # Where the model stands in the address, the body names the protocol's version.
+    # If the model is in the address, the body names the protocol's version.
     named = "anthropic_version" if sent.provider in _ADDRESSED else "model"
     if name := first_unknown(body, TOP | {named}):
         return f"{name}: Extra inputs are not permitted"
@@ -181,7 +181,7 @@ def text_is_not_blank(sent: Sent) -> str | None:
 
 
 def calls_are_answered(sent: Sent) -> str | None:
-    """A call is answered in the next message, before anything else is said there."""
+    """A call is answered at the beginning of the next message."""
     due: list[str] = []
     seen: set[str] = set()
     n = 0

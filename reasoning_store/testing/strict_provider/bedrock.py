@@ -1,4 +1,4 @@
-"""Bedrock's Converse: its structure, and behind it what Claude's models check of thinking.
+"""Bedrock's Converse: its structure, and then the checks of Claude's models on thinking.
 
 For the checks that belong to the model the conversation is put into the blocks of the
 Messages protocol. Other makers' models sign nothing; DeepSeek's takes no reasoning back.

@@ -1,4 +1,4 @@
-"""What single hosts of Chat Completions demand of reasoning, each in its own words.
+"""The demands of single Chat Completions hosts on reasoning, each in its own words.
 
 The scopes differ: DeepSeek and Kimi look at every message with a call, Kimi's later models at
 every message, Gemini's copy of the protocol at the seal on a call. Groq and Cerebras refuse a

@@ -1,11 +1,11 @@
-"""What Claude's models check of thinking, whoever serves them.
+"""The checks of Claude's models on thinking, on every host that serves them.
 
 The table says which kinds of thinking each model takes, whether it thinks unasked, and
 whether its thoughts are bound to what stood before them. The checks work on a ``Talk``: the
 conversation in the blocks of the Messages protocol, which ``anthropic`` and ``bedrock`` make
 of their own bodies.
 
-The open turn is the last user message that holds more than tool results, and all behind it.
+The open turn is the last user message with more than tool results, and all after it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What one family of Claude takes as ``thinking.type``, by its own documentation."""
+    """The values of ``thinking.type`` for one family of Claude, by its documentation."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
@@ -95,7 +95,7 @@ class Talk:
 
     @property
     def kind(self) -> str | None:
-        """Return what ``thinking`` asks for; None where it is not said."""
+        """Return the type of ``thinking``; None if there is none."""
         kind = value_at(self.thinking, "type")
         return str(kind) if kind is not None else None
 
@@ -186,7 +186,7 @@ def seals_hold(talk: Talk) -> str | None:
 
 
 def prefix_is_unchanged(talk: Talk) -> str | None:
-    """A bound thought may only stand behind exactly what it stood behind when it was made."""
+    """A bound thought must follow exactly the messages that it followed when it was made."""
     drops = value_at(talk.thinking, "block_binding", "prefix_mismatch_behavior") == "drop_block"
     if talk.record is None or not talk.model.is_bound or drops:
         return None

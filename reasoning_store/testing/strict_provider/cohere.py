@@ -1,4 +1,4 @@
-"""Cohere's chat, version 2: content in items, and answers behind their calls."""
+"""Cohere's chat, version 2: content in items, and responses after their calls."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _NEEDS: Mapping[str, Callable[[Message], bool]] = {
     "reasoning.summary": lambda item: isinstance(item.get("summary"), str),
     "reasoning.encrypted": lambda item: is_text(item.get("data")),
 }
-"""What an entry of a known type must hold; the union is open."""
+"""The keys that an entry of a known type must have; the union is open."""
 
 
 def details_have_form(sent: Sent) -> str | None:
@@ -79,7 +79,7 @@ def openrouter_parameters(sent: Sent) -> str | None:
 
 
 def openrouter_to_claude(sent: Sent) -> str | None:
-    """Manual thinking: what led to the first call of an open loop stands before it.
+    """Manual thinking: the thought that led to the first call of an open loop comes before it.
 
     Replies that follow each other become one, as the model's own protocol has it.
     """

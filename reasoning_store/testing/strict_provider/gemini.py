@@ -39,7 +39,7 @@ BESIDE = (
 )
 _WORDS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 SKIPPED = (*_WORDS, *(b64encode(word.encode()).decode() for word in _WORDS))
-"""What the documentation lets stand for a signature that was lost, as text and as bytes."""
+"""The documented stand-in for a lost signature, as text and as bytes."""
 LEVELS = ("MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH")
 
 

@@ -29,7 +29,7 @@ NEXT: Mapping[str, tuple[str, ...]] = {
     "assistant": ("user", "assistant", "tool"),
     "tool": ("user", "assistant", "tool"),
 }
-"""Who may speak after whom; a user directly after a tool was accepted in recordings of 2026."""
+"""The roles that may follow each role; a user after a tool was accepted in 2026."""
 TOP = frozenset(
     "model messages temperature top_p max_tokens stream stop random_seed metadata response_format "
     "tools tool_choice presence_penalty frequency_penalty min_tokens repetition_penalty top_k "

@@ -2,7 +2,7 @@
 
 Roles, contents, calls and their answers, in the words of api.openai.com. Hosts that copied
 the protocol check the same structure; servers that hand messages to a template do not ask
-whether calls were answered. What single hosts demand of reasoning is in ``chat_hosts``.
+whether calls were answered. The demands of single hosts on reasoning are in ``chat_hosts``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 PARTS = frozenset(
     "text image_url input_audio file refusal thinking video_url document_url reference".split()
 )
-"""Of all hosts; some have rules of their own beside."""
+"""Rules of all hosts; some hosts have further rules."""
 NAME = r"[a-zA-Z0-9_-]{1,64}"
 
 FIELDS: Mapping[str, Sequence[str]] = {
@@ -39,7 +39,7 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "tool": ("role", "content", "tool_call_id"),
     "function": ("role", "content", "name"),
 }
-"""What a message may hold at OpenAI itself: there is no field for reasoning."""
+"""The keys of a message at OpenAI itself, which has no field for reasoning."""
 
 PARAMETERS = frozenset(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
@@ -137,7 +137,7 @@ def _is_own(sent: Sent, tool: Mapping[str, Any]) -> bool:
 
 
 def answered_calls(sent: Sent) -> str | None:
-    """Every call is answered before anybody else speaks, and nothing else is."""
+    """Each call gets its response before the next message, and no other call does."""
     due: list[str] = []
     open_to: set[str] = set()
     for n, message in numbered_objects(sent.body["messages"]):
@@ -209,7 +209,7 @@ def replies(sent: Sent, *, since: int = 0) -> Iterator[tuple[int, Message]]:
 
 
 def open_turn(messages: Sequence[Any]) -> int:
-    """Return where the last real user message stands; 0 where there is none."""
+    """Return the index of the last real user message; 0 without one."""
     starts = [n for n, message in numbered_objects(messages) if message["role"] == "user"]
     return starts[-1] if starts else 0
 

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: items, and which of them must stand together.
+"""OpenAI's Responses: items, and which of them must follow each other.
 
 A reasoning item and what it led to are one: sent with its server id, neither is accepted
 without the other. Nobody can tell from a request alone whether a message with a server id
@@ -39,7 +39,7 @@ USER_PARTS = ("input_text", "input_image", "input_file", "input_audio")
 ASSISTANT_PARTS = ("output_text", "refusal")
 NULL_FORBIDDEN = ("status", "content", "encrypted_content", "id", "phase")
 MADE = ("message", "function_call", "custom_tool_call")
-"""What a reasoning item may lead to; the service's own tools beside."""
+"""The items that may follow a reasoning item, besides the service's own tools."""
 ANSWERS = {
     "function_call_output": "function_call",
     "custom_tool_call_output": "custom_tool_call",
@@ -196,7 +196,7 @@ def is_hosted(item: Mapping[str, Any]) -> bool:
 
 
 def nothing_is_said_before_the_answers(sent: Sent) -> str | None:
-    """DeepSeek: no message stands between a call and its answer."""
+    """DeepSeek: no message may be between a call and its response."""
     due: list[str] = []
     for item in items(sent):
         if kind(item) == "function_call":
@@ -221,7 +221,7 @@ def ids_are_unique(sent: Sent) -> str | None:
 
 
 def reasoning_is_followed(sent: Sent) -> str | None:
-    """Rule 1: what a reasoning item led to stands directly behind it."""
+    """Rule 1: the item that a reasoning item led to comes directly after it."""
     found = items(sent)
     for n, item in enumerate(found):
         if kind(item) != "reasoning":

@@ -50,7 +50,7 @@ class Record:
                 self._sealed[seal] = Sealed(text=text, prefix=prefix_digests(body, so_far)[-1])
 
     def sealed(self, seal: str) -> Sealed | None:
-        """Return what a seal was given for; None if it was never given."""
+        """Return the content that a seal was issued for; None if it was never issued."""
         return self._sealed.get(seal)
 
 

@@ -55,11 +55,11 @@ class OpenBlock(ABC):
 
     @abstractmethod
     def open(self, data: Data) -> list[Chunk]:
-        """Say what is known when the block opens; refuse what its kind does not allow."""
+        """Return the chunks of its beginning; refuse fields that its kind does not allow."""
 
     @abstractmethod
     def grow(self, kind: str, delta: Data) -> list[Chunk]:
-        """Say what a delta adds."""
+        """Return the chunks of a delta."""
 
     def stop(self) -> list[Chunk]:
         """Return the chunks that had to wait for the end."""

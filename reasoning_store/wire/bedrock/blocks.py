@@ -56,7 +56,7 @@ class OpenBlock(ABC):
 
     @abstractmethod
     def grow(self, delta: Data) -> list[Chunk]:
-        """Say what a delta adds; refuse one that the block's kind does not allow."""
+        """Return the chunks of a delta; refuse one that the block's kind does not allow."""
 
     def stop(self) -> list[Chunk]:
         """Return the chunks that had to wait for the end."""

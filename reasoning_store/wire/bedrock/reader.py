@@ -150,7 +150,7 @@ class BedrockReader:
             return self._open[place, "call"].grow(delta)
         if (place, "other") in self._open:
             return self._open[place, "other"].grow(delta)
-        raise Malformed  # what is announced cannot be read from its middle
+        raise Malformed  # an announced block cannot be read from its middle
 
     def _grow(self, place: int, kind: str, delta: Event) -> list[Chunk]:
         """Add to the block at this index, which its first delta opens."""

@@ -345,7 +345,7 @@ def field(data: Mapping[str, Any], name: str) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return a string, also that of an SDK's enumeration; anything else is none."""
+    """Return a string, also that of an SDK's enumeration; None for anything else."""
     value = value.value if isinstance(value, Enum) else value
     return value if isinstance(value, str) and value else None
 

@@ -123,7 +123,7 @@ class Content:
         self._add_text("", out, {name: value})
 
     def add_rest(self, out: list[Chunk]) -> None:
-        """Add what is one block and came in pieces: the sound."""
+        """Add a block that arrived in pieces: the sound."""
         if self._sound:
             block = MediaBlock(
                 kind="audio",

@@ -28,7 +28,7 @@ from reasoning_store.wire.openai_chat.snapshots import Snapshots
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Where an entry of one type keeps what a thinking block has fields for."""
+    """The names in an entry of one type for the fields of a thinking block."""
 
     text: str | None = None
     parts: str | None = None
@@ -296,7 +296,7 @@ def entry(block: ThinkingBlock) -> dict[str, Any] | None:
 
 
 def _payload(block: ThinkingBlock) -> Mapping[str, Any] | None:
-    """Return what an entry of an unknown type held, ``None`` where that is not what is there."""
+    """Return the content of an entry of an unknown type, or ``None`` if it is another entry."""
     try:
         payload = codec.loads(block.encrypted or "{}")
     except ValueError:

@@ -42,7 +42,7 @@ _CLOSE_INPUT: Final = '"}'
 
 _REASONING_FIELDS: Final = ("id", "type", "summary", "content", "encrypted_content", "signature")
 _MESSAGE_FIELDS: Final = ("id", "type", "role", "content")
-# parsed and parsed_arguments are what the SDK made of a text, not what the provider sent.
+# parsed and parsed_arguments are made by the SDK from a text; the provider did not send them.
 _CALL_FIELDS: Final = (
     "id",
     "type",
@@ -120,7 +120,7 @@ class Item:
         return [ReasoningChunk(provider=self._provider, phase="start", content_index=self.number)]
 
     def begin_call(self, data: Mapping[str, Any]) -> list[Chunk]:
-        """Take in what is known of an item when it begins.
+        """Read the fields of an item that begins.
 
         Its ciphertext may be incomplete, and its texts come as deltas: neither is read here.
         """
@@ -152,7 +152,7 @@ class Item:
         return [TextChunk(text=text, content_index=part.number, metadata=metadata or None)]
 
     def add_rest_of_text(self, part: Part, whole: str) -> list[Chunk]:
-        """Say what a part's whole text adds to its pieces."""
+        """Return the text that a part's whole text adds to its pieces."""
         if self.kind == "reasoning" and part.pieces and self._last is not part:
             return []  # others followed it: what it lacks has no place in one thought any more
         return self.add_text(part, part.rest(whole))
@@ -201,7 +201,7 @@ class Item:
     ) -> list[Chunk]:
         """Take in the whole item, which ends it. Parts that cannot be read go to ``wrong``.
 
-        Where nothing of it could be read, it is as if nobody had spoken.
+        If nothing of it could be read, it gives no chunk.
         """
         good = len(wrong)
         if self.kind == "reasoning":
@@ -406,7 +406,7 @@ class Item:
 
 
 def _string_or_nothing(value: Any, wrong: list[Any]) -> str:
-    """Return a string, an empty one where there is none; anything else goes to ``wrong``."""
+    """Return a string, or an empty one for None; anything else goes to ``wrong``."""
     if isinstance(value, str):
         return value
     if value is not None:

@@ -66,7 +66,7 @@ class Output:
         return self._by_id.get((item_id, kind)) if item_id else None
 
     def was_done(self, kind: str, names: Address) -> bool:
-        """Whether what is repeated under these names was repeated before with its item."""
+        """Whether the values under these names were repeated before with their item."""
         known = (self.named(kind, names[0]), self._by_place.get((names[1], kind)))
         return any(item is not None and item.done for item in known)
 

@@ -65,7 +65,7 @@ def parameters_of(data: Mapping[str, Any]) -> Item:
 
 
 def metadata_of(data: Mapping[str, Any]) -> Item:
-    """Return what is needed to write the item again."""
+    """Return the fields that are needed to write the item again."""
     named = {"item_id": data.get("id"), "item_type": data["type"], "status": data.get("status")}
     return other_fields(named, ())
 
@@ -129,7 +129,7 @@ def _computer_fields(block: ToolResponseBlock) -> Item:
 
 
 def _approval_fields(block: ToolResponseBlock) -> Item:
-    """Approve only what is approved in so many words."""
+    """Approve only an explicit yes."""
     result = block.result
     if isinstance(result, Mapping) and isinstance(result.get("approve"), bool):
         return {"approve": result["approve"], **other_fields(result, ("approve", "type"))}

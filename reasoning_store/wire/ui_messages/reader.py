@@ -1,6 +1,6 @@
 """Reads streams that a host has normalised already: events of thinking, text, tool calls.
 
-There are two vocabularies, told apart by their spelling: the hosts' own ``thinking_start``,
+There are two vocabularies, which differ in spelling: the hosts' own ``thinking_start``,
 ``thinking_delta``, ``thinking_end`` with the same three for ``text`` and ``toolcall``, which
 are read here; and the AI SDK's ``reasoning-start`` and its kin, which ``messages`` reads. A
 host's event may carry ``partial``, a snapshot of the message so far; only the entry that the
