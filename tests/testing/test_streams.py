@@ -464,7 +464,7 @@ def test_an_answer_ends_as_the_protocol_has_it(api: str) -> None:
         (
             "anthropic.messages",
             assistant("a", status="interrupted", finish_reason="end_turn"),
-            "at the end of a message that was interrupted",
+            "the end of a message that was interrupted",
         ),
         ("bedrock.converse", assistant(replace(REDACTED, encrypted="?")), "not base64"),
         ("bedrock.converse", assistant("a", usage=USAGE), "the count of reasoning tokens"),
