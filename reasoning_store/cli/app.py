@@ -16,6 +16,7 @@ COMMANDS = {
     "current": f"{_ROOM}.database:current",
     "delete": f"{_ROOM}.delete:delete",
     "demo": f"{_ROOM}.demo:demo",
+    "distribute": f"{_ROOM}.database:distribute",
     "doctor": f"{_ROOM}.doctor:doctor",
     "downgrade": f"{_ROOM}.database:downgrade",
     "erase": f"{_ROOM}.erase:erase",
@@ -45,7 +46,7 @@ SECTIONS = {
     "Settings": "get set unset profile",
     "Data": "import export backup report",
     "Streams": "demo replay render",
-    "Database": "init upgrade downgrade current verify doctor",
+    "Database": "init upgrade downgrade current distribute verify doctor",
 }
 """The commands as the help shows them; the others follow."""
 

@@ -36,6 +36,7 @@ CASES: dict[str, Case] = {
     "current": Case("current", "current --db mysql://localhost/chat", says="not supported"),
     "delete": Case("delete short --yes", "delete short", says="--yes"),
     "demo": Case("demo", "demo twice", needs=False, says="twice"),
+    "distribute": Case("distribute --check", "distribute", says="an SQLite file is on one machine"),
     "doctor": Case("doctor", "doctor --frobnicate", needs=False, says="--frobnicate"),
     "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 0001"),
     "erase": Case("erase chat-42 --only reasoning --yes", "erase chat-42", says="pass --yes"),

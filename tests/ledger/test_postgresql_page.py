@@ -1,4 +1,7 @@
-"""docs/howto/postgresql.md: its SQL is true of the schema and enough for the ledger."""
+"""docs/howto/postgresql.md: its roles are enough for the ledger.
+
+Its statements for Citus are those of ``test_distribution``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import URL, create_engine
@@ -14,7 +16,6 @@ from sqlalchemy import URL, create_engine
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.tables import metadata
 from reasoning_store.store import upgrade
 
 from .compacting import compact
@@ -22,7 +23,7 @@ from .histories import add_part, answered, new_session, part, said
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
 SQL = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-ROLES, GRANTS, TABLES, FUNCTION = SQL
+ROLES, GRANTS, *_ = SQL
 
 
 @pytest.fixture
@@ -82,38 +83,3 @@ def test_the_roles_of_the_page_can_do_their_work_and_no_more(
         ):
             with pytest.raises(InvalidCall, match="role may not"):
                 ledger.database.write(lambda c, text=forbidden: driver(c).execute(text))  # type: ignore[misc]
-
-
-def test_every_table_is_distributed_by_the_session_key_and_parents_come_first() -> None:
-    """The page names each table of the schema once; the revision is on every node."""
-    distributed = re.findall(r"create_distributed_table\('(\w+)', 'session_key'(.*)\);", TABLES)
-    names = [table for table, _ in distributed]
-
-    assert sorted(names) == sorted(metadata.tables)
-    assert [rest for _, rest in distributed[1:]] == [", colocate_with => 'sessions'"] * (
-        len(names) - 1
-    )
-    for table in metadata.tables.values():
-        parents = {key.referred_table.name for key in table.foreign_key_constraints}
-        assert all(names.index(parent) < names.index(table.name) for parent in parents)
-    assert "create_reference_table('alembic_version')" in TABLES
-
-
-def test_the_function_of_the_page_is_the_one_that_appends(postgres_url: str) -> None:
-    """By its name, its arguments and the one that says where its rows are."""
-    signature = "".join(re.findall(r"'(append_messages.*?|\s*json.*?)'", FUNCTION))
-
-    def look(connection: Any) -> Any:
-        return (
-            driver(connection)
-            .execute(
-                "SELECT oid::regprocedure = %s::regprocedure, proargnames[1] FROM pg_proc"
-                " WHERE proname = 'append_messages'",
-                (signature,),
-            )
-            .fetchone()
-        )
-
-    with Ledger.open(postgres_url) as ledger:
-        assert ledger.database.read(look) == (True, "for_key")
-    assert "'for_key'" in FUNCTION

@@ -1,13 +1,17 @@
-"""Commands about the database itself: init, upgrade, downgrade, current."""
+"""Commands about the database itself: init, upgrade, downgrade, distribute, current."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.options import YES, confirm
-from reasoning_store.cli.output import Page, print_answer, print_note
+from reasoning_store.cli.output import Page, plural, print_answer, print_note
 from reasoning_store.cli.progress import Progress
 
 
@@ -66,6 +70,56 @@ def downgrade(call: Call, revision: str, yes: bool) -> None:
     if copy is not None:
         print_note(f"a copy of the database before: {copy}")
     _say_revision(call, revision)
+
+
+@click.command(
+    "distribute",
+    cls=Command,
+    examples=("distribute --check",),
+    answers="nodes steps missing",
+)
+@click.option("--check", is_flag=True, help="Print the statements, and run none of them.")
+@click.pass_obj
+def distribute(call: Call, check: bool) -> None:
+    """Distribute the tables over the nodes of a Citus cluster.
+
+    Name the coordinator in the URL, and the role that owns the tables. Tables that are distributed
+    stay as they are: run it again after each upgrade. The rows from before leave the coordinator.
+    With `--check`, it exits with 1 if there is something to do.
+    """
+    from reasoning_store.ledger.database import distribution
+
+    store_access.require_file(call)
+    address = store_access.database_url(call)
+    with Progress("distributing"):
+        found = distribution.plan(address) if check else distribution.distribute(address)
+    if check and found.steps:
+        call.exit = Exit.FAILED
+
+    def people(page: Page) -> None:
+        for step in found.steps:
+            page.line(f"{step.statement};")
+
+    print_answer(
+        call,
+        {
+            "nodes": list(found.nodes),
+            "steps": [asdict(step) for step in found.steps],
+            "missing": found.missing,
+        },
+        people,
+    )
+    if found.missing is not None:
+        print_note("; ".join(filter(None, (found.missing, found.help))))
+    elif found.steps:
+        ran = "would run" if check else "ran"
+        print_note(f"{plural(len(found.steps), 'statement')} {ran}, on {_nodes(found.nodes)}")
+    else:
+        print_note(f"everything is distributed, on {_nodes(found.nodes)}")
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return f"{plural(len(names), 'node')}: {', '.join(names)}"
 
 
 @click.command("current", cls=Command, examples=("current",), answers="revision")

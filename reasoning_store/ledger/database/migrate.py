@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Every released schema, oldest first. A script more is a name more here."""
-_VERSION_TABLE = "alembic_version"
+VERSION_TABLE = "alembic_version"
 _UPGRADE_LOCK = 0x52535431
 _OWN_TABLE = "thinking_blocks"
 """With a version table it shows that the version is ours."""
@@ -71,7 +71,7 @@ def scripts() -> Path:
 def current(connection: Connection) -> str | None:
     """Return the revision of this database; None where nothing was ever made in it."""
     schema = schema_of(connection)
-    table = _VERSION_TABLE if schema is None else f"{quoted(schema)}.{_VERSION_TABLE}"
+    table = VERSION_TABLE if schema is None else f"{quoted(schema)}.{VERSION_TABLE}"
     if not _has_version(connection, schema):
         return None
     found = connection.exec_driver_sql(f"SELECT version_num FROM {table}").scalars().all()  # noqa: S608
@@ -83,16 +83,16 @@ def current(connection: Connection) -> str | None:
 def _has_version(connection: Connection, schema: str | None) -> bool:
     """Whether a version was written here; refuse one that another program wrote."""
     if schema is None:
-        return inspect(connection).has_table(_VERSION_TABLE)
+        return inspect(connection).has_table(VERSION_TABLE)
     version, ours = [
         connection.exec_driver_sql(
             "SELECT to_regclass(%s) IS NOT NULL", (f"{quoted(schema)}.{table}",)
         ).scalar_one()
-        for table in (_VERSION_TABLE, _OWN_TABLE)
+        for table in (VERSION_TABLE, _OWN_TABLE)
     ]
     if version and not ours:
         raise SchemaError(
-            f"the table {_VERSION_TABLE} in the schema {schema} is another program's",
+            f"the table {VERSION_TABLE} in the schema {schema} is another program's",
             hint="give the store a schema of its own: ?schema=NAME at the end of the URL",
         )
     return bool(version)
@@ -103,7 +103,7 @@ def schema_on(connection: Connection) -> str:
 
     One that is found by the search path is taken too: earlier versions made theirs there.
     """
-    found = connection.exec_driver_sql(_FIND, (_VERSION_TABLE, _OWN_TABLE, SCHEMA_NAME)).scalar()
+    found = connection.exec_driver_sql(_FIND, (VERSION_TABLE, _OWN_TABLE, SCHEMA_NAME)).scalar()
     return SCHEMA_NAME if found is None else str(found)
 
 
@@ -157,7 +157,7 @@ def settle(connection: Connection) -> None:
         return
     name = quoted(schema)
     if connection.exec_driver_sql("SELECT to_regclass(%s) IS NULL", (_OWN_TABLE,)).scalar_one():
-        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}.{_VERSION_TABLE}")
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}.{VERSION_TABLE}")
     else:
         connection.exec_driver_sql(f"ALTER FUNCTION {_APPEND} SET search_path TO {name}, pg_temp")
 
@@ -190,7 +190,7 @@ def keep_copy(path: Path, database: SqliteDatabase) -> Path:
 
 def _is_older(raw: Any) -> bool:
     named = "SELECT 1 FROM sqlite_schema WHERE name = ?"
-    if raw.execute(named, (_VERSION_TABLE,)).fetchone() is None:
+    if raw.execute(named, (VERSION_TABLE,)).fetchone() is None:
         return True
     found = raw.execute("SELECT version_num FROM alembic_version").fetchall()
     return (REVISIONS[-1],) not in found

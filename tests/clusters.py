@@ -1,0 +1,91 @@
+"""A cluster to distribute a store on: the one that is named, and a database that records.
+
+REASONING_STORE_TEST_CITUS names the coordinator of a Citus cluster, by a URL of a database with
+the extension and nodes, as a role that owns what it makes. Where there is none, only the other
+one is used: a plain PostgreSQL with functions and tables of Citus's names. It shows which
+statements are run, in which order and in which transaction, and nothing of what Citus does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import NullPool, create_engine, make_url
+
+from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database.postgres import DRIVER
+
+NAMED = "REASONING_STORE_TEST_CITUS"
+RECORDING, CITUS = "a database that records", "citus"
+KINDS = (RECORDING, *([CITUS] if NAMED in os.environ else []))
+_RECORDING = """
+    CREATE TABLE calls (number int GENERATED ALWAYS AS IDENTITY, call text);
+    CREATE TABLE pg_dist_partition
+        (logicalrelid oid, partmethod "char", partkey text, colocationid int, repmodel "char");
+    CREATE TABLE pg_dist_shard (logicalrelid oid);
+    CREATE TABLE pg_dist_local_group AS SELECT 0 AS groupid;
+    CREATE TABLE pg_dist_object (classid oid, objid oid, distribution_argument_index int);
+    CREATE TABLE pg_dist_node AS SELECT n AS nodeid, 'w' || n AS nodename, 5432 AS nodeport,
+        true AS isactive, true AS shouldhaveshards, 'primary' AS noderole, true AS answers
+        FROM generate_series(1, 2) n;
+    CREATE FUNCTION column_to_column_name(oid, text) RETURNS text LANGUAGE sql AS 'SELECT $2';
+    CREATE FUNCTION citus_check_cluster_node_health
+        (OUT to_nodename text, OUT to_nodeport int, OUT result bool) RETURNS SETOF record
+        LANGUAGE sql AS 'SELECT nodename, nodeport, answers FROM pg_dist_node';
+    CREATE FUNCTION create_distributed_table(name regclass, key text, colocate_with text = 'x')
+        RETURNS void LANGUAGE sql AS $$
+            INSERT INTO pg_dist_partition VALUES (name, 'h', key, 7, 's');
+            INSERT INTO pg_dist_shard SELECT name FROM generate_series(1, 32);
+            INSERT INTO calls (call) VALUES (name::text);
+        $$;
+    CREATE FUNCTION create_reference_table(name regclass) RETURNS void LANGUAGE sql AS $$
+            INSERT INTO pg_dist_partition VALUES (name, 'n', NULL, 8, 't');
+            INSERT INTO calls (call) VALUES (name::text);
+        $$;
+    CREATE FUNCTION create_distributed_function
+        (signature regprocedure, argument text, colocate_with text) RETURNS void LANGUAGE sql AS $$
+            INSERT INTO pg_dist_object SELECT 'pg_proc'::regclass, oid, 0 FROM pg_proc
+                WHERE oid = signature AND proargnames[1] = argument;
+            INSERT INTO calls (call) SELECT proname FROM pg_proc WHERE oid = signature;
+        $$;
+    CREATE FUNCTION truncate_local_data_after_distributing_table(name regclass)
+        RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+            EXECUTE format('TRUNCATE %s CASCADE', name);
+            INSERT INTO calls (call) VALUES ('truncate ' || name);
+        END $$;
+"""
+
+
+def run(url: str, statements: str) -> Sequence[Any]:
+    """Run statements in a transaction, and return the rows of the last one."""
+    made = create_engine(url, poolclass=NullPool)
+    with made.begin() as connection:
+        cursor = connection.connection.cursor()
+        cursor.execute(statements)
+        return cursor.fetchall() if cursor.description else ()
+
+
+def record_calls(url: str) -> None:
+    """Let a database with the schema record what Citus would be asked to do."""
+    run(url, _RECORDING)
+
+
+def recorded_calls(url: str) -> list[str]:
+    """Return the tables and functions that were distributed, in order."""
+    return [call for (call,) in run(url, "SELECT call FROM calls ORDER BY number")]
+
+
+@contextmanager
+def named_cluster() -> Iterator[str]:
+    """Give a new store on the cluster that is named, in a schema of its own."""
+    bare = make_url(os.environ[NAMED]).set(drivername=DRIVER).render_as_string(hide_password=False)
+    schema = f"rs_{os.getpid()}"
+    url = engine.with_schema(bare, schema)
+    engine.upgrade(url)
+    try:
+        yield str(url.render_as_string(hide_password=False)) if not isinstance(url, str) else url
+    finally:
+        run(bare, f"DROP SCHEMA {schema} CASCADE")

@@ -1,0 +1,214 @@
+"""The command that distributes a store: its statements, in order, and a named error for the rest.
+
+Each test runs on a database that records, and on a Citus cluster where one is named: see
+``tests/clusters.py``. What only Citus can show is in the tests on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, make_url
+
+import reasoning_store as rs
+from reasoning_store.conversation.errors import (
+    InvalidCall,
+    ReasoningStoreError,
+    SchemaError,
+    StoreBusy,
+)
+from reasoning_store.ledger.database import distribution
+from reasoning_store.ledger.tables import metadata
+from tests import clusters
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
+ON_PAGE = re.findall(
+    r"SELECT create_\w+\([^;]*;",
+    PAGE.read_text("utf-8"),
+)
+
+
+@pytest.fixture(params=clusters.KINDS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a store of which nothing is distributed."""
+    if request.param == clusters.CITUS:
+        with clusters.named_cluster() as url:
+            yield url
+    else:
+        url = request.getfixturevalue("postgres_url")
+        clusters.record_calls(url)
+        yield url
+
+
+def words(statement: str) -> str:
+    return re.sub(r"'\s+'|\s|;", "", statement)
+
+
+def test_the_statements_are_those_of_the_page_in_their_order(cluster: str) -> None:
+    """Planned and run alike; a second run finds nothing to do."""
+    planned = distribution.plan(cluster)
+    done = distribution.distribute(cluster)
+
+    assert [words(step.statement) for step in done.steps] == [*map(words, ON_PAGE)]
+    assert planned == done
+    assert distribution.plan(cluster).steps == ()
+    assert distribution.distribute(cluster).steps == ()
+
+
+def test_a_table_is_distributed_after_those_it_refers_to() -> None:
+    """The order is that in which the tables are described."""
+    names = [*metadata.tables]
+    for table in metadata.tables.values():
+        parents = {key.referred_table.name for key in table.foreign_key_constraints}
+        assert all(names.index(parent) < names.index(table.name) for parent in parents)
+
+
+def test_every_verb_works_on_a_distributed_store(cluster: str) -> None:
+    """On Citus too, where one is named; a database that records is one server."""
+    distribution.distribute(cluster)
+    with rs.Store(cluster) as store:
+        mine = store.for_owner("user-7")
+        mine.settings.set("reasoning.effort", "low")
+        session = mine.session("s", create=True, title="Primes")
+        first = session.append(rs.user("Is 91 prime?"), idempotency_key="k")
+        again = session.append(rs.user("Is 91 prime?"), idempotency_key="k")
+        session.append(rs.assistant(rs.ThinkingBlock(thought="7 * 13"), "No."))
+        session.edit(1, rs.user("Is 97 prime?"))
+        session.append(rs.assistant("Yes."))
+        session.update_metadata({"about": "primes"})
+        session.settings.set("reasoning.includeInContext", True)
+        usage, request = session.usage(limit=1000), session.build_request(provider="deepseek")
+        listed = [item.id for item in mine.sessions().items]
+        found = mine.search("prime").items
+        lines = list(mine.export_lines())
+        reports = store.report(by=("owner", "day"))
+        whole = store.verify()
+        session.erase()
+        loaded = mine.import_lines(lines).messages
+        erased = mine.erase().sessions
+
+    assert (first.position, again.is_new) == (1, False)
+    assert all((request, usage, reports))
+    assert (listed, bool(found), whole.ok) == (["s"], True, True)
+    assert (loaded, erased) == (4, 1)
+
+
+def test_the_rows_from_before_leave_the_coordinator(cluster: str) -> None:
+    """Else what is erased later would stay on its disk."""
+    with rs.Store(cluster) as store:
+        store.session("s", create=True).append([rs.user("Is 91 prime?"), rs.assistant("No.")])
+    done = distribution.distribute(cluster)
+    left = [step.subject for step in done.steps if "truncate_local" in step.statement]
+
+    assert left[:1] == ["sessions"]
+    assert {*left} <= {*metadata.tables}
+    assert distribution.plan(cluster).steps == ()
+
+
+def test_a_half_distributed_store_gets_the_rest(postgres_url: str) -> None:
+    """On a database that records: the rest lies with what is distributed already."""
+    clusters.record_calls(postgres_url)
+    clusters.run(postgres_url, "SELECT create_distributed_table('sessions', 'session_key')")
+    clusters.run(postgres_url, "SELECT create_distributed_table('branches', 'session_key')")
+    done = distribution.distribute(postgres_url)
+
+    assert [*{*metadata.tables} - {step.subject for step in done.steps}] in (
+        ["sessions", "branches"],
+        ["branches", "sessions"],
+    )
+    assert "colocate_with => 'sessions'" in done.steps[0].statement
+    assert len(clusters.recorded_calls(postgres_url)) == len(metadata.tables) + 2
+
+
+REFUSED: dict[str, tuple[str, type[ReasoningStoreError], str]] = {
+    "a worker": ("UPDATE pg_dist_local_group SET groupid = 1", InvalidCall, "is a worker"),
+    "no nodes": ("DELETE FROM pg_dist_node", SchemaError, "no node of this cluster takes shards"),
+    "a node that is disabled": (
+        "UPDATE pg_dist_node SET isactive = false WHERE nodeid = 2",
+        StoreBusy,
+        "is away: w2:5432",
+    ),
+    "a node that is away": (
+        "UPDATE pg_dist_node SET answers = NULL WHERE nodeid = 1",
+        StoreBusy,
+        "does not answer: w1:5432",
+    ),
+    "a table of an application": (
+        "CREATE TABLE orders (session bigint REFERENCES sessions)",
+        SchemaError,
+        "refers to the store: orders",
+    ),
+    "another column": (
+        "SELECT create_distributed_table('messages', 'branch')",
+        SchemaError,
+        "messages is distributed by branch, not by session_key",
+    ),
+    "another kind": (
+        "SELECT create_reference_table('settings_profiles')",
+        SchemaError,
+        "settings_profiles is not distributed by session_key, but as a reference table",
+    ),
+    "two groups": (
+        "SELECT create_distributed_table('sessions', 'session_key');"
+        " SELECT create_distributed_table('branches', 'session_key');"
+        " UPDATE pg_dist_partition SET colocationid = 9 WHERE logicalrelid = 'branches'::regclass",
+        SchemaError,
+        "do not lie together",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_cluster_that_is_not_fit_is_refused_by_name(postgres_url: str, case: str) -> None:
+    """On a database that records: nothing more is distributed, and there is help."""
+    made, kind, says = REFUSED[case]
+    clusters.record_calls(postgres_url)
+    clusters.run(postgres_url, made)
+    before = clusters.recorded_calls(postgres_url)
+
+    for verb in (distribution.plan, distribution.distribute):
+        with pytest.raises(kind, match=says) as caught:
+            verb(postgres_url)
+        assert caught.value.hint
+    assert clusters.recorded_calls(postgres_url) == before
+
+
+def test_a_role_that_does_not_own_the_tables_is_refused(postgres_url: str) -> None:
+    """Before anything is distributed."""
+    clusters.record_calls(postgres_url)
+    clusters.run(postgres_url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO pg_monitor")
+    url = make_url(postgres_url).update_query_dict({"options": "-c role=pg_monitor"})
+
+    with pytest.raises(InvalidCall, match="does not own the tables"):
+        distribution.distribute(url.render_as_string(hide_password=False))
+    assert clusters.recorded_calls(postgres_url) == []
+
+
+def test_a_statement_that_fails_takes_the_others_back(postgres_url: str) -> None:
+    """The error names its table; the next run begins again."""
+    clusters.record_calls(postgres_url)
+    clusters.run(
+        postgres_url,
+        "ALTER TABLE pg_dist_partition ADD CHECK (logicalrelid <> 'drafts'::regclass)",
+    )
+
+    with pytest.raises(ReasoningStoreError, match=r"^drafts: .*; nothing was changed$"):
+        distribution.distribute(postgres_url)
+    assert clusters.recorded_calls(postgres_url) == []
+
+
+def test_a_server_without_citus_says_what_is_missing(
+    create_database: Callable[..., URL], postgres_url: str
+) -> None:
+    """By plan; by distribute as an error; and an older schema is to be upgraded first."""
+    found = distribution.plan(postgres_url)
+
+    assert found.steps == ()
+    assert found.missing == "this server has no Citus: all tables are on one machine"
+    with pytest.raises(InvalidCall, match="has no Citus"):
+        distribution.distribute(postgres_url)
+    with pytest.raises(SchemaError, match="no schema of reasoning-store yet"):
+        distribution.plan(create_database().render_as_string(hide_password=False))
