@@ -8,7 +8,7 @@ SITE   := .venv-docs
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-rest check lint format types reference docs wheel bench bench-smoke clean
+.PHONY: help demo test test-long test-rest test-frameworks check lint format types reference docs wheel bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,17 @@ test-long: $(VENV)/installed-dev ## the tests in full: every example, every case
 
 test-rest: $(VENV)/installed-dev ## in full, the tests of which `make test` does a part or nothing
 	@$(BIN)/python -m pytest -q -n auto -m "long or hypothesis or thinned"
+
+test-frameworks: ## each framework's own classes over the store, in an environment of its own
+	@for list in tests/frameworks/*.txt; do \
+	  name=$$(basename $$list .txt); at=.venv-frameworks/$$name; \
+	  [ -x $$at/bin/python ] || $(PYTHON) -m venv $$at || exit 1; \
+	  echo "installing $$name into $$at ..."; \
+	  $$at/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[http]' \
+	    --requirement $$list || exit 1; \
+	  $$at/bin/python -m pytest -q -p no:cacheprovider --confcutdir=tests/frameworks \
+	    -o addopts= -o filterwarnings= --import-mode=importlib tests/frameworks/test_$$name.py || exit 1; \
+	done
 
 check: lint types test ## everything that must be green before a commit
 
