@@ -32,10 +32,10 @@ from reasoning_store.ledger.records import (
     ReportRow,
     Verified,
 )
+from reasoning_store.owner import FoundConversation, Owner
 from reasoning_store.recording.following import Following
-from reasoning_store.searching import Hit, Thought
+from reasoning_store.search_results import Hit, Thought
 from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
-from reasoning_store.store import FoundConversation, Owner
 from reasoning_store.stored import Branch, Compaction, Page, Stored, Version
 
 __all__ = [

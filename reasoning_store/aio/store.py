@@ -32,8 +32,9 @@ from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.ledger.records import Imported
 from reasoning_store.ledger.transfer.transfer import OnConflict
+from reasoning_store.owner import Owner
 from reasoning_store.session_settings import OwnerSettings, Profiles
-from reasoning_store.store import Owner, Store
+from reasoning_store.store import Store
 from reasoning_store.tokens import DEFAULT_ENCODING
 
 _READERS = 4

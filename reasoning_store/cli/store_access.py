@@ -27,8 +27,9 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
+    from reasoning_store.owner import Owner
     from reasoning_store.session import Session
-    from reasoning_store.store import Owner, Store
+    from reasoning_store.store import Store
 
 _NAMES = 1000
 """The number of latest sessions among which a name is searched that is not an id."""

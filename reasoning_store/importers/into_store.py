@@ -31,7 +31,7 @@ from reasoning_store.ledger.transfer.lines import (
     SessionEndLine,
     SessionLine,
 )
-from reasoning_store.store import Owner, inside
+from reasoning_store.owner import Owner, state_and_owner
 from reasoning_store.stored import microseconds
 
 _TITLE = 60
@@ -97,7 +97,7 @@ class _Import:
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
-        self._state, self._name = inside(owner)
+        self._state, self._name = state_and_owner(owner)
         self._ledger = self._state.ledger
 
     def take(self, one: Conversation) -> ImportedConversation:

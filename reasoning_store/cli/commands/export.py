@@ -23,7 +23,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
-    from reasoning_store.store import Owner
+    from reasoning_store.owner import Owner
 
 _OWNER = click.option("--owner", callback=remember_owner, help="Only this owner; by default all.")
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from reasoning_store.importers.values import Report
     from reasoning_store.ledger.transfer.lines import SessionLine
     from reasoning_store.ledger.transfer.transfer import OnConflict
-    from reasoning_store.store import Owner, Store
+    from reasoning_store.owner import Owner
+    from reasoning_store.store import Store
 
 T = TypeVar("T")
 _Given: TypeAlias = Callable[[Iterable[bytes]], Iterable[bytes]]

@@ -23,8 +23,8 @@ from reasoning_store.cli.output import print_answer, print_nothing
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 
 if TYPE_CHECKING:
+    from reasoning_store.owner import Owner
     from reasoning_store.session import Session
-    from reasoning_store.store import Owner
 
 
 def _layer(command: Callable[..., Any]) -> Callable[..., Any]:

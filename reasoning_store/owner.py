@@ -1,0 +1,358 @@
+"""The conversations of one owner in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store.conversation import validation
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.echoes import message_echo
+from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
+from reasoning_store.conversation.settings import checked
+from reasoning_store.conversation.validation import check_truth, describe
+from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
+from reasoning_store.ledger.records import Deleted, Erased, Imported, ReportRow
+from reasoning_store.session import Session
+from reasoning_store.store_state import StoreState
+from reasoning_store.stored import Page, microseconds
+
+if TYPE_CHECKING:
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+    from reasoning_store.ledger.erasure import Only
+    from reasoning_store.ledger.reports import By
+    from reasoning_store.ledger.searching.search import Branches, Within
+    from reasoning_store.ledger.transfer.transfer import OnConflict
+    from reasoning_store.search_results import Hit, Thought
+    from reasoning_store.session_settings import OwnerSettings
+
+_LOOKED_UP = 3
+"""How many replies of a client are looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConversation:
+    """The stored conversation of messages that a client sent."""
+
+    session: Session
+    """The session, on the branch that holds most of the messages."""
+    positions: tuple[int | None, ...]
+    """The position of each message there; ``None`` where the message is not stored."""
+    last: int
+    """The last position of the branch."""
+
+
+class Owner:
+    """One owner's sessions. Another owner's are not found, as if they were absent.
+
+    Made by ``Store.for_owner``.
+    """
+
+    def __init__(self, state: StoreState, owner: str) -> None:
+        self._state = state
+        self._owner = owner
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {describe(self._owner)}>"
+
+    @property
+    def settings(self) -> OwnerSettings:
+        """This owner's default settings, and its profiles."""
+        from reasoning_store.session_settings import OwnerSettings
+
+        return OwnerSettings(self._state, self._owner)
+
+    def session(
+        self,
+        id: str | None = None,
+        *,
+        create: bool = False,
+        profile: str | None = None,
+        settings: ReasoningSettings | Mapping[str, Any] | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Return a session on its current branch.
+
+        Without an id a new one is made. With ``create`` one that does not exist is made, in one
+        step with its profile, its own settings, title and metadata; one that exists is returned
+        as it is. An unknown profile or a bad setting makes no session.
+        """
+        ledger = self._state.ledger
+        check_truth("create", create)
+        own = checked(settings)
+        if id is not None:
+            try:
+                row = ledger.sessions.get(self._owner, id)
+                return Session(self._state, row, row.current_branch)
+            except NotFound:
+                if not create:
+                    raise
+        try:
+            row = ledger.sessions.create(
+                self._owner,
+                id,
+                encoding=self._state.encoding,
+                title=title,
+                metadata=metadata,
+                settings=own,
+                profile=profile,
+            )
+        except Conflict:
+            # Another made it meanwhile.
+            row = ledger.sessions.get(self._owner, id or "")
+        return Session(self._state, row, row.current_branch)
+
+    def sessions(
+        self,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        archived: bool | None = False,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
+    ) -> Page[Session]:
+        """Return sessions, the latest first, without reading any history.
+
+        ``archived`` None returns both kinds. ``title`` is a part of the title, in any case;
+        ``metadata`` has keys and values that the session's metadata has, too. The last message
+        is from ``since`` on and before ``before``. Each item has a ``message_count`` and a
+        ``preview`` of the last message.
+        """
+        page = self._state.ledger.sessions.page(
+            self._owner,
+            limit=limit,
+            after=after,
+            archived=archived,
+            title=title,
+            metadata=metadata,
+            since=microseconds(since, "since"),
+            before=microseconds(before, "before"),
+        )
+        return Page(
+            [Session(self._state, row, row.current_branch) for row in page.items], page.next
+        )
+
+    def search(
+        self,
+        text: str,
+        *,
+        within: Within = "answers",
+        branches: Branches = "current",
+        limit: int = 20,
+        after: str | None = None,
+    ) -> Page[Hit]:
+        """Return the texts in this owner's sessions that have these words, the latest first.
+
+        All words are wanted, in any order, a word of three letters or more also as the beginning
+        of one; ``"words in quotes"`` stand so in the text, and ``-word`` does not. Case and
+        accents do not count. "answers" is what users and models said, and titles, "thinking" what
+        was thought and is not hidden. "current" leaves out what only a branch that was left has.
+
+        What was said since the last search is added to the index first. Only a page without
+        ``next`` is the last one, however few hits another has.
+        """
+        from reasoning_store.search_results import hit_of
+
+        page = self._state.ledger.search.find(
+            self._owner, text, within=within, on=branches, limit=limit, after=after
+        )
+        return Page([hit_of(found) for found in page.items], page.next)
+
+    def thoughts(
+        self,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+        after: str | None = None,
+    ) -> Page[Thought]:
+        """Return what was thought in this owner's sessions, on every branch, the latest first.
+
+        From ``since`` on and before ``until``. ``model`` is a name or a pattern, as "*claude*".
+        A message whose thinking is encrypted has no text, and is not among them.
+        """
+        from reasoning_store.search_results import thought_of
+
+        page = self._state.ledger.thoughts.page(
+            self._owner,
+            provider=provider,
+            model=model,
+            since=microseconds(since, "since"),
+            until=microseconds(until, "until"),
+            limit=limit,
+            after=after,
+        )
+        return Page([thought_of(found) for found in page.items], page.next)
+
+    def delete(self, *, before: datetime | None = None) -> Deleted:
+        """Delete all of this owner's sessions and profiles at once.
+
+        With ``before`` only sessions without a message since that time, and no profile: a
+        session with a reply that is being recorded stays. Each session is a step of its own.
+        ``erase`` also makes sure that the bytes are gone.
+        """
+        return self._state.ledger.erasure.delete_owner(
+            self._owner, before=microseconds(before, "before")
+        )
+
+    def find_conversation(
+        self, messages: Sequence[Message], *, session_id: str | None = None
+    ) -> FoundConversation | None:
+        """Return the stored conversation of messages that a client sends back, if there is one.
+
+        A client keeps role, text and calls and loses the thinking: a message is found by what
+        it keeps. The client may have left messages out, changed some and added new ones. The
+        last three replies are looked up in all sessions; with ``session_id`` only that session
+        is compared, on all of its branches.
+        """
+        from reasoning_store.ingress.masking import mask_message
+
+        masker = self._state.masker
+        checked = [
+            validation.check_message(message, f"messages.{place}.")
+            for place, message in enumerate(messages)
+        ]
+        safe = [one if masker is None else mask_message(one, masker) for one in checked]
+        replies = [place for place, one in enumerate(safe) if one.role == "assistant"]
+        found = self._state.ledger.echoes.find(
+            self._owner,
+            [message_echo(one) for one in safe],
+            [*reversed(replies)][:_LOOKED_UP],
+            session_id,
+        )
+        if found is None:
+            return None
+        row, match = found
+        return FoundConversation(
+            Session(self._state, row, match.branch), match.positions, match.last
+        )
+
+    def erase(self, *, only: Only = None, before: datetime | None = None) -> Erased:
+        """Erase all of this owner's sessions and profiles for real, or only the reasoning.
+
+        With ``before`` only sessions without a message since that time, and no profile. Each
+        session is a step of its own: call it again if it was interrupted.
+        """
+        state = self._state
+        return state.ledger.erasure.erase_owner(
+            self._owner,
+            only=only,
+            before=microseconds(before, "before"),
+            count=state.count,
+            resolve=state.resolve,
+        )
+
+    def report(
+        self,
+        by: By | Sequence[By] = "session",
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[ReportRow]:
+        """Return this owner's tokens by session, owner, model or day (UTC), or by several.
+
+        From ``since`` on and before ``until``. A message that several branches share counts
+        once. ``reasoning``, ``counted`` and ``unreported`` mean what they mean in a budget: the
+        reasoning used is ``reasoning + counted``. It is a sum of what is stored: an erased
+        message is not in it.
+        """
+        return self._report(by, since, until, owner=self._owner)
+
+    def budget(
+        self,
+        *,
+        limit: int | None = None,
+        warn_at: float = WARN_AT,
+        since: datetime | None = None,
+    ) -> Budget:
+        """Return the reasoning tokens of this owner from ``since`` on, against a limit.
+
+        The numbers are those of ``report``. It remembers nothing, so ``crossed`` is empty: ask
+        for the ``state``.
+        """
+        rows = self._report("owner", since, None, owner=self._owner)
+        found = assess_budget(
+            reasoning=sum(row.reasoning for row in rows),
+            counted=sum(row.counted for row in rows),
+            unreported=sum(row.unreported for row in rows),
+            limit=limit,
+            warn_at=warn_at,
+        )
+        return replace(found, crossed=())
+
+    def export_lines(self, session: str | Session | None = None) -> Iterator[str]:
+        """Yield everything stored for this owner as lines of JSON: of one session, or of all.
+
+        Nothing is left out, opaque payloads and undone summaries included, and ``import_lines``
+        restores it. Settings profiles are the owner's: the export of one session holds the name
+        of its profile, and not the profile.
+        """
+        ledger = self._state.ledger
+        if session is None:
+            return ledger.transfer.export_lines(owner=self._owner)
+        id = session.id if isinstance(session, Session) else session
+        return ledger.transfer.export_lines(ledger.sessions.get(self._owner, id).key)
+
+    def import_lines(
+        self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
+    ) -> Imported:
+        """Store the lines of an export, all for this owner.
+
+        Each session is one transaction: one that is absent is loaded, the same content is
+        nothing, a longer one is appended, and anything else is a ``Conflict``, or with
+        ``on_conflict="skip"`` the session is left out and named. Call an import that was cut off
+        again with the same lines. A malformed line is refused by its number.
+        """
+        return self._import_lines(lines, on_conflict, owner=self._owner)
+
+    def _report(
+        self,
+        by: By | Sequence[By],
+        since: datetime | None,
+        until: datetime | None,
+        *,
+        owner: str | None,
+    ) -> list[ReportRow]:
+        return self._state.ledger.reports.read(
+            by,
+            since=microseconds(since, "since"),
+            until=microseconds(until, "until"),
+            owner=owner,
+        )
+
+    def _import_lines(
+        self, lines: Iterable[str | bytes], on_conflict: OnConflict, *, owner: str | None
+    ) -> Imported:
+        from reasoning_store import import_checks
+        from reasoning_store.ingress.draft_parts import mask_parts
+        from reasoning_store.ingress.masking import mask_message
+
+        state = self._state
+        masker = state.masker
+        return state.ledger.transfer.import_lines(
+            lines,
+            owner=owner,
+            count=state.count,
+            mask=None if masker is None else partial(mask_message, masker=masker),
+            mask_parts=None if masker is None else partial(mask_parts, masker=masker),
+            check=import_checks.check_line,
+            on_conflict=on_conflict,
+        )
+
+
+def state_and_owner(owner: Owner) -> tuple[StoreState, str]:
+    """Return the state of a store, and the owner, for an importer."""
+    if not isinstance(owner, Owner):
+        raise InvalidCall(
+            f"a Store or an Owner, not {validation.type_name(owner)}",
+            hint="with an AsyncStore, open a Store of the same url in asyncio.to_thread",
+        )
+    return owner._state, owner._owner
