@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import aio, session, session_context, session_settings, store
+from reasoning_store import aio, owner, session, session_context, session_settings, store
 from reasoning_store.aio import session as aio_session
 from reasoning_store.aio import store as aio_store
 from reasoning_store.aio import threads
@@ -23,7 +23,7 @@ from tests.ledger.writing import Held as WriterHeld
 from tests.ledger.writing import commits, waiting, writer_of
 
 PAIRS = [
-    (store.Owner, aio.AsyncOwner),
+    (owner.Owner, aio.AsyncOwner),
     (store.Store, aio.AsyncStore),
     (session.Session, aio_session.AsyncSession),
     (session_context.Context, aio_session.AsyncContext),
