@@ -24,10 +24,10 @@ from reasoning_store.conversation.validation import (
 )
 from reasoning_store.ledger.message_ids import no_message
 from reasoning_store.ledger.records import Erased, SentRow, SessionRow, StoredRow
-from reasoning_store.ledger.request_input import RequestInputs as Reads
 from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
 from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
+from reasoning_store.ledger.views import Views
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
     Branch,
@@ -86,7 +86,7 @@ class SessionBranch:
         self._pending = set() if pending is None else pending
         """The branches of the handle that become current with their first message."""
         self.ledger = state.ledger
-        self.reads = state.ledger.request_input
+        self.views = state.ledger.views
         self.row = row
         self.key = row.key
         self.branch = branch
@@ -94,12 +94,12 @@ class SessionBranch:
     def at_one_moment(self, work: Callable[[SessionBranch], T]) -> T:
         """Run ``work`` with this branch as it is at one moment: it only reads, and is quick."""
 
-        def bound(reads: Reads) -> T:
+        def bound(views: Views) -> T:
             branch = SessionBranch(self.state, self.row, self.branch)
-            branch.reads = reads
+            branch.views = views
             return work(branch)
 
-        return self.reads.at_one_moment(bound)
+        return self.views.at_one_moment(bound)
 
     def locate(self, *at: int | str | None) -> tuple[SessionBranch, list[Any]]:
         """Return a branch that has the messages of these ids, and the position of each.
@@ -300,13 +300,13 @@ class SessionBranch:
 
     def target(self, options: ContextOptions) -> Target:
         """Return the model that is named, or that gave the last recorded reply."""
-        return resolve_target(options.names, lambda: self.reads.last_sent(self.key, self.branch))
+        return resolve_target(options.names, lambda: self.views.last_sent(self.key, self.branch))
 
     def outlook(self, at: int | None = None, *, sent: bool = True) -> Outlook:
-        return self.reads.outlook(self.row.owner, self.row.id, self.branch, at, sent=sent)
+        return self.views.outlook(self.row.owner, self.row.id, self.branch, at, sent=sent)
 
     def totals(self, at: int | None = None) -> ViewTotals:
-        return self.reads.usage(self.key, self.branch, at)
+        return self.views.usage(self.key, self.branch, at)
 
     def inputs(
         self, options: ContextOptions, encoding: str, extra: Mapping[str, Any] | None = None
@@ -318,7 +318,7 @@ class SessionBranch:
 
     def view(self, thinking_from: int) -> list[ViewedMessage]:
         """Return the branch with its compactions applied."""
-        found = self.reads.view(self.key, self.branch, thinking_from=thinking_from)
+        found = self.views.view(self.key, self.branch, thinking_from=thinking_from)
         return [_viewed(row) for row in found.rows]
 
     def with_digests(
@@ -333,7 +333,7 @@ class SessionBranch:
         from reasoning_store.egress.usage import first_thinking_sent
 
         first = first_thinking_sent(self.totals, policy.settings, to)
-        sent = self.reads.sent_from(self.key, self.branch, first)
+        sent = self.views.sent_from(self.key, self.branch, first)
         digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
         return [
             replace(item, inputs_digest=digests[item.number])
@@ -355,7 +355,7 @@ class SessionBranch:
             return None
         to = _target_of(last.sent)
         policy = resolve(last.sent["settings"])
-        in_force = self.reads.in_force_when_sent(self.key, last)
+        in_force = self.views.in_force_when_sent(self.key, last)
         erased_at = now.session.erased_at
         if in_force != now.usage.in_force.before(last.position) or (
             erased_at is not None and erased_at >= last.created_at

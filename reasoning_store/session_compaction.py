@@ -25,7 +25,6 @@ from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
 from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usage
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import OwnThinking, RunningTotals
-from reasoning_store.ledger.request_input import RequestInputs
 from reasoning_store.ledger.view_records import (
     CompactionRow,
     InForce,
@@ -33,6 +32,7 @@ from reasoning_store.ledger.view_records import (
     RangeSnapshot,
     ViewTotals,
 )
+from reasoning_store.ledger.views import Views
 from reasoning_store.session_branch import (
     UNNAMED,
     ContextOptions,
@@ -76,7 +76,7 @@ class SessionCompaction:
         policy = session_settings.policy(branch.state, now.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(
-            branch.reads,
+            branch.views,
             self._of,
             totals=now.usage,
             to=resolve_target(options.names, lambda: now.sent),
@@ -94,12 +94,12 @@ class SessionCompaction:
     def _with_basis(self, plan: Plan) -> Plan:
         summary = clearing = None
         if plan.to_summarize is not None:
-            summary = self._branch.reads.basis(
+            summary = self._branch.views.basis(
                 *self._of, plan.to_summarize.first, plan.to_summarize.last
             )
             plan = replace(plan, to_summarize=self._with_messages(plan.to_summarize))
         if plan.to_clear is not None:
-            clearing = self._branch.reads.clearing_basis(*self._of, plan.to_clear.last)
+            clearing = self._branch.views.clearing_basis(*self._of, plan.to_clear.last)
         return replace(plan, branch=self._branch.branch, basis=PlanBasis(summary, clearing))
 
     def _with_messages(self, at: Range) -> Range:
@@ -112,7 +112,7 @@ class SessionCompaction:
         """Return the tokens of the request after the last compaction in force."""
         if not totals.in_force.numbers:
             return None
-        rows = self._branch.reads.compactions(*self._of)
+        rows = self._branch.views.compactions(*self._of)
         last = max(rows, key=lambda row: row.number, default=None)
         return None if last is None else last.effective
 
@@ -217,20 +217,20 @@ class CompactionForecast:
 
     def __init__(
         self,
-        reads: RequestInputs,
+        views: Views,
         of: tuple[int, int],
         *,
         totals: ViewTotals,
         to: Target,
         fixed: FixedCount,
     ) -> None:
-        self._reads = reads
+        self._views = views
         self._of = of
         self._totals = totals
         self._to = to
         self._fixed = fixed
         self._origins = origins_by_kind(totals)
-        self._totals_at = _TotalsAt(reads, of, totals.lineage)
+        self._totals_at = _TotalsAt(views, of, totals.lineage)
         self._results = _ToolResults(self._totals_at, totals.in_force)
         self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
 
@@ -266,7 +266,7 @@ class CompactionForecast:
             ],
             results_upto=self._results.upto if clear else None,
             cleared=self._results.cleared,
-            splits=_PairSplits(self._reads, self._of, head),
+            splits=_PairSplits(self._views, self._of, head),
         )
 
     def _upto(self, settings: SettingValues, position: int) -> int:
@@ -286,15 +286,15 @@ class CompactionForecast:
 
     def _thinkers_at(self, position: int) -> tuple[OwnThinking, ...]:
         if position not in self._thinkers:
-            self._thinkers[position] = self._reads.usage(*self._of, position).last_thinkers
+            self._thinkers[position] = self._views.usage(*self._of, position).last_thinkers
         return self._thinkers[position]
 
 
 class _TotalsAt:
     """The running totals along a lineage, each read once."""
 
-    def __init__(self, reads: RequestInputs, of: tuple[int, int], head: RunningTotals) -> None:
-        self._read = reads.states_at
+    def __init__(self, views: Views, of: tuple[int, int], head: RunningTotals) -> None:
+        self._read = views.states_at
         self._of = of
         self._known = {head.position: head, 0: RunningTotals()}
 
@@ -307,13 +307,13 @@ class _TotalsAt:
 class _PairSplits:
     """Whether a cut separates a call from its response, or falls into a summary of a fork."""
 
-    def __init__(self, reads: RequestInputs, of: tuple[int, int], head: RunningTotals) -> None:
-        self._reads = reads
+    def __init__(self, views: Views, of: tuple[int, int], head: RunningTotals) -> None:
+        self._views = views
         self._of = of
         self._head = head
 
     def __call__(self, position: int) -> bool:
-        if self._reads.splits(*self._of, position):
+        if self._views.splits(*self._of, position):
             return True
         return any(one.first <= position for one in self._later_summaries)
 
@@ -322,7 +322,7 @@ class _PairSplits:
         """Summaries that a fork copied and that reach into its open turn."""
         return [
             row
-            for row in self._reads.compactions(*self._of, every=True)
+            for row in self._views.compactions(*self._of, every=True)
             if row.kind == "summary"
             if row.undone_at is None and row.superseded_by is None
             if row.last >= (self._head.turn_start or 1)

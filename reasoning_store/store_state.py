@@ -73,7 +73,7 @@ class StoreState:
         message = drafted(draft, interrupted=True)
         if not message.blocks and message.usage is None:
             return None
-        encoding = self.ledger.request_input.usage(draft.session_key, draft.branch).encoding
+        encoding = self.ledger.views.usage(draft.session_key, draft.branch).encoding
         # Its parts were masked when they were written.
         return NewMessage(message, self.count(message, encoding), draft.sent)
 

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.messages import Messages
     from reasoning_store.ledger.profiles import Profiles
     from reasoning_store.ledger.reports import Reports
-    from reasoning_store.ledger.request_input import RequestInputs
     from reasoning_store.ledger.searching.search import Search
     from reasoning_store.ledger.searching.thoughts import Thoughts
     from reasoning_store.ledger.sessions import Sessions
     from reasoning_store.ledger.transfer.transfer import Transfer
+    from reasoning_store.ledger.views import Views
 
 
 class Ledger:
@@ -108,10 +108,10 @@ class Ledger:
         return Compactions(self.database, self.clock)
 
     @cached_property
-    def request_input(self) -> RequestInputs:
-        from reasoning_store.ledger.request_input import RequestInputs
+    def views(self) -> Views:
+        from reasoning_store.ledger.views import Views
 
-        return RequestInputs(self.database)
+        return Views(self.database)
 
     @cached_property
     def erasure(self) -> Erasure:

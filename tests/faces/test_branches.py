@@ -223,12 +223,12 @@ READS: dict[str, tuple[Callable[[rs.Session], Any], str]] = {
     "get": (lambda chat: chat.get(1).message.text, "history.moment_at"),
     "build_request": (
         lambda chat: chat.build_request().body["messages"],
-        "request_input.at_one_moment",
+        "views.at_one_moment",
     ),
-    "what_if": (lambda chat: str(chat.what_if()), "request_input.at_one_moment"),
+    "what_if": (lambda chat: str(chat.what_if()), "views.at_one_moment"),
     "compression": (
         lambda chat: chat.compression(limit=1000),
-        "request_input.at_one_moment",
+        "views.at_one_moment",
     ),
 }
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.ledger.request_input import RequestInputs
+from reasoning_store.ledger.views import Views
 from tests.clock import Clock
 from tests.egress.targets import TARGETS, Target
 from tests.happenings import POLICIES, STEPS, cleared_upto, step
@@ -436,14 +436,14 @@ def test_a_plan_is_made_although_a_summary_is_undone_meanwhile(
     made = session.compact(session.compression(limit=1_500, **DEEPSEEK), summary="They talked.")
     assert made is not None
     ledger = session._state.ledger
-    states = ledger.request_input.usage
+    states = ledger.views.usage
 
     def then_undone(*place: Any) -> Any:
         found = states(*place)
         session.undo(made.id)
         return found
 
-    monkeypatch.setattr(ledger.request_input, "usage", then_undone)
+    monkeypatch.setattr(ledger.views, "usage", then_undone)
 
     assert session.compression(limit=10_000, **DEEPSEEK).action == "none"
 
@@ -518,17 +518,17 @@ def test_a_plan_is_of_one_moment_and_refused_once_turns_begin_elsewhere(
     """An erasure while it is decided is in the next plan, which can be applied."""
     for number in range(6):
         turn(session, number)
-    plain = RequestInputs.basis
+    plain = Views.basis
     erased: list[Any] = []
 
-    def before_erasing(self: RequestInputs, key: int, branch: int, first: int, last: int) -> Any:
+    def before_erasing(self: Views, key: int, branch: int, first: int, last: int) -> Any:
         found = plain(self, key, branch, first, last)
         if not erased:
             with ThreadPoolExecutor(1) as elsewhere:
                 erased.append(elsewhere.submit(session.erase, last + 1).result())
         return found
 
-    monkeypatch.setattr(RequestInputs, "basis", before_erasing)
+    monkeypatch.setattr(Views, "basis", before_erasing)
     plan = session.compression(limit=1_000, **DEEPSEEK)
 
     with pytest.raises(rs.Conflict):

@@ -297,22 +297,22 @@ def test_what_was_sent_is_kept_with_the_reply(ledger: Ledger) -> None:
     first = replace(answered(), sent={"provider": "a", "settings": {"reasoning.effort": "high"}})
     second = replace(answered(), sent={"provider": "b\0"})
 
-    assert ledger.request_input.last_sent(session.key, 1) is None
+    assert ledger.views.last_sent(session.key, 1) is None
     ledger.messages.append(
         session.key, 1, [said(), first, said(), answered(), said(), second, said()]
     )
     at_head, before = (
-        ledger.request_input.last_sent(session.key, 1),
-        ledger.request_input.last_sent(session.key, 1, at=5),
+        ledger.views.last_sent(session.key, 1),
+        ledger.views.last_sent(session.key, 1, at=5),
     )
 
     assert at_head is not None
     assert before is not None
     assert (6, second.sent) == (at_head.position, at_head.sent)
     assert (2, first.sent) == (before.position, before.sent)
-    assert ledger.request_input.last_sent(session.key, 1, at=1) is None
+    assert ledger.views.last_sent(session.key, 1, at=1) is None
     with pytest.raises(NotFound):
-        ledger.request_input.last_sent(session.key, 1, at=8)
+        ledger.views.last_sent(session.key, 1, at=8)
 
 
 REFUSED = [

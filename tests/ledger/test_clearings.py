@@ -77,7 +77,7 @@ def conversation(ledger: Ledger, turns: int = 4) -> SessionRow:
 def results(ledger: Ledger, session: SessionRow, branch: int = 1, at: int | None = None) -> str:
     """What stands in a view for each result: its number, or "-" where it is cleared."""
     out = ""
-    for row in ledger.request_input.view(session.key, branch, at).rows:
+    for row in ledger.views.view(session.key, branch, at).rows:
         for block in row.message.blocks:
             if isinstance(block, ToolResponseBlock):
                 out += "-" if block.result == PLACEHOLDER else block.result[-1]
@@ -96,7 +96,7 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     """The call, its answer's id and name and the message stay; nothing stored changes."""
     session = conversation(ledger)
     history, recounted = ledger.history.read(session.key, 1), recount(ledger, session.key, 1)
-    before = ledger.request_input.usage(session.key, 1).head
+    before = ledger.views.usage(session.key, 1).head
 
     ledger.clock.now = lambda: 1 << 60
     row = clear(ledger, session.key, 1, 8, effective=40)
@@ -113,10 +113,10 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     assert ledger.compactions.in_force(session.key, 1) == [row]
     assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
-    assert ledger.request_input.usage(session.key, 1).head == before._replace(
+    assert ledger.views.usage(session.key, 1).head == before._replace(
         visible=before.visible - 14, clearable=14
     )
-    cleared = ledger.request_input.view(session.key, 1).rows[2]
+    cleared = ledger.views.view(session.key, 1).rows[2]
     assert isinstance(cleared, StoredRow)
     assert cleared == replace(
         history[2],
@@ -144,7 +144,7 @@ def test_an_answer_that_is_as_short_stays_as_it_is(ledger: Ledger) -> None:
 
     blocks = [
         block
-        for row in ledger.request_input.view(session.key, 1).rows
+        for row in ledger.views.view(session.key, 1).rows
         if isinstance(row, StoredRow)
         for block in row.message.blocks
         if isinstance(block, ToolResponseBlock)
@@ -181,14 +181,14 @@ def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) 
     clear(ledger, session.key, 1, 8)
     made = compact(ledger, session.key, 1, 1, 4, NewMessage(user("S"), Counts(visible=5)))
     assert made.supersedes == ()
-    both = ledger.request_input.usage(session.key, 1).head.visible
+    both = ledger.views.usage(session.key, 1).head.visible
 
     assert results(ledger, session) == "-23"
     assert numbers(ledger, session) == [2, 1]
     ledger.compactions.undo(session.key, 1, 1)
-    assert ledger.request_input.usage(session.key, 1).head.visible == both + 7
+    assert ledger.views.usage(session.key, 1).head.visible == both + 7
     clear(ledger, session.key, 1, 2)
-    assert ledger.request_input.usage(session.key, 1).head.visible == both + 7
+    assert ledger.views.usage(session.key, 1).head.visible == both + 7
 
 
 def test_at_an_earlier_position_the_one_that_ends_before_its_turn_holds(ledger: Ledger) -> None:
@@ -360,8 +360,8 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
         other.transfer.import_lines(exported)
 
     assert list(other.transfer.export_lines()) == exported
-    assert other.request_input.usage(session.key, 1) == ledger.request_input.usage(session.key, 1)
-    assert other.request_input.view(session.key, 1) == ledger.request_input.view(session.key, 1)
+    assert other.views.usage(session.key, 1) == ledger.views.usage(session.key, 1)
+    assert other.views.view(session.key, 1) == ledger.views.view(session.key, 1)
     assert other.compactions.in_force(session.key, 1, every=True) == (
         ledger.compactions.in_force(session.key, 1, every=True)
     )
@@ -451,7 +451,7 @@ def test_a_usage_with_results_cleared_reads_as_much_at_4000_messages_as_at_100(
         ledger.messages.append(session.key, 1, looked_up("x", FOUND) * (turns - 25))
         clear(ledger, session.key, 1, turns * 2)
         with watched() as work:
-            ledger.request_input.usage(session.key, 1)
+            ledger.views.usage(session.key, 1)
         return work
 
     assert reads(1000) == reads(26)

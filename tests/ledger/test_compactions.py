@@ -74,7 +74,7 @@ def shown(view: ViewRows) -> list[str | int]:
 
 
 def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
-    return [*ledger.request_input.usage(session.key, 1, at).in_force.numbers]
+    return [*ledger.views.usage(session.key, 1, at).in_force.numbers]
 
 
 # What stands in the view
@@ -94,12 +94,12 @@ def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
         1 << 60,
         *[None] * 3,
     )
-    assert shown(ledger.request_input.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
+    assert shown(ledger.views.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
     assert ledger.compactions.in_force(session.key, 1) == [row]
     assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
     assert [
-        one for one in ledger.request_input.view(session.key, 1).rows if isinstance(one, StoredRow)
+        one for one in ledger.views.view(session.key, 1).rows if isinstance(one, StoredRow)
     ] == [one for one in history if not 3 <= one.position <= 6]
 
 
@@ -108,7 +108,7 @@ def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
     session = conversation(ledger, 3)
     compact(ledger, session.key, 1, 1, 2, summary("S"))
 
-    view = ledger.request_input.view(session.key, 1, thinking_from=100)
+    view = ledger.views.view(session.key, 1, thinking_from=100)
 
     assert shown(view) == ["S", 3, 4, 5, 6]
     assert view.rows[1:] == ledger.history.read(session.key, 1, after=2, thinking=False)
@@ -121,7 +121,7 @@ def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:
     compact(ledger, session.key, 1, 1, 2, summary("a"))
     compact(ledger, session.key, 1, 3, 4, summary("b"))
 
-    assert shown(ledger.request_input.view(session.key, 1)) == ["a", "b", 5, 6, "c", 9, 10, 11, 12]
+    assert shown(ledger.views.view(session.key, 1)) == ["a", "b", 5, 6, "c", 9, 10, 11, 12]
     assert in_force(ledger, session) == [2, 3, 1]
 
 
@@ -133,11 +133,11 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
 
     wide = compact(ledger, session.key, 1, 1, 6, summary("wide"))
     assert wide.supersedes == (2, 1) or wide.supersedes == (1, 2)
-    assert shown(ledger.request_input.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
+    assert shown(ledger.views.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
 
     widest = compact(ledger, session.key, 1, 1, 10, summary("widest"))
     assert sorted(widest.supersedes) == [3, 4]
-    assert shown(ledger.request_input.view(session.key, 1)) == ["widest", 11, 12]
+    assert shown(ledger.views.view(session.key, 1)) == ["widest", 11, 12]
     assert [
         row.superseded_by for row in ledger.compactions.in_force(session.key, 1, every=True)
     ] == [
@@ -150,10 +150,10 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
 
     undone = ledger.compactions.undo(session.key, 1, 5)
     assert undone.undone_at is not None
-    assert shown(ledger.request_input.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
+    assert shown(ledger.views.view(session.key, 1)) == ["wide", "s7", 9, 10, 11, 12]
     assert ledger.compactions.undo(session.key, 1, 5) == undone
     ledger.compactions.undo(session.key, 1, 4)
-    assert shown(ledger.request_input.view(session.key, 1)) == [
+    assert shown(ledger.views.view(session.key, 1)) == [
         "s1",
         "s3",
         5,
@@ -182,7 +182,7 @@ def test_the_same_range_again_supersedes_the_first(ledger: Ledger) -> None:
     better = compact(ledger, session.key, 1, 1, 2, summary("two"))
 
     assert better.supersedes == (1,)
-    assert shown(ledger.request_input.view(session.key, 1)) == ["two", 3, 4, 5, 6]
+    assert shown(ledger.views.view(session.key, 1)) == ["two", 3, 4, 5, 6]
 
 
 def test_what_a_wider_one_stands_for_is_not_undone_under_it(ledger: Ledger) -> None:
@@ -239,11 +239,11 @@ def test_what_was_inside_of_an_undone_one_is_inside_of_the_one_around_it(ledger:
     ledger.compactions.undo(session.key, fork, 2)
     ledger.messages.append(session.key, fork, [said()])
 
-    assert shown(ledger.request_input.view(session.key, fork)) == ["widest", 11]
+    assert shown(ledger.views.view(session.key, fork)) == ["widest", 11]
     with pytest.raises(Conflict):
         ledger.compactions.undo(session.key, fork, 1)
     ledger.compactions.undo(session.key, fork, 3)
-    assert shown(ledger.request_input.view(session.key, fork)) == ["narrow", *range(5, 12)]
+    assert shown(ledger.views.view(session.key, fork)) == ["narrow", *range(5, 12)]
 
 
 def test_a_fork_of_where_one_in_between_was_undone_is_whole(ledger: Ledger) -> None:
@@ -267,7 +267,7 @@ def test_at_an_earlier_position_those_hold_that_end_before_its_turn(ledger: Ledg
     compact(ledger, session.key, 1, 1, 4, summary("narrow"))
     compact(ledger, session.key, 1, 1, 8, summary("wide"))
 
-    views = {at: shown(ledger.request_input.view(session.key, 1, at)) for at in range(13)}
+    views = {at: shown(ledger.views.view(session.key, 1, at)) for at in range(13)}
 
     assert views[12] == ["wide", 9, 10, 11, 12]
     assert views[9] == ["wide", 9]
@@ -293,7 +293,7 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
 
     fork = ledger.branches.fork(session.key, 1, 6)
 
-    assert shown(ledger.request_input.view(session.key, fork)) == ["a", "b", 5]
+    assert shown(ledger.views.view(session.key, fork)) == ["a", "b", 5]
     rows = ledger.compactions.in_force(session.key, fork, every=True)
     assert [(row.branch, row.number, row.copied_from) for row in rows] == [
         (fork, 1, 1),
@@ -301,10 +301,10 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
     ]
     assert [row.superseded_by for row in rows] == [None, None]
     ledger.compactions.undo(session.key, fork, 1)
-    assert shown(ledger.request_input.view(session.key, fork)) == [1, 2, "b", 5]
-    assert shown(ledger.request_input.view(session.key, 1))[0] == "a"
+    assert shown(ledger.views.view(session.key, fork)) == [1, 2, "b", 5]
+    assert shown(ledger.views.view(session.key, 1))[0] == "a"
     ledger.compactions.undo(session.key, 1, 3)
-    assert shown(ledger.request_input.view(session.key, fork)) == [1, 2, "b", 5]
+    assert shown(ledger.views.view(session.key, fork)) == [1, 2, "b", 5]
 
 
 def test_an_edited_message_keeps_the_summary_of_all_before_it(ledger: Ledger) -> None:
@@ -313,10 +313,10 @@ def test_an_edited_message_keeps_the_summary_of_all_before_it(ledger: Ledger) ->
     compact(ledger, session.key, 1, 1, 6, summary("S"))
 
     fork = ledger.branches.fork(session.key, 1, 7)
-    assert shown(ledger.request_input.view(session.key, fork)) == [1, 2, 3, 4, 5, 6]
+    assert shown(ledger.views.view(session.key, fork)) == [1, 2, 3, 4, 5, 6]
     ledger.messages.append(session.key, fork, [said("edited")])
 
-    assert shown(ledger.request_input.view(session.key, fork)) == ["S", 7]
+    assert shown(ledger.views.view(session.key, fork)) == ["S", 7]
 
 
 def test_summaries_of_one_branch_are_not_the_others(ledger: Ledger) -> None:
@@ -327,8 +327,8 @@ def test_summaries_of_one_branch_are_not_the_others(ledger: Ledger) -> None:
 
     compact(ledger, session.key, fork, 1, 6, summary("F"))
 
-    assert shown(ledger.request_input.view(session.key, fork)) == ["F", 7, 8]
-    assert shown(ledger.request_input.view(session.key, 1)) == list(range(1, 9))
+    assert shown(ledger.views.view(session.key, fork)) == ["F", 7, 8]
+    assert shown(ledger.views.view(session.key, 1)) == list(range(1, 9))
     with pytest.raises(NotFound):
         ledger.compactions.undo(session.key, 1, 1)
 
@@ -389,7 +389,7 @@ def test_what_stands_before_the_first_turn_belongs_to_none(ledger: Ledger) -> No
             compact(ledger, session.key, 1, first, 4, summary())
     compact(ledger, session.key, 1, 3, 4, summary("S"))
 
-    assert shown(ledger.request_input.view(session.key, 1)) == [1, 2, "S", 5]
+    assert shown(ledger.views.view(session.key, 1)) == [1, 2, "S", 5]
 
 
 def test_tool_responses_in_a_users_message_start_no_turn(ledger: Ledger) -> None:
@@ -404,7 +404,7 @@ def test_tool_responses_in_a_users_message_start_no_turn(ledger: Ledger) -> None
         compact(ledger, session.key, 1, 1, 2, summary())
     compact(ledger, session.key, 1, 1, 4, summary("S"))
 
-    assert shown(ledger.request_input.view(session.key, 1)) == ["S", 5]
+    assert shown(ledger.views.view(session.key, 1)) == ["S", 5]
 
 
 @pytest.mark.parametrize(
@@ -438,9 +438,9 @@ def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
             lambda: compact(ledger, session.key, branch, 1, 2, summary()),  # noqa: B023
             lambda: ledger.compactions.in_force(session.key, branch),  # noqa: B023
             lambda: ledger.compactions.undo(session.key, branch, 1),  # noqa: B023
-            lambda: ledger.request_input.view(session.key, branch),  # noqa: B023
+            lambda: ledger.views.view(session.key, branch),  # noqa: B023
             lambda: ledger.compactions.basis(session.key, branch, 1, 2),  # noqa: B023
-            lambda: ledger.request_input.states_at(session.key, branch, [1]),  # noqa: B023
+            lambda: ledger.views.states_at(session.key, branch, [1]),  # noqa: B023
         ):
             with pytest.raises(NotFound):
                 verb()
@@ -458,7 +458,7 @@ def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
     made = compact(ledger, session.key, 1, 1, 2, summary(text, exactness="estimated"))
 
     assert made.message == user(text)
-    assert ledger.request_input.view(session.key, 1).rows[0] == made
+    assert ledger.views.view(session.key, 1).rows[0] == made
 
 
 # A plan holds while its range is untouched
@@ -474,7 +474,7 @@ def test_a_plan_holds_whatever_happens_around_its_range(ledger: Ledger) -> None:
     ledger.erasure.erase_message(session.key, 1, 2)
     compact(ledger, session.key, 1, 5, 8, summary("S"), expected=basis)
 
-    assert "S" in shown(ledger.request_input.view(session.key, 1))
+    assert "S" in shown(ledger.views.view(session.key, 1))
 
 
 def test_a_summary_of_what_was_erased_meanwhile_is_refused(ledger: Ledger) -> None:
@@ -768,8 +768,8 @@ def check_line(
         plain = counted(rows[:at], sent, numbers, clearable)
         ranges = line.in_force(plain.turn_start)
         cleared = line.cleared(plain.turn_start)
-        found = ledger.request_input.usage(session.key, line.number, at=at)
-        view = ledger.request_input.view(session.key, line.number, at)
+        found = ledger.views.usage(session.key, line.number, at=at)
+        view = ledger.views.view(session.key, line.number, at)
         by_first = {one.first: one for one in ranges}
         expected: list[Any] = [
             by_first.get(row.position) or as_cleared(row, cleared, clearable)
@@ -807,14 +807,14 @@ def check_line(
             }
         kinds = {totals.origin_of(key) for key in found.head.opaque} - {0}
         assert kinds == set(found.origins)
-    assert ledger.request_input.usage(session.key, line.number) == ledger.request_input.usage(
+    assert ledger.views.usage(session.key, line.number) == ledger.views.usage(
         session.key, line.number, at=len(rows)
     )
-    assert ledger.request_input.view(session.key, line.number) == ledger.request_input.view(
+    assert ledger.views.view(session.key, line.number) == ledger.views.view(
         session.key, line.number, len(rows)
     )
     assert all(one.stored == one.actual for one in recount(ledger, session.key, line.number))
-    states = ledger.request_input.states_at(session.key, line.number, range(len(rows) + 1))
+    states = ledger.views.states_at(session.key, line.number, range(len(rows) + 1))
     assert all(
         comparable(states[at]) == comparable(counted(rows[:at], sent, numbers, clearable))
         for at in range(len(rows) + 1)
@@ -862,14 +862,14 @@ def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
             verb(session.key, 1, *given)
         return work
 
-    few = [reads(ledger.request_input.usage), reads(ledger.request_input.usage, 60)]
+    few = [reads(ledger.views.usage), reads(ledger.views.usage, 60)]
     ledger.messages.append(session.key, 1, [said(), answered()] * 2450)
-    many = [reads(ledger.request_input.usage), reads(ledger.request_input.usage, 60)]
+    many = [reads(ledger.views.usage), reads(ledger.views.usage, 60)]
 
     assert few == many
     assert max(sum(rows) for rows in few) < 20
     compact(ledger, session.key, 1, 1, 4900, summary())
-    assert sum(reads(ledger.request_input.view)) < 100 * 3 + 20
+    assert sum(reads(ledger.views.view)) < 100 * 3 + 20
 
 
 def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledger) -> None:
@@ -884,12 +884,12 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
         )
 
         with pytest.raises(CorruptRow):
-            ledger.request_input.view(session.key, 1)
+            ledger.views.view(session.key, 1)
         with pytest.raises(CorruptRow):
             ledger.compactions.in_force(session.key, 1, every=True)
         if "exactness" in damage:
             with pytest.raises(CorruptRow):
-                ledger.request_input.usage(session.key, 1)
+                ledger.views.usage(session.key, 1)
 
 
 @pytest.mark.parametrize("number", [-1, 3])
@@ -905,7 +905,7 @@ def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, num
     )
 
     with pytest.raises(CorruptRow):
-        ledger.request_input.usage(session.key, 1)
+        ledger.views.usage(session.key, 1)
     with pytest.raises(CorruptRow):
         ledger.compactions.in_force(session.key, 1)
 
@@ -927,13 +927,13 @@ def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
         made = compact(ledger, session.key, 1, 1, 2 * times, said("undone"))
         ledger.compactions.undo(session.key, 1, made.number)
         with watched() as work:
-            ledger.request_input.usage(session.key, 1)
-            ledger.request_input.usage(session.key, 1, 9)
-            ledger.request_input.usage(session.key, other)
+            ledger.views.usage(session.key, 1)
+            ledger.views.usage(session.key, 1, 9)
+            ledger.views.usage(session.key, other)
         found.append([*work])
         in_force = ledger.compactions.in_force(session.key, 1)
         assert [(one.first, one.last) for one in in_force] == [(1, 2 * times - 2)] * 2
-        before = ledger.request_input.usage(session.key, 1, 9).in_force
+        before = ledger.views.usage(session.key, 1, 9).in_force
         assert [(one.first, one.last) for one in before.ranges] == [(1, 8)]
         assert before.cleared is not None
         assert before.cleared.last == 8

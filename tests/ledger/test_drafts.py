@@ -105,12 +105,12 @@ def test_while_it_arrives_it_has_no_position_and_counts_nothing(ledger: Ledger) 
     """History, usage and the head are those of what is stored."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said()])
-    before = ledger.request_input.usage(session.key, 1)
+    before = ledger.views.usage(session.key, 1)
 
     draft = recording(ledger, session, 2)
 
     assert texts(ledger, session) == [said().message.text]
-    assert before == ledger.request_input.usage(session.key, 1)
+    assert before == ledger.views.usage(session.key, 1)
     assert draft.position == 2
     with pytest.raises(NotFound):
         ledger.history.get(session.key, 1, 2)
@@ -267,7 +267,7 @@ def test_an_append_by_somebody_else_ends_it_as_interrupted(ledger: Ledger) -> No
     assert (ended.id, ended.message.status) == (draft.id, "interrupted")
     assert (ended.created_at, ended.message.origin) == (draft.created_at, ORIGIN)
     assert ledger.history.by_idempotency_key(session.key, "k") == [ended]
-    assert ledger.request_input.last_sent(session.key, 1) is not None
+    assert ledger.views.last_sent(session.key, 1) is not None
     assert not add_part(ledger, draft, 3, part("3 "))
     assert not renew(ledger, draft)
     assert not ledger.drafts.drop(draft)

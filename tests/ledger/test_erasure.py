@@ -112,7 +112,7 @@ def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
     assert row.message == Message(role="assistant", status="erased")
     assert row.counts == Counts()
     assert (row.id, row.position, row.created_at) == (before[1].id, 2, before[1].created_at)
-    assert ledger.request_input.last_sent(session.key, 1) is None
+    assert ledger.views.last_sent(session.key, 1) is None
     assert [row.message.role for row in ledger.history.read(session.key, 1)] == [
         "user",
         "assistant",
@@ -151,7 +151,7 @@ def test_an_erased_user_message_starts_no_turn(ledger: Ledger) -> None:
 
     ledger.erasure.erase_message(session.key, 1, 4)
 
-    used = ledger.request_input.usage(session.key, 1)
+    used = ledger.views.usage(session.key, 1)
     assert (used.head.turn_start, used.head.turn_has_call) == (1, True)
     whole(ledger, session.key)
 
@@ -169,7 +169,7 @@ def test_only_the_reasoning_of_a_message_goes(ledger: Ledger) -> None:
     assert replace(done, copies=()) == Erased(thinking_blocks=1)
     assert row.message == replace(first.message, blocks=(TextBlock(text="No."),))
     assert row.counts == Counts(visible=3)
-    assert ledger.request_input.last_sent(session.key, 1) is not None
+    assert ledger.views.last_sent(session.key, 1) is not None
     assert ledger.branches.head(session.key, 1).portable == len("other")
     whole(ledger, session.key)
     assert (
@@ -228,7 +228,7 @@ def test_the_seals_of_thoughts_go_with_the_reasoning(
             ledger.erasure.erase_message(session.key, 1, 2, only="reasoning")
 
         assert ledger.history.get(session.key, 1, 2).message.blocks == left
-        assert ledger.request_input.last_sent(session.key, 1) is not None
+        assert ledger.views.last_sent(session.key, 1) is not None
         assert found(sqlite_path, "seal") == {}
         whole(ledger, session.key)
 
@@ -387,10 +387,7 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
     for branch in branches:
         for row in ledger.history.read(key, branch):
             assert expected[row.id] == row.message
-            assert (
-                ledger.request_input.usage(key, branch, at=row.position).head.position
-                == row.position
-            )
+            assert ledger.views.usage(key, branch, at=row.position).head.position == row.position
 
 
 def without_thinking(message: Message) -> Message:

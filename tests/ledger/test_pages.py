@@ -204,11 +204,9 @@ WAYS: dict[str, Callable[[Ledger, int], Any]] = {
     "history without thinking": lambda ledger, key: ledger.history.read(key, 1, thinking=False),
     "get": lambda ledger, key: ledger.history.get(key, 1, 40),
     "get without thinking": lambda ledger, key: ledger.history.get(key, 1, 40, thinking=False),
-    "by value": lambda ledger, key: ledger.request_input.view(key, 1),
-    "by column": lambda ledger, key: ledger.request_input.view(key, 1),
-    "by column, stripped": lambda ledger, key: ledger.request_input.view(
-        key, 1, thinking_from=1 << 40
-    ),
+    "by value": lambda ledger, key: ledger.views.view(key, 1),
+    "by column": lambda ledger, key: ledger.views.view(key, 1),
+    "by column, stripped": lambda ledger, key: ledger.views.view(key, 1, thinking_from=1 << 40),
     "export": lambda ledger, key: list(ledger.transfer.export_lines(key)),
     "under its key": lambda ledger, key: ledger.history.by_idempotency_key(key, "k"),
     "recount": lambda ledger, key: recount(ledger, key, 1),

@@ -18,8 +18,8 @@ from reasoning_store.ledger import (
     history,
     message_columns,
     profiles,
-    request_input,
     sessions,
+    views,
 )
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import NewMessage
@@ -96,7 +96,7 @@ STATEMENTS = {
         origins,
         profiles,
         recomputation,
-        request_input,
+        views,
         sessions,
     )
     for name, statement in {

@@ -97,7 +97,7 @@ def check_messages(ledger: Ledger, url: str, text: str) -> None:
 
     with Ledger.open(url) as elsewhere:
         read = elsewhere.history.read(session.key, 1)
-        sent = elsewhere.request_input.last_sent(session.key, 1)
+        sent = elsewhere.views.last_sent(session.key, 1)
 
         assert [row.message for row in read] == [entry.message for entry in given_]
         assert sent is not None

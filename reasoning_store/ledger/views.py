@@ -1,4 +1,4 @@
-"""The view of a branch and its totals: what a request, a count or an alternative is made of.
+"""Views: a branch with its compactions applied, and the totals that its next request counts.
 
 The totals are taken at the ends of the ranges in force, in a number of reads that does not grow
 with the conversation.
@@ -330,15 +330,15 @@ class _Snapshot:
         return work(self._connection)
 
 
-class RequestInputs:
-    """What requests and their counts are made of, each read in one snapshot."""
+class Views:
+    """The views of branches and their totals, each read in one snapshot."""
 
     def __init__(self, database: Reads) -> None:
         self._database = database
 
-    def at_one_moment(self, work: Callable[[RequestInputs], T]) -> T:
+    def at_one_moment(self, work: Callable[[Views], T]) -> T:
         """Run several of these reads in one transaction, and nothing of a caller's that is slow."""
-        return self._database.read(lambda connection: work(RequestInputs(_Snapshot(connection))))
+        return self._database.read(lambda connection: work(Views(_Snapshot(connection))))
 
     def usage(self, session_key: int, branch: int, at: int | None = None) -> ViewTotals:
         """Return what a count of any policy needs at the head, or at an earlier position."""
