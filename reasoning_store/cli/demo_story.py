@@ -31,7 +31,7 @@ from reasoning_store.conversation.validation import tool
 from reasoning_store.egress.compaction_plan import Limits, Plan, StepKind
 from reasoning_store.egress.verdicts import Verdict
 from reasoning_store.egress.what_if import COLUMNS, cells
-from reasoning_store.ingress.counters import read_counters
+from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.session import Session
 from reasoning_store.store import Store
 

@@ -29,7 +29,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.digests import digest_texts
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers.values import Conversation, Item, Report, Skipped
-from reasoning_store.ingress.counters import read_counters
+from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 _TIME: Final = "its time is neither ISO 8601 nor seconds or milliseconds since 1970"

@@ -30,8 +30,8 @@ from reasoning_store.importers.source_messages import (
     states_time,
 )
 from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.counters import read_counters
 from reasoning_store.ingress.normalizer import Tags, normalize_response
+from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.event_fields import other_fields
 

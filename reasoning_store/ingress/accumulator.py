@@ -38,8 +38,8 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.json_values import make_json
-from reasoning_store.ingress.counters import Counters
 from reasoning_store.ingress.duplicates import find_copies
+from reasoning_store.ingress.reply_counters import Counters
 from reasoning_store.ingress.text_channel import TAG_SOURCE
 from reasoning_store.wire.tools import parse_arguments
 

@@ -38,7 +38,6 @@ from reasoning_store.conversation.chunks import (
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.json_values import make_json
 from reasoning_store.ingress.accumulator import Accumulator
-from reasoning_store.ingress.counters import Counters
 from reasoning_store.ingress.masking import (
     ArgumentsMasker,
     Masker,
@@ -47,6 +46,7 @@ from reasoning_store.ingress.masking import (
     mask_metadata,
     mask_value,
 )
+from reasoning_store.ingress.reply_counters import Counters
 
 Entry: TypeAlias = dict[str, Any]
 """A chunk as JSON: its type, and its fields that are not at their defaults."""

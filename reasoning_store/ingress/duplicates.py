@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from reasoning_store.ingress.counters import Counters
+from reasoning_store.ingress.reply_counters import Counters
 
 Pieces: TypeAlias = Sequence[str]
 """A text as the pieces that it came in."""

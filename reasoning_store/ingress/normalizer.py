@@ -33,10 +33,10 @@ from reasoning_store.conversation.json_values import make_json
 from reasoning_store.conversation.validation import check_truth, describe
 from reasoning_store.ingress.accumulator import Accumulator
 from reasoning_store.ingress.channels import Channels
-from reasoning_store.ingress.counters import Counters
 from reasoning_store.ingress.duplicates import MirroredFields
 from reasoning_store.ingress.half_characters import HalfCharacters
 from reasoning_store.ingress.markers import DEFAULT_TAGS, check_tag_names
+from reasoning_store.ingress.reply_counters import Counters
 from reasoning_store.ingress.tags import TagFilter
 from reasoning_store.ingress.text_channel import TextChannel
 from reasoning_store.wire import (

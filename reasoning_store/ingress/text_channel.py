@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reasoning_store.ingress.counters import Counters
 from reasoning_store.ingress.duplicates import Pieces, find_copies
 from reasoning_store.ingress.markers import LONGEST_RUN
+from reasoning_store.ingress.reply_counters import Counters
 from reasoning_store.ingress.tags import Kind, Run, TagFilter
 
 TAG_SOURCE = "think_tags"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.ingress import draft_parts
 from reasoning_store.ingress.channels import Channels
-from reasoning_store.ingress.counters import Counters
 from reasoning_store.ingress.duplicates import MirroredFields
+from reasoning_store.ingress.reply_counters import Counters
 from reasoning_store.ingress.text_channel import TextChannel
 from tests.properties import examples
 from tests.wire.well_formed import assert_well_formed

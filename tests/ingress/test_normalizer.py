@@ -12,7 +12,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.conversation import codec
-from reasoning_store.ingress.counters import COUNTERS, Counters, read_counters
+from reasoning_store.ingress.reply_counters import COUNTERS, Counters, read_counters
 from reasoning_store.testing import stream
 from reasoning_store.wire import contracts
 from tests.wire.steps import steps
