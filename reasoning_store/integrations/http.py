@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import reasoning_store as rs
-from reasoning_store.integrations.echo import SESSION_HEADER, EchoMatcher, Exchange
+from reasoning_store.integrations.echo_matcher import SESSION_HEADER, EchoMatcher, Exchange
 from reasoning_store.results import Owner
 from reasoning_store.wire.sse import JSONEvents
 
