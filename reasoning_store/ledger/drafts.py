@@ -41,7 +41,7 @@ from reasoning_store.ledger.rows.keys import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DraftSignals:
     """What others ask of a draft's recorder."""
 
     stop: str | None
@@ -263,15 +263,15 @@ class Drafts:
             again_when_lost=True,
         )
 
-    def letters(self, drafts: Sequence[DraftRow]) -> list[Letter | None]:
+    def signals(self, drafts: Sequence[DraftRow]) -> list[DraftSignals | None]:
         """Return what others ask of the recorders of drafts; None of one that has lost it."""
         now = self._clock.now()
         latest = draft_rows.lease_end(draft_rows.lease_end(now))
 
-        def read(connection: Connection) -> list[Letter | None]:
-            found = [draft_rows.letter(connection, draft) for draft in drafts]
+        def read(connection: Connection) -> list[DraftSignals | None]:
+            found = [draft_rows.signals(connection, draft) for draft in drafts]
             return [
-                None if one is None else Letter(one[0], is_followed=now < one[1] <= latest)
+                None if one is None else DraftSignals(one[0], is_followed=now < one[1] <= latest)
                 for one in found
             ]
 

@@ -148,7 +148,7 @@ class DraftWriter:
                 if not self._replies:
                     self._thread = None
                     return
-            self._look()
+            self._obey_signals()
             # A reply that is being stored needs no part.
             self._write(
                 reply
@@ -170,15 +170,15 @@ class DraftWriter:
         every = min(self._every, FOLLOWED_SECONDS) if reply.is_followed else self._every
         return time.monotonic() - reply.part_at >= every - self._tick / 2
 
-    def _look(self) -> None:
+    def _obey_signals(self) -> None:
         """Do what others ask of the recorders here: stop a reply, or write it more often."""
         drafts = [(reply, draft) for reply in self._alive() if (draft := reply.draft) is not None]
         with suppress(Exception):  # a store that does not answer is asked again
-            letters = self._ledger.drafts.letters([draft for _, draft in drafts])
-            for (reply, draft), letter in zip(drafts, letters, strict=True):
-                if letter is not None:
-                    reply.is_followed = letter.is_followed
-                    reason = letter.stop
+            found = self._ledger.drafts.signals([draft for _, draft in drafts])
+            for (reply, draft), signals in zip(drafts, found, strict=True):
+                if signals is not None:
+                    reply.is_followed = signals.is_followed
+                    reason = signals.stop
                 else:
                     reason = self._stopped_with(draft)
                     if reason is None and reply.draft is not None:

@@ -138,7 +138,7 @@ _STOP = Statement(
     .values(stop=func.coalesce(_d.stop, bindparam("reason")))
     .returning(_d.branch)
 )
-_LETTER = Statement(select(_d.stop, _d.followed_until).where(*_THIS, _d.lease_until.is_not(None)))
+_SIGNALS = Statement(select(_d.stop, _d.followed_until).where(*_THIS, _d.lease_until.is_not(None)))
 _TAKE_AWAY = Statement(update(drafts).where(*_THIS).values(lease_until=None).returning(_d.branch))
 _UNDER_KEY = Statement(
     select(_d.branch).where(
@@ -286,9 +286,9 @@ def stop(connection: Connection, key: int, branch: int, reason: str, *, now: int
     return row is not None
 
 
-def letter(connection: Connection, draft: DraftRow) -> tuple[str | None, int] | None:
+def signals(connection: Connection, draft: DraftRow) -> tuple[str | None, int] | None:
     """Return why a draft is to stop and until when it is followed; None: it is its own no more."""
-    row = _LETTER.row(connection, _of(draft))
+    row = _SIGNALS.row(connection, _of(draft))
     return None if row is None else (row[0], row[1] or 0)
 
 
