@@ -10,7 +10,7 @@ import click
 
 from reasoning_store.cli import hints, store_access
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.commands.delete import ANSWERS, delete_session
+from reasoning_store.cli.commands.conversations.delete import ANSWERS, delete_session
 from reasoning_store.cli.options import (
     BEFORE,
     DATES,
