@@ -11,6 +11,7 @@ _ROOM = "reasoning_store.cli.commands"
 COMMANDS = {
     "annotate": f"{_ROOM}.conversations.annotate:annotate",
     "backup": f"{_ROOM}.backup:backup",
+    "branches": f"{_ROOM}.conversations.branches:branches",
     "compact": f"{_ROOM}.compact:compact",
     "context": f"{_ROOM}.context:context",
     "current": f"{_ROOM}.database:current",

@@ -23,7 +23,7 @@ _COMMAND_IN_HINT = re.compile(rf"run: {PROGRAM} ([^;(]*\w)")
 """A command line in a hint of the library."""
 _COMMAND_OF_VERB: Final[Mapping[str, tuple[str, ...]]] = {
     "history()": ("show", "SESSION"),
-    "branches()": ("sessions", "show", "SESSION"),
+    "branches()": ("branches", "SESSION"),
     "compactions()": ("compact", "list", "SESSION"),
     "profiles.all()": ("profile", "list"),
 }

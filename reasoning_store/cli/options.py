@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,11 +22,19 @@ from click.shell_completion import CompletionItem
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, current_call
+from reasoning_store.cli.completion import (
+    complete_change,
+    complete_key,
+    complete_profile,
+    complete_provider,
+    complete_session,
+    complete_value,
+    full_key,
+)
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import print_note, print_warnings
-from reasoning_store.cli.terminal_text import one_line
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
@@ -53,18 +61,6 @@ class Where:
         return store_access.open_place(call, self.owner, self.session, self.branch, writes=writes)
 
 
-def _complete_session(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer a shell the sessions that complete a word."""
-    try:
-        with store_access.open_to_read(current_call(context)) as store:
-            mine = store.for_owner(context.params.get("owner") or "")
-            return _offered(store_access.session_names(mine), incomplete)
-    except ReasoningStoreError:
-        return []  # a shell has no place for what went wrong
-
-
 def remember_owner(
     context: click.Context, option: click.Parameter, value: str | None
 ) -> str | None:
@@ -79,69 +75,17 @@ OWNER = click.option(
     callback=remember_owner,
     help="The owner of the sessions; by default the one without a name.",
 )
-SESSION = click.argument("session_id", metavar="SESSION", shell_complete=_complete_session)
+SESSION = click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 OPTIONAL_SESSION = click.argument(
-    "session_id", metavar="[SESSION]", required=False, shell_complete=_complete_session
+    "session_id", metavar="[SESSION]", required=False, shell_complete=complete_session
 )
 SESSION_OPTION = click.option(
     "--session",
     "session_id",
     metavar="ID",
-    shell_complete=_complete_session,
+    shell_complete=complete_session,
     help="The session, if it is not the first word.",
 )
-
-
-def complete_profile(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer a shell the profiles that complete a word."""
-    try:
-        with store_access.open_to_read(current_call(context)) as store:
-            mine = store.for_owner(context.params.get("owner") or "")
-            return _offered((one.name for one in mine.settings.profiles.all()), incomplete)
-    except ReasoningStoreError:
-        return []  # a shell has no place for what went wrong
-
-
-def _complete_provider(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from reasoning_store.wire import contracts
-
-    return _offered((host.id for host in contracts.hosts()), incomplete)
-
-
-def _complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:
-    """Offer the keys of settings, with ``reasoning.`` if the word begins so."""
-    from reasoning_store.conversation import settings
-
-    whole = [f"{key}{end}" for key in settings.KEYS]
-    short = [key.removeprefix(settings.PREFIX) for key in whole]
-    return _offered(whole if incomplete.startswith("r") else short, incomplete)
-
-
-def _complete_value(key: str, incomplete: str, before: str = "") -> list[CompletionItem]:
-    from reasoning_store.conversation import settings
-
-    return _offered((before + word for word in settings.words(full_key(key))), incomplete)
-
-
-def _complete_change(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer KEY=, and after it the values."""
-    key, equals, _ = incomplete.partition("=")
-    return _complete_value(key, incomplete, f"{key}=") if equals else _complete_key(incomplete, "=")
-
-
-def _offered(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """Return the words that begin so, without those that hold control characters."""
-    return [
-        CompletionItem(word)
-        for word in words
-        if word.startswith(incomplete) and one_line(word) == word
-    ]
 
 
 BRANCH = click.option(
@@ -181,11 +125,11 @@ def words_after_session(takes: str) -> Callable[[Function], Function]:
         before: Sequence[str] = context.params.get("words") or ()
         match places[len(before) : len(before) + 1]:
             case ["SESSION"]:
-                return _complete_session(context, parameter, incomplete)
+                return complete_session(context, parameter, incomplete)
             case ["KEY"]:
-                return _complete_key(incomplete)
+                return complete_key(incomplete)
             case ["VALUE"]:
-                return _complete_value(before[-1], incomplete)
+                return complete_value(before[-1], incomplete)
             case ["NAME"]:
                 return complete_profile(context, parameter, incomplete)
         return []
@@ -224,16 +168,38 @@ def split_session(
 
 def takes_session(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner."""
-    return _folded(command, "where", _where, (OWNER, SESSION))
+    return _folded(command, "where", _where, (OWNER, SESSION), ("session_id", "owner"))
 
 
 def takes_branch(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner, --branch."""
-    return _folded(command, "where", _where, (BRANCH, OWNER, SESSION), ("branch",))
+    return _folded(command, "where", _where, (BRANCH, OWNER, SESSION), _WHERE_NAMES)
+
+
+_WHERE_NAMES = ("session_id", "owner", "branch")
 
 
 def _where(session_id: str, owner: str, branch: int | None = None) -> Where:
     return Where(session_id, owner, branch)
+
+
+def takes_message(command: Function) -> Function:
+    """Give a command ``place``: SESSION:POSITION, --owner, --branch."""
+    return _folded(command, "place", _message_place, (BRANCH, OWNER, _MESSAGE), _MESSAGE_NAMES)
+
+
+def _message_place(message: str, owner: str, branch: int | None) -> tuple[Where, int | str]:
+    """Return the session and the message of SESSION:POSITION; an id is a position, too."""
+    session_id, colon, position = message.rpartition(":")
+    if not colon or not session_id or not position:
+        raise InvalidCall(
+            f"{message!r} is not SESSION:POSITION", hint="for example chat-42:2, or SESSION:ID"
+        )
+    return Where(session_id, owner, branch), position_of(position)
+
+
+_MESSAGE = click.argument("message", metavar="SESSION:POSITION", shell_complete=complete_session)
+_MESSAGE_NAMES = ("message", "owner", "branch")
 
 
 def takes_target(command: Function) -> Function:
@@ -316,7 +282,7 @@ _TARGET = (
     ),
     click.option("--model", help="The model."),
     click.option(
-        "--provider", shell_complete=_complete_provider, help="The provider, e.g. deepseek."
+        "--provider", shell_complete=complete_provider, help="The provider, e.g. deepseek."
     ),
 )
 _TARGET_NAMES = ("provider", "model", "api", "base_url")
@@ -328,7 +294,7 @@ _REQUEST = (
         "changes",
         multiple=True,
         metavar="KEY=VALUE",
-        shell_complete=_complete_change,
+        shell_complete=complete_change,
         help="A setting for this request only; may be repeated.",
     ),
 )
@@ -360,11 +326,6 @@ def parse_settings(changes: Sequence[str]) -> dict[str, Any]:
         key = full_key(key)
         made[key] = _settings.parse(key, value)
     return made
-
-
-def full_key(key: str) -> str:
-    """Return a setting's whole key; a person may leave ``reasoning.`` out."""
-    return key if "." in key else f"reasoning.{key}"
 
 
 @contextmanager
@@ -401,13 +362,13 @@ def _folded(
     name: str,
     make: Callable[..., Any],
     options: Sequence[Callable[[Any], Any]],
-    takes: Sequence[str] = (),
+    takes: Sequence[str],
 ) -> Function:
-    taken = (*takes, "session_id", "owner") if make is _where else takes
+    """Make one argument, ``name``, of the values of several options, ``takes``."""
 
     @functools.wraps(command)
     def folded(*arguments: Any, **values: Any) -> Any:
-        made = make(**{key: values.pop(key) for key in taken})
+        made = make(**{key: values.pop(key) for key in takes})
         return command(*arguments, **values, **{name: made})
 
     for option in options:

@@ -29,6 +29,17 @@ CASES: dict[str, Case] = {
     "": Case("", "--db soap://chat", needs=False, says="soap is not supported"),
     "annotate": Case("annotate chat-42:2 rating=1", "annotate chat-42:99 rating=1", MISSING),
     "backup": Case("backup copy.db", "backup chat.db", says="is the database itself"),
+    "branches activate": Case(
+        "branches activate chat-42 1", "branches activate chat-42 7", MISSING, says="branches"
+    ),
+    "branches edit": Case(
+        "branches edit chat-42:1 Hello?", "branches edit chat-42 Hello?", says="SESSION:POSITION"
+    ),
+    "branches fork": Case("branches fork chat-42:5", "branches fork chat-42:99", MISSING),
+    "branches list": Case("branches chat-42", "branches chat-43", MISSING, says=NEAR),
+    "branches regenerate": Case(
+        "branches regenerate chat-42:2", "branches regenerate chat-42:99", MISSING
+    ),
     "compact list": Case("compact list short", "compact list chat-43", MISSING, says=NEAR),
     "compact run": Case("compact chat-42 --limit 60", "compact chat-42", says="--limit"),
     "compact undo": Case("compact undo short 1", "compact undo short 7", MISSING),
@@ -63,7 +74,6 @@ CASES: dict[str, Case] = {
     "search": Case("search weather", "search '?!'", says="at least one word"),
     "sessions archive": Case("sessions archive short", "sessions archive shart", MISSING),
     "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
-    "sessions fork": Case("sessions fork chat-42 --at 5", "sessions fork chat-42 --at 99", MISSING),
     "sessions list": Case("sessions", "sessions --limit 0", says="--limit"),
     "sessions rename": Case("sessions rename short Oslo", "sessions rename shorter Oslo", MISSING),
     "sessions show": Case("sessions show chat-42", "sessions show chat-43", MISSING, says=NEAR),

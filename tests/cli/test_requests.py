@@ -322,11 +322,11 @@ def test_a_setting_that_was_changed_since_stays_when_a_compaction_is_undone(here
 
 def test_a_fork_is_a_branch_of_its_own(here: Here) -> None:
     """Its number is printed; --branch reads it, --activate makes it the current one."""
-    number = here("sessions fork chat-42 --at 5").out.strip()
+    number = here("branches fork chat-42:5").out.strip()
 
     assert here(f"show chat-42 --branch {number}").out.count("[") == 4
     assert here("show chat-42").out.count("[") == 6
-    here("sessions fork chat-42 --at 3 --activate")
+    here("branches fork chat-42:3 --activate")
     assert here("show chat-42").out.count("[") == 2
     assert here("show chat-42 --branch 9").code == Exit.NOT_FOUND
 

@@ -10,10 +10,10 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Group
+from reasoning_store.cli.completion import complete_profile
 from reasoning_store.cli.options import (
     OWNER,
     SESSION_OPTION,
-    complete_profile,
     split_session,
     words_after_session,
 )

@@ -11,11 +11,10 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.completion import complete_profile, full_key
 from reasoning_store.cli.options import (
     OWNER,
     SESSION_OPTION,
-    complete_profile,
-    full_key,
     split_session,
     words_after_session,
 )

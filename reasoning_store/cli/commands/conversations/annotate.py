@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import BRANCH, OWNER, position_of
+from reasoning_store.cli.options import Where, takes_message
 from reasoning_store.cli.output import print_answer
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
@@ -22,34 +21,21 @@ from reasoning_store.conversation.errors import InvalidCall
     examples=("annotate chat-42:2 rating=1",),
     answers="id position branch annotations",
 )
-@click.argument("message", metavar="SESSION:POSITION")
+@takes_message
 @click.argument("facts", nargs=-1, metavar="[KEY=VALUE]...")
-@BRANCH
-@OWNER
 @click.pass_obj
-def annotate(
-    call: Call, message: str, facts: Sequence[str], branch: int | None, owner: str
-) -> None:
+def annotate(call: Call, place: tuple[Where, int | str], facts: Sequence[str]) -> None:
     """Keep facts with a message, and print all that it has.
-
-    For example: annotate chat-42:2 rating=1.
 
     The id of the message, which show --ids prints, may be in the place of its position. VALUE is
     JSON, or else text; null removes the key.
     """
-    session_id, colon, place = message.rpartition(":")
-    if not colon or not place:
-        raise InvalidCall(
-            f"{message!r} is not SESSION:POSITION", hint="for example chat-42:2, or SESSION:ID"
-        )
+    where, position = place
     changes = dict(map(_fact, facts))
-    with store_access.open_existing(call) as store:
-        session = store_access.find_session(call, store.for_owner(owner), session_id)
-        if branch is not None:
-            session = session.branch(branch)
+    with where.open(call, writes=True) as session:
         if changes:
-            session.annotate(position_of(place), changes)
-        found = session.get(position_of(place))
+            session.annotate(position, changes)
+        found = session.get(position)
     print_answer(
         call,
         {

@@ -1,21 +1,21 @@
-"""The group `sessions`: list, show, rename, fork, archive, delete."""
+"""The group `sessions`: list, show, rename, archive, delete."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from reasoning_store.cli import hints, store_access
 from reasoning_store.cli.command import Call, Group
+from reasoning_store.cli.commands.conversations.branches import branch_data, branch_table
 from reasoning_store.cli.commands.conversations.delete import ANSWERS, delete_session
 from reasoning_store.cli.options import (
     BEFORE,
     DATES,
     OWNER,
-    POSITION,
     YES,
     Where,
     takes_branch,
@@ -33,16 +33,13 @@ from reasoning_store.cli.terminal_text import one_line
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import InvalidCall
 
-if TYPE_CHECKING:
-    from reasoning_store.stored import Branch
-
 _PREVIEW = 60
 """The most characters of a preview in a table."""
 
 
 @click.group("sessions", cls=Group, default="list")
 def sessions() -> None:
-    """List, show, rename, fork, archive and delete sessions.
+    """List, show, rename, archive and delete sessions.
 
     Without a command, list them.
     """
@@ -171,20 +168,7 @@ def show(call: Call, where: Where) -> None:
             f" {usage.raw} with all thinking ({usage.exactness})"
         )
         page.line()
-        page.table(
-            ("branch", "from", "first", "last", ""),
-            [
-                (
-                    str(branch.id),
-                    str(branch.parent or "-"),
-                    str(branch.first),
-                    str(branch.head),
-                    "current" if branch.is_current else "",
-                )
-                for branch in branches
-            ],
-            right=("branch", "from", "first", "last"),
-        )
+        branch_table(page, branches)
 
     print_answer(
         call,
@@ -198,22 +182,11 @@ def show(call: Call, where: Where) -> None:
             "raw": usage.raw,
             "exactness": usage.exactness,
             "encoding": usage.encoding,
-            "branches": [_branch(branch) for branch in branches],
+            "branches": [branch_data(branch) for branch in branches],
             "settings": {key: asdict(item) for key, item in settings.items()},
         },
         people,
     )
-
-
-def _branch(branch: Branch) -> dict[str, Any]:
-    return {
-        "id": branch.id,
-        "parent": branch.parent,
-        "first": branch.first,
-        "head": branch.head,
-        "createdAt": utc_time(branch.created_at),
-        "current": branch.is_current,
-    }
 
 
 @sessions.command("rename", examples=("sessions rename chat-42 Weather",), answers="id title")
@@ -225,33 +198,6 @@ def rename(call: Call, where: Where, title: str) -> None:
     with where.open(call, writes=True) as session:
         session.rename(title or None)
     print_answer(call, {"id": session.id, "title": title or None}, print_nothing)
-
-
-@sessions.command(
-    "fork", examples=("sessions fork chat-42 --at 5",), answers="id branch at current"
-)
-@takes_branch
-@click.option(
-    "--at",
-    "position",
-    required=True,
-    type=POSITION,
-    metavar="POSITION|ID",
-    help="The first message that differs.",
-)
-@click.option("--activate", is_flag=True, help="Make it the session's current branch.")
-@click.pass_obj
-def fork(call: Call, where: Where, position: int | str, activate: bool) -> None:
-    """Make a branch that shares the messages before another; print its number."""
-    with where.open(call, writes=True) as session:
-        number = session.fork(at=position).branch_id
-        if activate:
-            session.activate(number)
-    print_answer(
-        call,
-        {"id": session.id, "branch": number, "at": position, "current": activate},
-        lambda page: page.line(str(number)),
-    )
 
 
 @sessions.command("archive", examples=("sessions archive chat-42",), answers="id archived")

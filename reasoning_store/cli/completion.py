@@ -1,0 +1,82 @@
+"""The words that a shell is offered to complete: sessions, profiles, providers, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+from click.shell_completion import CompletionItem
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import current_call
+from reasoning_store.cli.terminal_text import one_line
+from reasoning_store.conversation.errors import ReasoningStoreError
+
+
+def complete_session(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer a shell the sessions that complete a word."""
+    try:
+        with store_access.open_to_read(current_call(context)) as store:
+            mine = store.for_owner(context.params.get("owner") or "")
+            return _offered(store_access.session_names(mine), incomplete)
+    except ReasoningStoreError:
+        return []  # a shell has no place for what went wrong
+
+
+def complete_profile(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer a shell the profiles that complete a word."""
+    try:
+        with store_access.open_to_read(current_call(context)) as store:
+            mine = store.for_owner(context.params.get("owner") or "")
+            return _offered((one.name for one in mine.settings.profiles.all()), incomplete)
+    except ReasoningStoreError:
+        return []  # a shell has no place for what went wrong
+
+
+def complete_provider(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from reasoning_store.wire import contracts
+
+    return _offered((host.id for host in contracts.hosts()), incomplete)
+
+
+def complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:
+    """Offer the keys of settings, with ``reasoning.`` if the word begins so."""
+    from reasoning_store.conversation import settings
+
+    whole = [f"{key}{end}" for key in settings.KEYS]
+    short = [key.removeprefix(settings.PREFIX) for key in whole]
+    return _offered(whole if incomplete.startswith("r") else short, incomplete)
+
+
+def complete_value(key: str, incomplete: str, before: str = "") -> list[CompletionItem]:
+    from reasoning_store.conversation import settings
+
+    return _offered((before + word for word in settings.words(full_key(key))), incomplete)
+
+
+def complete_change(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer KEY=, and after it the values."""
+    key, equals, _ = incomplete.partition("=")
+    return complete_value(key, incomplete, f"{key}=") if equals else complete_key(incomplete, "=")
+
+
+def _offered(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Return the words that begin so, without those that hold control characters."""
+    return [
+        CompletionItem(word)
+        for word in words
+        if word.startswith(incomplete) and one_line(word) == word
+    ]
+
+
+def full_key(key: str) -> str:
+    """Return a setting's whole key; a person may leave ``reasoning.`` out."""
+    return key if "." in key else f"reasoning.{key}"
