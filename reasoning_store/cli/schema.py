@@ -7,11 +7,11 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import migrate, topology
 from reasoning_store.ledger.database import (
     open as engine,
 )
-from reasoning_store.ledger.database.statement import driver
+from reasoning_store.ledger.database.topology import Cluster, ServerSettings
 
 BASE = "base"
 """The revision before the first."""
@@ -26,12 +26,12 @@ def read_revision(url: str) -> str:
         database.close()
 
 
-def read_server_settings(url: str) -> tuple[str, str]:
-    """Return what a server has for synchronous_commit and session_replication_role."""
+def read_topology(url: str, *, tables: bool) -> tuple[ServerSettings, Cluster | None]:
+    """Return what a server has for a store and, with ``tables``, where Citus keeps them."""
 
-    def ask(connection: Connection) -> tuple[str, str]:
-        commit, role = driver(connection).execute(_SETTINGS).fetchone()
-        return commit, role
+    def ask(connection: Connection) -> tuple[ServerSettings, Cluster | None]:
+        settings = topology.read_settings(connection)
+        return settings, topology.read_cluster(connection) if tables else None
 
     database = engine.as_it_is(url)
     try:
@@ -40,9 +40,13 @@ def read_server_settings(url: str) -> tuple[str, str]:
         database.close()
 
 
-_SETTINGS = (
-    "SELECT current_setting('synchronous_commit'), current_setting('session_replication_role')"
-)
+def read_nodes_away(url: str) -> tuple[str, ...]:
+    """Return the nodes of a cluster that do not answer."""
+    database = engine.as_it_is(url)
+    try:
+        return database.read(topology.nodes_away, single=True)
+    finally:
+        database.close()
 
 
 def check_revision(target: str) -> None:

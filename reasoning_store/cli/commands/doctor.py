@@ -10,7 +10,7 @@ import difflib
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -29,6 +29,7 @@ from reasoning_store.conversation.errors import ReasoningStoreError
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
+    from reasoning_store.ledger.database.topology import Cluster, ServerSettings
     from reasoning_store.store import Store
 
 State: TypeAlias = Literal["ok", "note", "failed"]
@@ -164,7 +165,7 @@ def _database(call: Call) -> Iterator[Finding]:
     else:
         yield Finding("schema", "failed", "newer than this program")
     if server:
-        yield from _server(call)
+        yield from _server(call, is_newest=revision == newest)
     if path is not None:
         if revision == newest:
             yield from _erasures(call, path)
@@ -179,12 +180,13 @@ def _hosts(address: URL) -> str:
     return ", ".join(filter(None, found)) or "a socket"
 
 
-def _server(call: Call) -> Iterator[Finding]:
-    """Say what of the server's settings for this role takes a promise of the store away."""
+def _server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
+    """Show the settings of the server for this role, its standbys, and where its tables are."""
     from reasoning_store.cli import schema
 
-    commit, role = schema.read_server_settings(store_access.database_url(call))
-    if commit == "off":
+    address = store_access.database_url(call)
+    settings, cluster = schema.read_topology(address, tables=is_newest)
+    if settings.synchronous_commit == "off":
         yield Finding(
             "durability",
             "note",
@@ -192,13 +194,76 @@ def _server(call: Call) -> Iterator[Finding]:
             " messages of its last moments; run: ALTER ROLE ... RESET synchronous_commit",
         )
     else:
-        yield Finding("durability", "ok", f"synchronous_commit is {commit}")
-    if role != "origin":
+        yield Finding("durability", "ok", f"synchronous_commit is {settings.synchronous_commit}")
+    yield Finding("standbys", *standby_state(settings))
+    if settings.replication_role != "origin":
         yield Finding(
             "foreign keys",
             "failed",
-            f"session_replication_role is {role} for this role: what is erased leaves rows behind;"
-            " run: ALTER ROLE ... RESET session_replication_role",
+            f"session_replication_role is {settings.replication_role} for this role: what is erased"
+            " leaves rows behind; run: ALTER ROLE ... RESET session_replication_role",
+        )
+    if cluster is None:
+        yield Finding("tables", "ok", "on one server: this database has no Citus")
+    else:
+        away = schema.read_nodes_away(address)
+        yield from _cluster(cluster, away, hints.command_line(call, "distribute", hide=True))
+
+
+def standby_state(settings: ServerSettings) -> tuple[State, str]:
+    """Return what a fail-over would lose, from the settings of a server."""
+    connected = f"{settings.standbys} connected"
+    names = settings.standby_names
+    if settings.is_standby:
+        return "note", "this server is a standby: it takes no writes"
+    if not names:
+        lost = "; a fail-over loses the last acknowledged messages"
+        state: State = "note" if settings.standbys else "ok"
+        return state, f"{connected}, synchronous_standby_names is empty{lost}"
+    if not settings.standbys:
+        return "note", f"{connected}, synchronous_standby_names is {names}: every write waits"
+    if settings.synchronous_commit in ("off", "local"):
+        return (
+            "note",
+            f"{connected}, synchronous_standby_names is {names}, and synchronous_commit does not"
+            " wait for it; run: ALTER ROLE ... RESET synchronous_commit",
+        )
+    return "ok", f"{connected}, synchronous_standby_names is {names}"
+
+
+def _cluster(cluster: Cluster, away: Sequence[str], command: str) -> Iterator[Finding]:
+    """Show what is distributed, what is not yet, and what an owner's list of sessions costs."""
+    from reasoning_store.ledger.database import distribution
+
+    if away:
+        yield Finding("nodes", "failed", f"{', '.join(away)}: no answer")
+    wrong = distribution.misplaced(cluster)
+    missing = [step.subject for step in distribution.distribution_steps(cluster)]
+    left = [step.subject for step in distribution.truncation_steps(cluster)]
+    placed = [one for one in cluster.tables.values() if one.kind == "hash"]
+    nodes = plural(sum(node.has_shards for node in cluster.nodes), "node")
+    if wrong is not None:
+        yield Finding("tables", "failed", f"{wrong}; see: {command} --check")
+    elif missing and not placed:
+        yield Finding("tables", "note", f"on the coordinator alone; {command} distributes them")
+    elif missing:
+        yield Finding("tables", "failed", f"not distributed: {', '.join(missing)}; run: {command}")
+    else:
+        shards = plural(placed[0].shards, "shard")
+        yield Finding("tables", "ok", f"distributed by session_key: {shards} on {nodes}")
+    if left:
+        yield Finding(
+            "coordinator",
+            "failed",
+            f"has the rows from before it was distributed, erased ones too, of {', '.join(left)};"
+            f" run: {command}",
+        )
+    if placed and (cluster.pool_size or 1) > 1:
+        yield Finding(
+            "list of sessions",
+            "note",
+            f"asks each node with up to {cluster.pool_size} connections at once; run: ALTER ROLE"
+            " ... SET citus.max_adaptive_executor_pool_size = 1",
         )
 
 
