@@ -17,6 +17,7 @@ from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import BackedUp, Imported, ReportRow, Verified
 from reasoning_store.owner import Owner
+from reasoning_store.recording.draft_writer import DraftWriter, check_intervals
 from reasoning_store.session import Session
 from reasoning_store.store_state import StoreState
 from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
@@ -43,7 +44,8 @@ class Store(Owner):
     the schema of the tables on a PostgreSQL server: where they are found, else
     ``reasoning_store``; ``?schema=`` in the URL does the same. ``contracts`` are hosts and models
     of your own, in a TOML file or a mapping; they hold for the whole process. Without it the
-    file that ``REASONING_STORE_CONTRACTS`` names is read.
+    file that ``REASONING_STORE_CONTRACTS`` names is read. A reply that arrives is written every
+    ``draft_seconds`` (1), or every ``followed_seconds`` (0.2) while another process follows it.
 
     ``session``, ``sessions``, ``search``, ``thoughts``, ``settings``, ``budget``, ``delete`` and
     ``erase`` are those of the owner ``""``, and ``for_owner`` gives another's. ``report``,
@@ -59,6 +61,8 @@ class Store(Owner):
         read_only: bool = False,
         schema: str | None = None,
         contracts: Contracts | None = None,
+        draft_seconds: float | None = None,
+        followed_seconds: float | None = None,
     ) -> None:
         _load_contracts(contracts)
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
@@ -67,9 +71,11 @@ class Store(Owner):
 
             check_masker(masker)
         check_truth("read_only", read_only)
+        check_intervals(draft_seconds=draft_seconds, followed_seconds=followed_seconds)
         where = engine.with_schema(url, schema)
         ledger = Ledger.open(where, connections=CONNECTIONS, read_only=read_only)
-        super().__init__(StoreState(ledger, masker, encoding), "")
+        draft_writer = DraftWriter(ledger, draft_seconds, followed_seconds)
+        super().__init__(StoreState(ledger, masker, encoding, draft_writer), "")
         self._place = engine.place(url)
         self._writers = 1 if engine.parse(url).get_backend_name() == "sqlite" else CONNECTIONS
         """The number of writes that can run at once."""

@@ -28,11 +28,13 @@ _MADE: Final = 'rs.user("text"), or rs.normalize_response(body) for a provider\'
 class StoreState:
     """The state that all handles of one store share."""
 
-    def __init__(self, ledger: Ledger, masker: Masker | None, encoding: str) -> None:
+    def __init__(
+        self, ledger: Ledger, masker: Masker | None, encoding: str, draft_writer: DraftWriter
+    ) -> None:
         self._ledger = ledger
         self.masker = masker
         self.encoding = encoding
-        self.draft_writer = DraftWriter(ledger)
+        self.draft_writer = draft_writer
 
     @property
     def ledger(self) -> Ledger:

@@ -184,6 +184,8 @@ class AsyncStore(AsyncOwner):
         read_only: bool = False,
         schema: str | None = None,
         contracts: str | PathLike[str] | Mapping[str, Any] | None = None,
+        draft_seconds: float | None = None,
+        followed_seconds: float | None = None,
     ) -> None:
         super().__init__(self._open_store)
         self._open = partial(
@@ -194,6 +196,8 @@ class AsyncStore(AsyncOwner):
             read_only=read_only,
             schema=schema,
             contracts=contracts,
+            draft_seconds=draft_seconds,
+            followed_seconds=followed_seconds,
         )
         self._store: tuple[Threads, Store] | None = None
 

@@ -134,6 +134,20 @@ def check_share(name: str, value: Any, *, optional: bool = False, zero: bool = F
         )
 
 
+def check_seconds(
+    name: str, value: Any, *, least: float, most: float, optional: bool = False
+) -> None:
+    """Refuse a value that is not a number of seconds from ``least`` to ``most``."""
+    if optional and value is None:
+        return
+    is_number = type(value) in (int, float)
+    if not is_number or not least <= value <= most:
+        raise InvalidCall(
+            f"{name}: seconds, not {describe(value) if is_number else _kind(value)}",
+            hint=f"from {least:g} to {most:g}, as in {name}=0.5",
+        )
+
+
 def check_text(name: str, value: Any, *, hint: str | None = None) -> str:
     """Return a string that UTF-8 can write; a name is refused where a text is mended."""
     if not isinstance(value, str):

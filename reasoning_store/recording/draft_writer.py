@@ -27,8 +27,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from reasoning_store.conversation.errors import StoreBusy, StoreFull
+from reasoning_store.conversation.validation import check_seconds
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow
+from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.stored import was_stopped
 
 if TYPE_CHECKING:
@@ -37,22 +39,32 @@ if TYPE_CHECKING:
 PART_SECONDS = 1.0
 PART_CHARACTERS = 65_536
 """The most of a reply that is in memory only: a second of it, or this many characters."""
-FOLLOWED_SECONDS = 0.25
-"""The same of a reply that a reader in another process follows."""
-LOOK_SECONDS = 0.25
+FOLLOWED_SECONDS = 0.2
+"""The most of a reply that a reader in another process follows: with the time of a commit and
+of the reader's next look it has each chunk within 300 ms."""
+LOOK_SECONDS = 0.2
 """How often a recorder looks for what others ask of it: to stop, and that they follow."""
 _TOGETHER = 100
 """The most replies that are written in one transaction, so that no other write waits for long."""
 _writers: weakref.WeakSet[DraftWriter] = weakref.WeakSet()
 
 
+def check_intervals(**seconds: float | None) -> None:
+    """Refuse seconds between two parts that no disk keeps up with, or that no lease outlives."""
+    for name, value in seconds.items():
+        check_seconds(name, value, least=0.05, most=draft_rows.LEASE / 3, optional=True)
+
+
 class DraftWriter:
     """Writes the drafts of one store, in a thread that lives while there are any."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(
+        self, ledger: Ledger, every: float | None = None, followed: float | None = None
+    ) -> None:
         self._ledger = ledger
-        self._every = PART_SECONDS
-        self._tick = min(PART_SECONDS, FOLLOWED_SECONDS, LOOK_SECONDS)
+        self._every = PART_SECONDS if every is None else every
+        self._followed = min(self._every, FOLLOWED_SECONDS if followed is None else followed)
+        self._tick = min(self._followed, LOOK_SECONDS)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         """Held from ``new_parts`` until they are known to be written; no masker runs meanwhile."""
@@ -167,7 +179,7 @@ class DraftWriter:
         return woken
 
     def _is_due(self, reply: ReplyRecorder) -> bool:
-        every = min(self._every, FOLLOWED_SECONDS) if reply.is_followed else self._every
+        every = self._followed if reply.is_followed else self._every
         return time.monotonic() - reply.part_at >= every - self._tick / 2
 
     def _obey_signals(self) -> None:

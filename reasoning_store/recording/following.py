@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -22,10 +21,8 @@ from reasoning_store.ingress.followed_chunks import FollowedChunks, Placed
 from reasoning_store.ledger.records import Arrival
 from reasoning_store.session_branch import SessionBranch
 
-READ_SECONDS = 0.03
-"""How often a draft of another process is read, when more of it may be there."""
-REST_SECONDS = 0.2
-"""For how long it is not, once more was there: its recorder writes four times a second."""
+READ_SECONDS = 0.05
+"""How often a draft of another process is read: by its key, in a small part of a millisecond."""
 ALIVE_SECONDS = 0.25
 """How often a follower in memory looks whether its recorder is still there."""
 _CURSOR = re.compile(r"([0-9a-f]{1,16})\.([^.]{1,64})\.([0-9]{1,15})")
@@ -49,7 +46,6 @@ class ReplyFollower:
         self._id: str | None = None
         self._position = 0
         self._parts = 0
-        self._found_at = 0.0
         self._chunks = FollowedChunks()
         self._heard: deque[Entry | None] | None = None
 
@@ -63,9 +59,7 @@ class ReplyFollower:
     @property
     def seconds(self) -> float:
         """For how long ``wake`` may be waited for."""
-        if self._heard is not None:
-            return ALIVE_SECONDS
-        return max(READ_SECONDS, self._found_at + REST_SECONDS - time.monotonic())
+        return READ_SECONDS if self._heard is None else ALIVE_SECONDS
 
     def take(self) -> list[Placed]:
         """Return what has arrived since. Reads the store."""
@@ -137,8 +131,6 @@ class ReplyFollower:
             self._keep_followed(arrival)
         else:
             self.over = True
-        if arrival.parts:
-            self._found_at = time.monotonic()
         return self._read(arrival.parts)
 
     def _read(self, parts: Iterable[str]) -> list[Placed]:

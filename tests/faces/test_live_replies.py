@@ -211,6 +211,34 @@ def test_stopping_without_a_live_reply_is_nothing(store: rs.Store) -> None:
     assert session.history()[-1].message.finish_reason is None
 
 
+def test_the_seconds_between_two_parts_can_be_set(url: str) -> None:
+    """A reader in another process makes them fewer."""
+    with (
+        rs.Store(url, draft_seconds=10, followed_seconds=0.05) as store,
+        rs.Store(url) as elsewhere,
+    ):
+        recorder = Recorder(store.session("chat", create=True))
+        recorder.send("one")
+        assert texts([next(elsewhere.session("chat").follow())]) == "one"
+        assert recorder.reply._reply.is_followed
+        recorder.end()
+
+
+@pytest.mark.parametrize("seconds", [0.04, 11, float("nan"), "1"])
+@pytest.mark.parametrize("name", ["draft_seconds", "followed_seconds"])
+def test_seconds_between_two_parts_that_make_no_sense_are_refused(name: str, seconds: Any) -> None:
+    """Before a database is opened, on both faces."""
+
+    async def open_store() -> None:
+        async with rs.AsyncStore("sqlite:////absent/chat.db", **{name: seconds}):
+            pass
+
+    with pytest.raises(rs.InvalidCall, match=name):
+        rs.Store("sqlite:////absent/chat.db", **{name: seconds})
+    with pytest.raises(rs.InvalidCall, match=name):
+        asyncio.run(open_store())
+
+
 @pytest.mark.parametrize("reason", ["", "x" * 201, 7])
 def test_a_reason_is_a_short_text(store: rs.Store, reason: Any) -> None:
     """Anything else is refused."""
