@@ -13,8 +13,9 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
 
@@ -202,7 +203,8 @@ def _entry(name: str, thing: Any) -> str:
     if not inspect.isclass(thing) and not inspect.isfunction(thing):
         return f"### `{name}`\n\n{_choices(thing)}"
     if inspect.isfunction(thing):
-        return f"### `{name}`\n\n```text\n{_folded(name, annotated(thing))}\n```\n\n{said(thing)}"
+        call = f"### `{name}`\n\n```text\n{_folded(name, annotated(thing))}\n```"
+        return "\n\n".join([call, said(thing), *_more(name, thing)])
     return "\n\n".join(filter(None, _of_class(name, thing)))
 
 
@@ -243,7 +245,49 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
             yield f"- `.{member}: {result}`" + behind(value.__doc__)
         else:
             call = _folded(f".{member}", annotated(value))
+            yield f"#### `{name}.{member}`"
             yield f"```text\n{call}\n```" + (f"\n\n{said(value)}" if value.__doc__ else "")
+            yield from _more(f"{name}_{member}", value)
+
+
+def _more(name: str, function: Any) -> Iterator[str]:
+    """Yield what a function returns and raises, with links, and its example."""
+    result = type_name(inspect.signature(function).return_annotation)
+    returned = [word for word in _WORD.findall(result) if word in PUBLIC]
+    raised = [word for word in _CODE.findall(said(function)) if is_error(PUBLIC.get(word))]
+    links = [f"Returns {_linked(returned)}."] if returned else []
+    links += [f"Raises {_linked(raised)}."] if raised else []
+    if links:
+        yield " ".join(links)
+    if example := _examples().get(_SMALL.sub(r"_\1", name).lower()):
+        yield f"```py\n{example}\n```"
+
+
+def _linked(names: list[str]) -> str:
+    """Return names with links to their entries, as GitHub addresses headings."""
+    links = []
+    for name in dict.fromkeys(names):
+        page = "errors.md" if is_error(PUBLIC[name]) else ""
+        heading = f"results.{name}" if name in results.__all__ else name
+        links.append(f"[`{name}`]({page}#{heading.replace('.', '').lower()})")
+    return ", ".join(links)
+
+
+_CODE = re.compile(r"`(\w+)`")
+_SMALL = re.compile(r"(?<=[a-z])([A-Z])")
+
+
+@cache
+def _examples() -> Mapping[str, str]:
+    """Return the body of each function in the module of examples."""
+    path = Path(__file__).parent.parent / "tests" / "docs" / "verbs.py"
+    source = path.read_text("utf-8")
+    lines = source.splitlines()
+    return {
+        node.name: textwrap.dedent("\n".join(lines[node.body[0].lineno - 1 : node.end_lineno]))
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def _told_of(kind: type) -> list[type]:
