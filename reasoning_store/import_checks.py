@@ -103,4 +103,4 @@ def _check_parts(parts: list[str]) -> None:
     try:
         validation.check_message(draft_parts.build_message(parts, origin=Origin()))
     except (CorruptRow, InvalidCall, ValueError, TypeError, KeyError, AttributeError):
-        raise InvalidCall("parts: are not as drafts are") from None
+        raise InvalidCall("parts: are not parts of a draft") from None

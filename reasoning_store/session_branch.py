@@ -131,8 +131,8 @@ class SessionBranch:
         here, (last,) = self.locate(after)
         if here.branch != self.branch:
             raise Conflict(
-                f"the message that this is to follow is on branch {here.branch}",
-                hint=f"session.branch({here.branch}).append(...) goes on there",
+                f"the message to append after is on branch {here.branch}",
+                hint=f"session.branch({here.branch}).append(...) continues there",
             )
         try:
             rows = self.ledger.messages.append(

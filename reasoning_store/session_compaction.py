@@ -131,7 +131,7 @@ class SessionCompaction:
         """Refuse a plan that is not one of this branch, or does not fit its summary."""
         if not isinstance(plan, Plan) or not isinstance(plan.basis, PlanBasis):
             raise InvalidCall(
-                f"a plan is what compression() gives, not {type(plan).__name__}",
+                f"pass a plan of compression(), not {type(plan).__name__}",
                 hint="session.compact(session.compression(limit=...), summary=...)",
             )
         if plan.branch != self._branch.branch:
@@ -141,7 +141,7 @@ class SessionCompaction:
             )
         if not plan.steps:
             raise InvalidCall(
-                f"there is nothing to apply: the plan's action is {plan.action}",
+                f"there is no step to apply: the plan's action is {plan.action}",
                 hint=", ".join(plan.reasons),
             )
         if (summary is None) != (plan.to_summarize is None):
@@ -149,7 +149,7 @@ class SessionCompaction:
                 wrong = f"this plan summarizes {plan.to_summarize}, and needs a summary"
             else:
                 wrong = "this plan summarizes nothing, and takes no summary"
-            raise InvalidCall(wrong, hint="plan.to_summarize is the range that a summary is of")
+            raise InvalidCall(wrong, hint="plan.to_summarize is the range to summarize")
         return plan.basis
 
     def _wanted(

@@ -59,7 +59,7 @@ class StoreState:
             held = isinstance(getattr(message, "message", None), Message)
             raise InvalidCall(
                 f"{place and place + ': '}a message, not {validation.type_name(message)}",
-                hint="its .message is one" if held else _MADE,
+                hint="pass its .message" if held else _MADE,
             )
         message = validation.check_message(message, place and f"{place}.")
         if sent is None:  # a recorded reply is stored as it came, whatever it lacks

@@ -60,6 +60,9 @@ def app(context: click.Context, as_json: bool) -> None:
     """Keep every thought, send only what you choose, and see it before you send it.
 
     Without a command, show what is in the database.
+
+    A file gives options their defaults: ~/.config/reasoning-store/config.toml, or the one that
+    REASONING_STORE_CONFIG names.
     """
     call = current_call(context)
     call.json = call.json or as_json

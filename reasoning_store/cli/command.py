@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from reasoning_store.cli.configuration import Configuration
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.conversation.errors import InvalidCall
 
@@ -35,6 +36,7 @@ class Call:
     json: bool = False
     command: str = ""
     """The words that name the command, e.g. ``sessions list``."""
+    configuration: Configuration = field(default_factory=Configuration)
     exit: Exit = Exit.DONE
     """The exit code; it stays the same when the reader of a pipe leaves early."""
     if_interrupted: str = "nothing is half done"
@@ -46,6 +48,11 @@ def current_call(context: click.Context) -> Call:
     call = context.find_root().obj
     assert isinstance(call, Call)
     return call
+
+
+def words_of(context: click.Context, *more: str | None) -> tuple[str, ...]:
+    """Return the words that name the command of a context, without the program's."""
+    return (*context.command_path.split()[1:], *filter(None, more))
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
@@ -125,6 +132,18 @@ class Command(click.Command):
             database_option(),
         ]
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        if parent is not None:
+            words = words_of(parent, info_name)
+            extra["default_map"] = current_call(parent).configuration.of_command(words, self.params)
+        return super().make_context(info_name, args, parent, **extra)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
@@ -137,7 +156,7 @@ class Command(click.Command):
         _write_examples(self.examples, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
-        current_call(ctx).command = " ".join(ctx.command_path.split()[1:])
+        current_call(ctx).command = " ".join(words_of(ctx))
         return super().invoke(ctx)
 
 
@@ -166,6 +185,19 @@ class Group(click.Group):
         if default is not None:
             # Its options come before its name does.
             self.ignore_unknown_options = True
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        context = super().make_context(info_name, args, parent, **extra)
+        if parent is not None:
+            known = self.list_commands(context)
+            current_call(parent).configuration.check_commands(words_of(context), known)
+        return context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*self.commands, *self._lazy})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from reasoning_store.cli.command import Call, Group, walk_commands
+from reasoning_store.cli.command import Call, Group, current_call, walk_commands, words_of
 from reasoning_store.cli.program import PROGRAM
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def repeat_command(
 def explain_usage_error(app: Group, error: click.UsageError) -> tuple[str, str]:
     """Return what is wrong with the words of a call, and a hint."""
     context = error.ctx or click.Context(app, info_name=PROGRAM)
-    text = _about_variable(error) or error.format_message()
+    text = _about_default(error) or error.format_message()
     hint = f"{context.command_path} --help"
     if isinstance(error, click.NoSuchOption):
         name, params = error.option_name, context.command.params
@@ -104,12 +104,15 @@ def explain_usage_error(app: Group, error: click.UsageError) -> tuple[str, str]:
     return text, hint
 
 
-def _about_variable(error: click.UsageError) -> str | None:
-    """Return what is wrong with a value that an environment variable gave."""
+def _about_default(error: click.UsageError) -> str | None:
+    """Return what is wrong with a value that a variable or the configuration file gave."""
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
-        name = error.param.name or ""
-        if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
+        source = error.ctx.get_parameter_source(error.param.name or "")
+        if source is ParameterSource.ENVIRONMENT:
             return f"the variable {error.param.envvar}: {error.message}"
+        if source is ParameterSource.DEFAULT_MAP:
+            configuration = current_call(error.ctx).configuration
+            return f"{configuration.place_of(words_of(error.ctx), error.param)}: {error.message}"
     return None
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -121,21 +122,28 @@ def _run_command(call: Call, words: list[str]) -> int:
     import click
 
     from reasoning_store.cli import exit_codes, hints
-    from reasoning_store.cli.app import app
+    from reasoning_store.cli.app import COMMANDS, app
+    from reasoning_store.cli.configuration import read_configuration
     from reasoning_store.conversation.errors import ReasoningStoreError
 
     call.words = tuple(words)
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
-        return shell_complete(app, {"obj": call}, PROGRAM, COMPLETION, instruction)
+        with suppress(ReasoningStoreError, OSError):  # a shell has no place for an error
+            call.configuration = read_configuration()
+        given = {"obj": call, "default_map": call.configuration.of_program(app.params)}
+        return shell_complete(app, given, PROGRAM, COMPLETION, instruction)
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is written as an escape.
         reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
     try:
-        with app.make_context(PROGRAM, words, obj=call) as context:
+        call.configuration = read_configuration()
+        call.configuration.check_top(COMMANDS)
+        defaults = call.configuration.of_program(app.params)
+        with app.make_context(PROGRAM, words, obj=call, default_map=defaults) as context:
             app.invoke(context)
         return call.exit
     except click.exceptions.Exit as end:

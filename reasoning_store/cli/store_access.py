@@ -7,9 +7,7 @@ similar name.
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call
+from reasoning_store.cli.folders import data_folder
 from reasoning_store.cli.output import print_note
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation.errors import (
@@ -49,20 +48,12 @@ def database_url(call: Call) -> str:
 def default_path() -> Path:
     """Return the path of the user's own database, by the convention of the system."""
     try:
-        return _data_folder() / "reasoning-store" / "chat.db"
+        return data_folder() / "reasoning-store" / "chat.db"
     except RuntimeError:
         raise InvalidCall(
             "this user has no home folder for a database",
             hint="--db sqlite:///chat.db names one",
         ) from None
-
-
-def _data_folder() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
 
 
 def database_file(call: Call) -> Path | None:

@@ -273,7 +273,7 @@ def _error_text(wrong: Mapping[str, Any], place: str) -> str:
     path, what = [str(part) for part in wrong["loc"][1:]], wrong["msg"]
     if wrong["type"] == "unexpected_keyword_argument" and not _NAME.fullmatch(path[-1]):
         path.pop()
-        what = "has a field that it does not have"
+        what = "has an unknown field"
     at = (place + ".".join(path)).removesuffix(".")
     return f"{at}: {what}" if at else what
 

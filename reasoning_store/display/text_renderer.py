@@ -74,7 +74,7 @@ class ReasoningRenderer:
 def _has_text(text: Any) -> bool:
     """Whether there is anything to emit; an empty delta may be None as well."""
     if text and not isinstance(text, str):
-        raise InvalidCall(f"a text is shown, not {type(text).__name__}")
+        raise InvalidCall(f"the renderer takes a string, not {type(text).__name__}")
     return bool(text)
 
 

@@ -68,8 +68,8 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "call_unusable": "a tool call has no name, or is not in a model's message; it is left out",
     "arguments_wrapped": "the provider takes only JSON as a call's arguments; others are wrapped "
     "in JSON",
-    "no_answer": "the provider takes reasoning only with the text or call that followed it; where "
-    f"nothing did, {NO_ANSWER!r} is sent after it",
+    "no_answer": "the provider takes reasoning only with the text or call after it; if there is "
+    f"none, {NO_ANSWER!r} is sent after it",
     "system_as_user": "the provider takes system messages at the beginning only; a later one is "
     "sent as a user message",
     "block_left_out": "{api} has no place for these blocks, which are left out: {kinds}",
@@ -78,7 +78,7 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "block_foreign": "a raw block is sent only in the api that it came from; it is left out",
     "block_unknown": "a block of a type that this package does not know is left out",
     "draft": "a reply that is still being written is not sent",
-    "nothing_to_send": "no message is left to send, and providers refuse a request without one",
+    "nothing_to_send": "there are no messages to send; providers reject empty requests",
 }
 """The text of each code; names in braces are filled in by ``warning``."""
 
@@ -264,7 +264,7 @@ def _changed_prefix(
                 if withheld_in_turn or (withheld and (rolling or not position.in_open_turn)):
                     return "other reasoning before it is withheld"
                 if inputs_digest and item.inputs_digest and item.inputs_digest != inputs_digest:
-                    return "system or tools are not those that it was made with"
+                    return "system or tools have changed since it was made"
     return None
 
 

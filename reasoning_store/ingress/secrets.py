@@ -176,7 +176,7 @@ class SecretMasker:
     ) -> None:
         if key is not None and not isinstance(key, bytes):
             raise SettingError(
-                f"the key of a masker is bytes, not {type(key).__name__}",
+                f"the key of a masker must be bytes, not {type(key).__name__}",
                 hint="as in secrets.token_bytes(32), kept outside the store",
             )
         self._prefixes = prefixes
@@ -201,7 +201,9 @@ class SecretMasker:
     def mask(self, text: str) -> str:
         """Return the text without its secrets."""
         if not isinstance(text, str):
-            raise InvalidCall(f"a text is masked, not {type(text).__name__}", hint='content or ""')
+            raise InvalidCall(
+                f"mask() takes a string, not {type(text).__name__}", hint='content or ""'
+            )
         text = self._without_values(text)
         return self._without_keys(text) if self._prefixes else text
 
@@ -259,7 +261,7 @@ def _check_values(values: Iterable[str]) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         found = "one string" if isinstance(values, str) else type(values).__name__
         raise SettingError(
-            f"values of a masker is a list of strings, not {found}",
+            f"values of a masker must be a list of strings, not {found}",
             hint='as in rs.SecretMasker(values=["the whole secret"])',
         )
     checked = tuple(values)

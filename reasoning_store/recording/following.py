@@ -26,7 +26,7 @@ READ_SECONDS = 0.05
 ALIVE_SECONDS = 0.25
 """How often a follower in memory looks whether its recorder is still there."""
 _CURSOR = re.compile(r"([0-9a-f]{1,16})\.([^.]{1,64})\.([0-9]{1,15})")
-_MADE = "the .cursor of a follower of this session; without after= the reply's begin comes first"
+_MADE = "the .cursor of a follower of this session; leave it out to start at the beginning"
 
 
 class ReplyFollower:

@@ -49,7 +49,7 @@ def check_metadata(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if len(codec.dumps(metadata)) > MOST_METADATA:
         raise InvalidCall(
             f"metadata: more than {MOST_METADATA} characters of JSON",
-            hint="store a key, and what it names in a table of your own",
+            hint="store a key here, and the data in a table of your own",
         )
     return metadata or None
 

@@ -55,7 +55,9 @@ def check_fed(stream: Any, *, is_begun: bool) -> None:
             "this recording reads its own stream", hint="record() without one can be fed"
         )
     if not is_begun:
-        raise InvalidCall("a recording is fed under with", hint="with session.record(...) as reply")
+        raise InvalidCall(
+            "feed a recording inside a with block", hint="with session.record(...) as reply"
+        )
 
 
 def check_stream(given: Any, *, awaited: bool) -> None:
@@ -74,7 +76,7 @@ def check_stream(given: Any, *, awaited: bool) -> None:
     if isinstance(given, Awaitable):
         raise InvalidCall("this stream was not awaited", hint="record(await client...create(...))")
     raise InvalidCall(
-        f"a stream can be iterated, and {type(given).__name__} cannot be",
+        f"the stream must be iterable, not {type(given).__name__}",
         hint=_OURS if _is_ours(given) else "enter a context manager first: with ... as stream",
     )
 

@@ -169,11 +169,11 @@ def _argument_losses(block: ToolCallBlock, *, objects: bool) -> Iterator[str]:
     if block.arguments is not None:
         spelled = parse_arguments(block.arguments)
         if spelled != value:
-            yield "parameters that its arguments do not say"
+            yield "parameters that its arguments lack"
         if objects and not isinstance(spelled, dict):
-            yield "arguments that are no object"
+            yield "arguments that are not an object"
     elif not isinstance(value, dict) and (objects or value is None):
-        yield "parameters that are no object"
+        yield "parameters that are not an object"
 
 
 def _together(

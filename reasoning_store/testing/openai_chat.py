@@ -259,7 +259,7 @@ def _more(contract: Contract, message: Message) -> Iterator[str]:
         if block.provider_metadata and field not in ARRAYS:
             yield "the metadata of a thought"
     if contract.reading.sealed_by and len(thoughts) > 1:
-        yield "several thoughts, of which a seal could be any one's"
+        yield "several thoughts, each of which could own the seal"
     yield from tagged_losses(message, fields)
     array = next(iter({*fields} & ARRAYS), None)
     if array is not None:

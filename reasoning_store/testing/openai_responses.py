@@ -226,7 +226,7 @@ def _more(message: Message, whole: bool) -> Iterator[str]:
             continue
         readable = "" if block.source_field == _CONTENT else block.thought
         if not all(isinstance(p, str) and p for p in parts) or "\n\n".join(parts) != readable:
-            yield "summaries that its thought does not say"
+            yield "summaries that its thought lacks"
 
 
 def _capabilities(contract: Contract) -> Capabilities:

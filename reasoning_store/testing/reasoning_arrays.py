@@ -65,7 +65,7 @@ def losses(message: Message, array: str) -> Iterator[str]:
     kinds = [isinstance(block, ThinkingBlock) for block in message.blocks]
     first = kinds.index(True)
     if not all(kinds[first : first + sum(kinds)]):
-        yield "what stood between its thoughts"
+        yield "the blocks between its thoughts"
     keys = set()
     for number, block in enumerate(message.thinking):
         detail = _detail(block)

@@ -358,7 +358,7 @@ def _laid_over(
     every = [one for one in reversed(rows) if "models" not in one]
     for_all = {(one.get("provider"), one["api"]): one for one in every}
     if like is not None and (like, row["api"]) not in for_all:
-        raise ValueError(f"there is no contract of {like} for {row['api']} to be like")
+        raise ValueError(f"there is no contract of {like} for {row['api']}")
     own = for_all.get((like or row["provider"], row["api"]))
     base = own or for_all.get((None, row["api"]), {})
     return {**base, **{key: value for key, value in row.items() if key != "like"}}

@@ -42,11 +42,14 @@ Here = Callable[..., Ran]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+_FOLDERS = ("XDG_DATA_HOME", "XDG_CONFIG_HOME")
+
+
 def clean(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return an environment in which nothing is set for us, and whose home is a folder."""
     of_ours = ("REASONING_STORE", "_REASONING_STORE", "FORCE_COLOR", "NO_COLOR")
     kept = {key: value for key, value in environment.items() if not key.startswith(of_ours)}
-    return {**kept, "HOME": str(folder), "XDG_DATA_HOME": str(folder), "COLUMNS": "80"}
+    return {**kept, "HOME": str(folder), "COLUMNS": "80", **dict.fromkeys(_FOLDERS, str(folder))}
 
 
 @pytest.fixture(scope="session")

@@ -232,7 +232,7 @@ SLIPS: dict[str, Slip] = {
     ),
     "record, nothing to iterate": Slip(
         lambda _, chat: chat.record(None),  # type: ignore[arg-type]
-        "a stream can be iterated, and NoneType cannot be",
+        "the stream must be iterable, and NoneType cannot be",
         "with ... as stream",
     ),
     "record, a text": Slip(
@@ -242,7 +242,7 @@ SLIPS: dict[str, Slip] = {
     ),
     "record, a message": Slip(
         lambda _, chat: chat.record(rs.assistant("Hi.")),  # type: ignore[arg-type]
-        "a stream can be iterated, and Message cannot be",
+        "the stream must be iterable, and Message cannot be",
         "append(message)",
     ),
     "record, messages": Slip(
@@ -263,12 +263,12 @@ SLIPS: dict[str, Slip] = {
     # What a plan is, and what it is of
     "compact, no plan": Slip(
         lambda _, chat: chat.compact({"action": "strip"}),  # type: ignore[arg-type]
-        "a plan is what compression() gives, not dict",
+        "pass a plan of compression(), not dict",
         "session.compression(limit=...)",
     ),
     "compact, nothing to do": Slip(
         lambda _, chat: chat.compact(chat.compression(limit=9_000)),
-        "there is nothing to apply: the plan's action is none",
+        "there is no step to apply: the plan's action is none",
         "below_threshold",
     ),
     "regenerate, a user's": Slip(
@@ -681,7 +681,7 @@ def test_what_a_history_holds_is_told_how_to_become_a_message(store: rs.Store) -
     error = refused(store, lambda _, chat: chat.append(history))
 
     assert str(error) == "messages.0: a message, not Stored"
-    assert error.hint == "its .message is one"
+    assert error.hint == "pass its .message"
 
 
 def test_messages_come_from_whatever_can_be_gone_through(store: rs.Store) -> None:

@@ -389,7 +389,7 @@ UNUSABLE: dict[str, tuple[int, dict[str, Any]]] = {
     "sent.settings: ": (5, {"sent": {"digest": "x", "settings": {"bogus": 1}}}),
     "parts: are not": (6, {**DRAFT, "parts": ["not json"]}),
     "parts: are not as drafts": (6, {**DRAFT, "parts": ['[{"type":"text","text":5}]']}),
-    "parts: are not as drafts are": (6, {**DRAFT, "parts": ['[{"type":"finish","reason":5}]']}),
+    "parts: are not parts of a draft": (6, {**DRAFT, "parts": ['[{"type":"finish","reason":5}]']}),
 }
 
 

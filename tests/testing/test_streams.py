@@ -457,7 +457,7 @@ def test_an_answer_ends_as_the_protocol_has_it(api: str) -> None:
         ("anthropic.messages", assistant("a", metadata={"a": 1}), "the message's own metadata"),
         ("anthropic.messages", assistant("a", status="erased"), "the status erased"),
         ("anthropic.messages", assistant(CALL, CALL), "two calls of one id"),
-        ("anthropic.messages", assistant(replace(CALL, arguments="{}")), "do not say"),
+        ("anthropic.messages", assistant(replace(CALL, arguments="{}")), "arguments lack"),
         ("anthropic.messages", assistant(replace(CALL, id="")), "without id"),
         ("anthropic.messages", assistant(*FULL["gemini.generate_content"][2:3]), "type media"),
         ("anthropic.messages", user("a"), "of the role user"),
@@ -473,7 +473,7 @@ def test_an_answer_ends_as_the_protocol_has_it(api: str) -> None:
         (
             "gemini.generate_content",
             assistant(replace(CALL, parameters=[1], arguments=None)),
-            "parameters that are no object",
+            "parameters that are not an object",
         ),
         (
             "gemini.generate_content",

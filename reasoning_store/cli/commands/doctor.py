@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import click
 
 from reasoning_store import __version__
-from reasoning_store.cli import hints, store_access
-from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli import configuration, hints, store_access
+from reasoning_store.cli.command import Call, Command, Group, walk_commands
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import plural, print_answer, print_note
 from reasoning_store.conversation.errors import ReasoningStoreError
@@ -114,7 +114,12 @@ def _vocabularies(call: Call) -> Iterator[Finding]:
         )
 
 
-_OTHER_VARIABLES = ("REASONING_STORE_URL", "REASONING_STORE_LIMIT", "REASONING_STORE_CONTRACTS")
+_OTHER_VARIABLES = (
+    "REASONING_STORE_URL",
+    "REASONING_STORE_LIMIT",
+    "REASONING_STORE_CONTRACTS",
+    configuration.VARIABLE,
+)
 
 
 def _environment(call: Call) -> Iterator[Finding]:
@@ -133,6 +138,25 @@ def _environment(call: Call) -> Iterator[Finding]:
             near = difflib.get_close_matches(name, known, n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
             yield Finding("environment", "note", f"{name} is not a variable of this program{meant}")
+
+
+def _configuration(call: Call) -> Iterator[Finding]:
+    from reasoning_store.cli.app import app
+
+    found = call.configuration
+    if found.path is None:
+        yield Finding("configuration", "ok", "no file")
+        return
+    try:
+        for words, command in walk_commands(app):
+            if isinstance(command, Group) and words:
+                found.check_commands(words, command.commands)
+            elif isinstance(command, Command):
+                found.of_command(words, command.params)
+    except ReasoningStoreError as error:
+        yield Finding("configuration", "failed", str(error))
+    else:
+        yield Finding("configuration", "ok", str(found.path))
 
 
 def _database(call: Call) -> Iterator[Finding]:
@@ -336,5 +360,6 @@ _LOOKS: tuple[Callable[[Call], Iterator[Finding]], ...] = (
     _library,
     _vocabularies,
     _environment,
+    _configuration,
     _database,
 )

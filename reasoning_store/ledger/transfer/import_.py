@@ -177,7 +177,7 @@ class IncomingSession:
         elif self.rules.mask is not None:
             raise InvalidCall("parts: cannot be masked here")
         if not all(encode.fits_text_column(text) for text in (line.id, *parts)):
-            raise InvalidCall("parts: are not as drafts are")
+            raise InvalidCall("parts: are not parts of a draft")
         branch.draft_number = number
         branch.draft = DraftRow(
             session_key=self.key,

@@ -1,0 +1,124 @@
+"""Defaults of options from a file: which hold, and which are refused with their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasoning_store.cli.exit_codes import Exit
+from tests.cli.conftest import Here
+
+FILE = "reasoning-store/config.toml"
+
+
+def configure(folder: Path, text: str) -> None:
+    """Write the user's own configuration file."""
+    (folder / FILE).parent.mkdir(exist_ok=True)
+    (folder / FILE).write_text(text, "utf-8")
+
+
+def test_a_key_is_the_default_of_its_option(here: Here, folder: Path) -> None:
+    """Words and variables are stronger."""
+    configure(folder, "[usage]\nlimit = 7000\nwith = 'includeInContext=true'\n")
+
+    assert "/7000" in here("usage chat-42").out
+    assert "/100" in here("usage chat-42 --limit 100").out
+
+
+def test_a_command_without_a_name_has_its_table(here: Here, folder: Path) -> None:
+    """The list of sessions has the options of ``sessions list``."""
+    configure(folder, "[sessions.list]\nlimit = 1\n")
+
+    assert len(here("sessions --json").data["sessions"]) == 1
+
+
+def test_the_top_names_the_database_and_the_form(
+    here: Here, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For every command."""
+    monkeypatch.delenv("REASONING_STORE_URL")
+    configure(folder, "db = 'chat.db'\njson = true\n")
+    ran = here("show chat-42")
+
+    assert ran.data[0]["position"] == 1
+
+
+def test_the_owner_at_the_top_leaves_the_export_whole(here: Here, folder: Path) -> None:
+    """It is the owner of SESSION, and no filter of commands that work on all owners."""
+    configure(folder, "owner = 'ada'\n")
+
+    assert here("show chat-42").code == Exit.NOT_FOUND
+    assert "chat-42" in here("export").out
+
+
+def test_a_variable_names_another_file(
+    here: Here, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty one means no file, and a missing file is named."""
+    configure(folder, "[usage]\nlimit = 7000\n")
+    (folder / "mine.toml").write_text("[usage]\nlimit = 8000\n", "utf-8")
+    monkeypatch.setenv("REASONING_STORE_CONFIG", "mine.toml")
+    named = here("usage chat-42").out
+    monkeypatch.setenv("REASONING_STORE_CONFIG", "")
+    none = here("usage chat-42").out
+    monkeypatch.setenv("REASONING_STORE_CONFIG", "gone.toml")
+    missing = here("usage chat-42")
+
+    assert "/8000" in named
+    assert "/" not in none
+    assert missing.code == Exit.NOT_FOUND
+    assert "no file gone.toml" in missing.err
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("lmit = 3", "config.toml: lmit: there is no such key"),
+        ("[usge]\n", "config.toml: usge: there is no such key (did you mean usage?)"),
+        ("usage = 3", "config.toml: usage: it takes a table, [usage]"),
+        ("[db]\n", "config.toml: db: it takes a value"),
+        ("[usage]\nlimt = 3", "config.toml: [usage] limt: there is no such key (did you mean limi"),
+        ("[usage]\ndb = 'a'", "config.toml: [usage] db: there is no such key"),
+        ("[usage]\nlimit = 'many'", "config.toml: [usage] limit: 'many' is not a valid integer"),
+        ("[usage]\nlimit = [1, 2]", "config.toml: [usage] limit: it takes one value"),
+        ("[usage]\nlimit =", "config.toml is not TOML: "),
+    ],
+)
+def test_a_wrong_key_or_value_is_named_with_its_place(
+    here: Here, folder: Path, text: str, place: str
+) -> None:
+    """The file, the table and the key; nothing is printed."""
+    configure(folder, text)
+    ran = here("usage chat-42")
+
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert place in ran.err
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("erase --everything", "[erase]\nyes = true"),
+        ("erase", "[erase]\neverything = true"),
+        ("export -o copy.jsonl", "[export]\noverwrite = true"),
+    ],
+)
+def test_what_deletes_is_asked_for_in_words_alone(
+    here: Here, folder: Path, command: str, text: str
+) -> None:
+    """No file answers a question or replaces a file."""
+    configure(folder, text)
+    ran = here(command)
+
+    assert ran.code == Exit.USAGE
+    assert "only the command line takes it" in ran.err
+
+
+def test_doctor_checks_the_whole_file(here: Here, folder: Path) -> None:
+    """Also the tables of commands that do not run."""
+    configure(folder, "[branches.frok]\nactivate = true\n")
+    ran = here("doctor")
+
+    assert ran.code == Exit.FAILED
+    assert "[branches] frok: there is no such key" in ran.out
