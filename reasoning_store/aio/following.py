@@ -53,7 +53,7 @@ class AsyncFollowing:
                 raise StopAsyncIteration
             self._more.clear()
             # A piece from memory needs no thread.
-            self._ready.extend(follower.take_heard() or await self._threads.read(follower.take))
+            self._ready.extend(follower.take_received() or await self._threads.read(follower.take))
             if not self._ready and not follower.over:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._more.wait(), follower.seconds)

@@ -79,7 +79,7 @@ class AsyncRecording:
             raise InvalidCall(
                 "this recording has not begun", hint="async for chunk in it reads its stream"
             )
-        return await self._threads.must(self._reply.save)
+        return await self._threads.write_always(self._reply.save)
 
     async def __aenter__(self) -> Self:
         await self._begin()
@@ -120,7 +120,7 @@ class AsyncRecording:
 
     async def finish(self) -> list[Chunk]:
         """Store the reply that was fed, now that its stream has ended. See ``Recording``."""
-        return await self._threads.must(self._fed().complete)
+        return await self._threads.write_always(self._fed().complete)
 
     def _fed(self) -> ReplyRecorder:
         check_fed(self._stream, is_begun=self._entered)
@@ -157,7 +157,7 @@ class AsyncRecording:
                         for chunk in reply.feed(event):
                             yield chunk
                         reply.wait()
-            rest = await self._threads.must(reply.complete)
+            rest = await self._threads.write_always(reply.complete)
             if reply.is_stopped:
                 await _close(self._stream, None)
         except BaseException as error:
@@ -198,11 +198,11 @@ class AsyncRecording:
         # A cancelled task waits for its reply to be stored, however often it is cancelled.
         goes_on = error
         try:
-            await self._threads.must(reply.leave, error)
+            await self._threads.write_always(reply.store_partly, error)
         except Exception as failure:
             goes_on = failure if error is None else error
             if not (self._entered and isinstance(error, GeneratorExit)):
-                reply.lose(failure, error)
+                reply.note_failure(failure, error)
             reply.failure = failure
         finally:
             await _close(self._stream, goes_on)

@@ -223,7 +223,7 @@ class AsyncSession:
 
     activate = awaited(Session.activate, by=Threads.write)
     delete = awaited(Session.delete, by=Threads.write)
-    erase = awaited(Session.erase, by=Threads.aside)
+    erase = awaited(Session.erase, by=Threads.run_long)
 
 
 class AsyncContext:

@@ -141,17 +141,17 @@ class AsyncOwner:
         session = AsyncSession(self._threads, found.session)
         return AsyncFoundConversation(session, found.positions, found.last)
 
-    delete = awaited(Owner.delete, by=Threads.aside)
-    search = awaited(Owner.search, by=Threads.aside)
+    delete = awaited(Owner.delete, by=Threads.run_long)
+    search = awaited(Owner.search, by=Threads.run_long)
     thoughts = awaited(Owner.thoughts)
-    erase = awaited(Owner.erase, by=Threads.aside)
+    erase = awaited(Owner.erase, by=Threads.run_long)
     report = awaited(Owner.report)
     budget = awaited(Owner.budget)
 
     def export_lines(self, session: str | AsyncSession | None = None) -> AsyncIterator[str]:
         """Yield everything stored as lines of JSON, to iterate with ``async for``. Not awaited."""
         which = session._sync if isinstance(session, AsyncSession) else session
-        return self._threads.each(partial(self._sync.export_lines, which))
+        return self._threads.iterate(partial(self._sync.export_lines, which))
 
     async def import_lines(
         self,
@@ -164,12 +164,12 @@ class AsyncOwner:
         Cancelled, it stops where the next of asynchronous lines would come.
         """
         if not isinstance(lines, AsyncIterable):
-            return await self._threads.aside(
+            return await self._threads.run_long(
                 self._sync.import_lines, lines, on_conflict=on_conflict
             )
         pulled = _PulledLines(lines)
         work = partial(self._sync.import_lines, pulled, on_conflict=on_conflict)
-        return await self._threads.fed(work, stop=pulled.stop)
+        return await self._threads.run_fed(work, stop=pulled.stop)
 
 
 class AsyncStore(AsyncOwner):
@@ -247,9 +247,9 @@ class AsyncStore(AsyncOwner):
         return AsyncOwner(lambda: pair)
 
     report = awaited(Store.report)
-    verify = awaited(Store.verify, by=Threads.aside)
-    backup = awaited(Store.backup, by=Threads.aside)
-    scrub = awaited(Store.scrub, by=Threads.aside)
+    verify = awaited(Store.verify, by=Threads.run_long)
+    backup = awaited(Store.backup, by=Threads.run_long)
+    scrub = awaited(Store.scrub, by=Threads.run_long)
 
     @property
     def revision(self) -> str:
@@ -268,7 +268,7 @@ class AsyncStore(AsyncOwner):
                 await asyncio.sleep(0)
         finally:
             try:
-                await threads.last(store.close)
+                await threads.run_after_writes(store.close)
             finally:
                 threads.close()
 

@@ -63,7 +63,7 @@ class _Pools:
         # A long verb keeps no other waiting; its own steps queue like any other's.
         self.aside = ThreadPoolExecutor(_ASIDE, thread_name_prefix="reasoning-store-aside")
 
-    def here(self) -> Self:
+    def of_process(self) -> Self:
         if self._closed:
             raise InvalidCall("the store is closed", hint="async with rs.AsyncStore(url) as store")
         if os.getpid() != self._process:
@@ -96,19 +96,19 @@ class Threads:
 
     @property
     def _writes(self) -> ThreadPoolExecutor:
-        lanes = self._pools.here().writes
+        lanes = self._pools.of_process().writes
         return lanes[self._lane % len(lanes)]
 
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await _hop(self._writes, partial(work, *args, **kwargs))
 
-    async def must(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def write_always(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Write also when the task is cancelled before the write has begun."""
         return await _hop(self._writes, partial(work, *args, **kwargs), may_be_dropped=False)
 
-    async def last(self, work: Callable[[], T]) -> T:
+    async def run_after_writes(self, work: Callable[[], T]) -> T:
         """Run ``work`` when every write given so far has ended, cancelled or not."""
-        before = [given for threads in self._pools.here().writes for given in [*threads.given]]
+        before = [given for pool in self._pools.of_process().writes for given in [*pool.given]]
 
         def run_last() -> T:
             wait(before)
@@ -117,20 +117,20 @@ class Threads:
         return await _hop(self._writes, run_last, may_be_dropped=False)
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _hop(self._pools.here().reads, partial(work, *args, **kwargs))
+        return await _hop(self._pools.of_process().reads, partial(work, *args, **kwargs))
 
-    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_long(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a long verb on threads of its own, outside the order of writes."""
-        return await _hop(self._pools.here().aside, partial(work, *args, **kwargs))
+        return await _hop(self._pools.of_process().aside, partial(work, *args, **kwargs))
 
-    async def fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
+    async def run_fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
         """Run aside what waits for this loop; ``stop`` ends its waiting where it is cancelled."""
-        return await _hop(self._pools.here().aside, work, stop=stop)
+        return await _hop(self._pools.of_process().aside, work, stop=stop)
 
-    async def each(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
+    async def iterate(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator gives, which is read in a thread, a batch ahead at most."""
-        items = await self.aside(make)
-        while batch := await self.aside(lambda: list(islice(items, _BATCH))):
+        items = await self.run_long(make)
+        while batch := await self.run_long(lambda: list(islice(items, _BATCH))):
             for item in batch:
                 yield item
 

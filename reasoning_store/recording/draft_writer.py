@@ -194,7 +194,7 @@ class DraftWriter:
                 else:
                     reason = self._stopped_with(draft)
                     if reason is None and reply.draft is not None:
-                        reply.overtake()
+                        reply.note_overtaken()
                 if reason is not None:
                     reply.stop(reason)
 

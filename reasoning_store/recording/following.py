@@ -49,7 +49,7 @@ class ReplyFollower:
         self._chunks = FollowedChunks()
         self._heard: deque[Entry | None] | None = None
 
-    def hear(self, entry: Entry | None) -> None:
+    def receive(self, entry: Entry | None) -> None:
         """Take the next entry of a reply of this process; None says that it has ended."""
         heard = self._heard
         if heard is not None:
@@ -69,7 +69,7 @@ class ReplyFollower:
             return self._begin()
         return self._hear_more() if self._heard is not None else self._read_more()
 
-    def take_heard(self) -> list[Placed]:
+    def take_received(self) -> list[Placed]:
         """Return what has arrived in memory. Computes only."""
         found: list[Placed] = []
         heard = self._heard
@@ -109,7 +109,7 @@ class ReplyFollower:
         return place
 
     def _hear_more(self) -> list[Placed]:
-        found = self.take_heard()
+        found = self.take_received()
         if self._heard:
             found += self._finish()
         elif not found and self._is_abandoned():

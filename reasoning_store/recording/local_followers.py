@@ -12,7 +12,7 @@ from reasoning_store.ingress.draft_parts import DraftParts, Entry
 class LocalFollower(Protocol):
     """A reader in this process that follows a reply."""
 
-    def hear(self, entry: Entry | None) -> None:
+    def receive(self, entry: Entry | None) -> None:
         """Take the next entry; None says that the reply has ended. Waits for nothing."""
         ...
 
@@ -38,6 +38,6 @@ class LocalFollowers:
     def _pass_on(self, entry: Entry | None) -> None:
         alive = [follower for one in self._all if (follower := one()) is not None]
         for follower in alive:
-            follower.hear(entry)
+            follower.receive(entry)
         if len(alive) < len(self._all):
             self._all = [one for one in self._all if one() is not None]

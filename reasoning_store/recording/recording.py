@@ -162,7 +162,7 @@ class Recording:
             if isinstance(error, GeneratorExit):
                 self._reply.leave_later()
             else:
-                self._reply.leave(error)
+                self._reply.store_partly(error)
         except Exception as failure:
             goes_on = failure if error is None else error
             raise

@@ -236,12 +236,12 @@ class ReplyRecorder:
         if self.on_stop is not None:
             self.on_stop()
 
-    def leave(self, error: BaseException | None) -> None:
+    def store_partly(self, error: BaseException | None) -> None:
         """Store what arrived of a reply that was left. Writes the store."""
         try:
             self._end(interrupted=True)
         except Exception as failure:
-            self.lose(failure, error)
+            self.note_failure(failure, error)
         else:
             if error is not None and not isinstance(error, GeneratorExit):
                 self.report(error)
@@ -266,7 +266,7 @@ class ReplyRecorder:
     def finish_left(self) -> None:
         self._state.draft_writer.finish_left()
 
-    def lose(self, failure: Exception, error: BaseException | None) -> None:
+    def note_failure(self, failure: Exception, error: BaseException | None) -> None:
         """Note why a reply that was left could not be stored.
 
         The application's own exception goes on, with a note.
@@ -409,14 +409,14 @@ class ReplyRecorder:
     def note_written(self, new: NewParts, *, mine: bool) -> None:
         """Note that parts are written, or that another append has ended the draft."""
         if not mine:
-            self.overtake()
+            self.note_overtaken()
             return
         self._renewed = time.monotonic()
         with self._adding:
             self._written += len(new.parts)
             del self._unwritten[: len(new.parts)]
 
-    def overtake(self) -> None:
+    def note_overtaken(self) -> None:
         """Note that another append has ended the draft."""
         self._followers.end()
         self._overtaken = True
@@ -430,7 +430,7 @@ class ReplyRecorder:
             if self._draft is None:
                 return ()
             self._make_part(last=True)
-            self.overtake()
+            self.note_overtaken()
             # A write whose answer was lost may have stored some of these.
             return self._unwritten[max(0, written - self._written) :]
 

@@ -24,8 +24,8 @@ from reasoning_store.testing.script import (
     Script,
     arguments_text,
     arguments_value,
-    known,
     outside_cache,
+    without_none,
 )
 from reasoning_store.wire.contract import Contract
 
@@ -42,7 +42,7 @@ def _events(script: Script) -> Iterator[Event]:
         message["usage"] = at_first
     yield {"type": "message_start", "message": message}
     yield {"type": "ping"}
-    for index, block in enumerate(_said(script)):
+    for index, block in enumerate(_sendable_blocks(script)):
         yield {
             "type": "content_block_start",
             "index": index,
@@ -52,7 +52,7 @@ def _events(script: Script) -> Iterator[Event]:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         if not script.breaks_in(block):
             yield {"type": "content_block_stop", "index": index}
-    if script.died:
+    if script.is_broken_off:
         return
     delta = {"stop_reason": _reason(script), "stop_sequence": None}
     yield {"type": "message_delta", "delta": delta, **({"usage": usage} if usage else {})}
@@ -63,7 +63,7 @@ def _body(script: Script) -> Event:
     usage = _usage(script.usage)
     return {
         **_envelope(script),
-        "content": [_whole(block) for block in _said(script)],
+        "content": [_whole_block(block) for block in _sendable_blocks(script)],
         "stop_reason": _reason(script),
         "stop_sequence": None,
         **({"usage": usage} if usage else {}),
@@ -72,7 +72,7 @@ def _body(script: Script) -> Event:
 
 def _envelope(script: Script) -> Event:
     return {
-        "id": script.named("msg_1"),
+        "id": script.response_id_or("msg_1"),
         "type": "message",
         "role": "assistant",
         "model": script.model,
@@ -83,7 +83,7 @@ def _reason(script: Script) -> str:
     return script.reason(calls="tool_use", otherwise="end_turn")
 
 
-def _said(script: Script) -> list[Block]:
+def _sendable_blocks(script: Script) -> list[Block]:
     """The blocks that the protocol has a place for."""
     capabilities = _capabilities(script.contract)
     return [
@@ -98,7 +98,7 @@ def _said(script: Script) -> list[Block]:
     ]
 
 
-def _whole(block: Block) -> Event:
+def _whole_block(block: Block) -> Event:
     if isinstance(block, ThinkingBlock):
         if form(block) == "redacted":
             return {"type": "redacted_thinking", "data": block.encrypted}
@@ -109,16 +109,16 @@ def _whole(block: Block) -> Event:
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": value}
     if isinstance(block, TextBlock):
         citations = (block.provider_metadata or {}).get("citations")
-        return {"type": "text", "text": block.text, **known(citations=citations)}
+        return {"type": "text", "text": block.text, **without_none(citations=citations)}
     return dict(block.data) if isinstance(block, RawBlock) else {}
 
 
 def _opening(block: Block) -> Event:
     empty: dict[str, object] = {"thinking": "", "signature": "", "text": "", "input": {}}
     if isinstance(block, TextBlock | ThinkingBlock | ToolCallBlock):
-        whole = {name: empty.get(name, value) for name, value in _whole(block).items()}
+        whole = {name: empty.get(name, value) for name, value in _whole_block(block).items()}
         return {**whole, "citations": []} if "citations" in whole else whole
-    return _whole(block)
+    return _whole_block(block)
 
 
 def _deltas(block: Block, script: Script) -> Iterator[Event]:
@@ -140,8 +140,8 @@ def _deltas(block: Block, script: Script) -> Iterator[Event]:
 def _usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
-    thinking = known(thinking_tokens=usage.reasoning)
-    return known(
+    thinking = without_none(thinking_tokens=usage.reasoning)
+    return without_none(
         input_tokens=outside_cache(usage),
         cache_read_input_tokens=usage.cached,
         cache_creation_input_tokens=usage.cache_write,

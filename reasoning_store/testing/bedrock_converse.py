@@ -23,8 +23,8 @@ from reasoning_store.testing.script import (
     Script,
     arguments_text,
     arguments_value,
-    known,
     outside_cache,
+    without_none,
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.media import from_base64, in_base64
@@ -34,7 +34,7 @@ _METRICS = {"latencyMs": 1}
 
 def _events(script: Script) -> Iterator[Event]:
     yield {"messageStart": {"role": "assistant"}}
-    for index, block in enumerate(_said(script.message)):
+    for index, block in enumerate(_sendable_blocks(script.message)):
         place = {"contentBlockIndex": index}
         if isinstance(block, ToolCallBlock):
             call = {"toolUseId": block.id, "name": block.name}
@@ -43,14 +43,14 @@ def _events(script: Script) -> Iterator[Event]:
             yield {"contentBlockDelta": {**place, "delta": delta}}
         if not script.breaks_in(block):
             yield {"contentBlockStop": place}
-    if script.died:
+    if script.is_broken_off:
         return
     yield {"messageStop": {"stopReason": _reason(script)}}
     yield {"metadata": {**_usage(script.usage), "metrics": _METRICS}}
 
 
 def _body(script: Script) -> Event:
-    content = [_whole(block) for block in _said(script.message)]
+    content = [_whole_block(block) for block in _sendable_blocks(script.message)]
     return {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": _reason(script),
@@ -63,7 +63,7 @@ def _reason(script: Script) -> str:
     return script.reason(calls="tool_use", otherwise="end_turn")
 
 
-def _said(message: Message) -> list[Block]:
+def _sendable_blocks(message: Message) -> list[Block]:
     """The blocks that the protocol has a place for."""
     return [
         block
@@ -83,7 +83,7 @@ def _redacted(block: Block) -> bytes:
     return data if in_base64(data) == block.encrypted else b""
 
 
-def _whole(block: Block) -> Event:
+def _whole_block(block: Block) -> Event:
     if isinstance(block, TextBlock):
         return {"text": block.text}
     if isinstance(block, ToolCallBlock):
@@ -93,7 +93,7 @@ def _whole(block: Block) -> Event:
         return {"reasoningContent": {"redactedContent": data}}
     thought = block.thought if isinstance(block, ThinkingBlock) else ""
     signature = block.signature if isinstance(block, ThinkingBlock) else None
-    text = {"text": thought, **known(signature=signature or None)}
+    text = {"text": thought, **without_none(signature=signature or None)}
     return {"reasoningContent": {"reasoningText": text}}
 
 
@@ -118,7 +118,7 @@ def _usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
     total = None if usage.input is None or usage.output is None else usage.input + usage.output
-    counts = known(
+    counts = without_none(
         inputTokens=outside_cache(usage),
         outputTokens=usage.output,
         totalTokens=total,

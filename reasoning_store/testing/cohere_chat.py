@@ -18,7 +18,7 @@ from reasoning_store.conversation.blocks import (
     Usage,
 )
 from reasoning_store.testing.capabilities import Capabilities
-from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, known
+from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, without_none
 from reasoning_store.wire.contract import Contract
 
 _ITEM, _PLAN = "content.thinking", "tool_plan"
@@ -26,9 +26,9 @@ _ITEM, _PLAN = "content.thinking", "tool_plan"
 
 def _events(script: Script) -> Iterator[Event]:
     start = {"message": {"role": "assistant", "content": []}}
-    yield {"type": "message-start", "id": script.named("1"), "delta": start}
+    yield {"type": "message-start", "id": script.response_id_or("1"), "delta": start}
     items = calls = 0
-    for block in _said(script.message):
+    for block in _sendable_blocks(script.message):
         if isinstance(block, ToolCallBlock):
             yield from _call(block, calls, script)
             calls += 1
@@ -38,7 +38,7 @@ def _events(script: Script) -> Iterator[Event]:
         else:
             yield from _item(block, items, script)
             items += 1
-    if not script.died:
+    if not script.is_broken_off:
         delta = {"finish_reason": _reason(script), **_usage(script.usage)}
         yield {"type": "message-end", "delta": delta}
 
@@ -63,16 +63,16 @@ def _call(block: ToolCallBlock, index: int, script: Script) -> Iterator[Event]:
 
 
 def _event(kind: str, index: int | None, message: Event) -> Event:
-    return {"type": kind, **known(index=index), "delta": {"message": message}}
+    return {"type": kind, **without_none(index=index), "delta": {"message": message}}
 
 
 def _body(script: Script) -> Event:
-    said = _said(script.message)
-    plans = [_text(block) for block in said if _is_plan(block)]
-    calls = [_whole_call(block) for block in said if isinstance(block, ToolCallBlock)]
+    sendable = _sendable_blocks(script.message)
+    plans = [_text(block) for block in sendable if _is_plan(block)]
+    calls = [_whole_call(block) for block in sendable if isinstance(block, ToolCallBlock)]
     content = [
         {"type": block.type, block.type: _text(block)}
-        for block in said
+        for block in sendable
         if not (isinstance(block, ToolCallBlock) or _is_plan(block))
     ]
     message: dict[str, Any] = {"role": "assistant"}
@@ -83,7 +83,7 @@ def _body(script: Script) -> Event:
     if calls:
         message["tool_calls"] = calls
     return {
-        "id": script.named("1"),
+        "id": script.response_id_or("1"),
         "finish_reason": _reason(script),
         "message": message,
         **_usage(script.usage),
@@ -99,7 +99,7 @@ def _reason(script: Script) -> str:
     return script.reason(calls="TOOL_CALL", otherwise="COMPLETE")
 
 
-def _said(message: Message) -> list[Block]:
+def _sendable_blocks(message: Message) -> list[Block]:
     """The blocks that the protocol has a place for."""
     return [block for block in message.blocks if isinstance(block, ToolCallBlock) or _text(block)]
 
@@ -117,8 +117,8 @@ def _is_plan(block: Block) -> bool:
 def _usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
-    tokens = known(input_tokens=usage.input, output_tokens=usage.output)
-    return {"usage": {"tokens": tokens, **known(cached_tokens=usage.cached)}}
+    tokens = without_none(input_tokens=usage.input, output_tokens=usage.output)
+    return {"usage": {"tokens": tokens, **without_none(cached_tokens=usage.cached)}}
 
 
 def _order(message: Message, whole: bool) -> Iterator[str]:

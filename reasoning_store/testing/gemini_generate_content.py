@@ -25,8 +25,8 @@ from reasoning_store.testing.script import (
     Protocol,
     Script,
     arguments_value,
-    beside,
-    known,
+    stored_metadata,
+    without_none,
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.media import in_base64
@@ -37,16 +37,16 @@ _OTHER = ("executableCode", "codeExecutionResult")
 
 
 def _events(script: Script) -> Iterator[Event]:
-    for block in _said(script.message):
+    for block in _sendable_blocks(script.message):
         for part in _parts(block, script):
             yield _event(script, [part])
-    if not script.died:
+    if not script.is_broken_off:
         last = _event(script, [{"text": ""}], finishReason=_reason(script))
         yield {**last, **_usage(script)}
 
 
 def _body(script: Script) -> Event:
-    parts = [_part(block) for block in _said(script.message)]
+    parts = [_part(block) for block in _sendable_blocks(script.message)]
     return {**_event(script, parts, finishReason=_reason(script)), **_usage(script)}
 
 
@@ -55,7 +55,7 @@ def _event(script: Script, parts: list[Event], **about: str) -> Event:
     return {
         "candidates": [candidate],
         "modelVersion": script.model,
-        "responseId": script.named("r1"),
+        "responseId": script.response_id_or("r1"),
     }
 
 
@@ -63,12 +63,12 @@ def _reason(script: Script) -> str:
     return script.reason(calls="STOP", otherwise="STOP")
 
 
-def _said(message: Message) -> list[Block]:
+def _sendable_blocks(message: Message) -> list[Block]:
     """The blocks that the protocol has a place for."""
     return [
         block
         for block in message.blocks
-        if (isinstance(block, TextBlock) and (block.text or beside(block, _SIGNATURE)))
+        if (isinstance(block, TextBlock) and (block.text or stored_metadata(block, _SIGNATURE)))
         or (isinstance(block, ThinkingBlock) and (block.thought or form(block) == "signed"))
         or isinstance(block, ToolCallBlock)
         or _has_place(block)
@@ -87,20 +87,20 @@ def _part(block: Block) -> Event:
         return {
             "text": block.thought,
             "thought": True,
-            **known(thoughtSignature=block.signature or None),
+            **without_none(thoughtSignature=block.signature or None),
         }
     if isinstance(block, TextBlock):
-        return {"text": block.text, **beside(block, _SIGNATURE)}
+        return {"text": block.text, **stored_metadata(block, _SIGNATURE)}
     if isinstance(block, ToolCallBlock):
         call = {"id": block.id, "name": block.name, "args": arguments_value(block)}
-        return {"functionCall": call, **beside(block, _SIGNATURE)}
+        return {"functionCall": call, **stored_metadata(block, _SIGNATURE)}
     if isinstance(block, MediaBlock):
-        return {**_media(block), **beside(block, _SIGNATURE)}
+        return {**_media(block), **stored_metadata(block, _SIGNATURE)}
     return dict(block.data) if isinstance(block, RawBlock) else {}
 
 
 def _media(block: MediaBlock) -> Event:
-    about = {"mimeType": block.mime_type, **known(displayName=block.name or None)}
+    about = {"mimeType": block.mime_type, **without_none(displayName=block.name or None)}
     if block.data is not None:
         return {"inlineData": {**about, "data": in_base64(block.data)}}
     return {"fileData": {**about, "fileUri": block.url}}
@@ -130,7 +130,7 @@ def _usage(script: Script) -> Event:
     spoken = usage.output
     if spoken is not None and script.contract.reading.output_excludes_reasoning:
         spoken -= usage.reasoning or 0
-    counts: dict[str, Any] = known(
+    counts: dict[str, Any] = without_none(
         promptTokenCount=usage.input,
         cachedContentTokenCount=usage.cached,
         candidatesTokenCount=spoken,

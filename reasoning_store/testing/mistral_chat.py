@@ -19,7 +19,7 @@ from reasoning_store.conversation.blocks import (
     Usage,
 )
 from reasoning_store.testing.capabilities import Capabilities
-from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, known
+from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, without_none
 from reasoning_store.wire.contract import Contract
 
 _SOURCE = "content.thinking"
@@ -28,7 +28,7 @@ _SOURCE = "content.thinking"
 def _events(script: Script) -> Iterator[Event]:
     yield _chunk(script, {"role": "assistant", "content": ""})
     calls = 0
-    for block in _said(script):
+    for block in _sendable_blocks(script):
         if isinstance(block, ThinkingBlock):
             for piece in script.cut(block.thought):
                 yield _chunk(script, {"content": [_thinking([piece])]})
@@ -42,13 +42,13 @@ def _events(script: Script) -> Iterator[Event]:
             for fragment in _fragments(block, calls, script):
                 yield _chunk(script, {"tool_calls": [fragment]})
             calls += 1
-    if not script.died:
+    if not script.is_broken_off:
         yield {**_chunk(script, {"content": ""}, _reason(script)), **_usage(script.usage)}
 
 
 def _body(script: Script) -> Event:
-    said = _said(script)
-    items = [_item(block) for block in said if not isinstance(block, ToolCallBlock)]
+    sendable = _sendable_blocks(script)
+    items = [_item(block) for block in sendable if not isinstance(block, ToolCallBlock)]
     calls = [_call(block, n) for n, block in enumerate(script.message.tool_calls)]
     plain = [item["text"] for item in items if item["type"] == "text"]
     message: dict[str, Any] = {
@@ -66,7 +66,12 @@ def _body(script: Script) -> Event:
 
 
 def _envelope(script: Script, kind: str) -> Event:
-    return {"id": script.named("cmpl-1"), "object": kind, "created": 1, "model": script.model}
+    return {
+        "id": script.response_id_or("cmpl-1"),
+        "object": kind,
+        "created": 1,
+        "model": script.model,
+    }
 
 
 def _chunk(script: Script, delta: Event, reason: str | None = None) -> Event:
@@ -74,7 +79,7 @@ def _chunk(script: Script, delta: Event, reason: str | None = None) -> Event:
     return {**_envelope(script, "chat.completion.chunk"), "choices": [choice]}
 
 
-def _said(script: Script) -> list[Block]:
+def _sendable_blocks(script: Script) -> list[Block]:
     """The blocks that the protocol has a place for."""
     return [
         block
@@ -92,7 +97,7 @@ def _thinking(texts: list[str]) -> Event:
 def _item(block: Block) -> Event:
     if isinstance(block, ThinkingBlock):
         texts = [block.thought] if block.thought else []
-        return {**_thinking(texts), **known(signature=block.signature or None)}
+        return {**_thinking(texts), **without_none(signature=block.signature or None)}
     return {"type": "text", "text": block.text if isinstance(block, TextBlock) else ""}
 
 
@@ -116,7 +121,9 @@ def _usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
     total = None if usage.input is None or usage.output is None else usage.input + usage.output
-    counts = known(prompt_tokens=usage.input, completion_tokens=usage.output, total_tokens=total)
+    counts = without_none(
+        prompt_tokens=usage.input, completion_tokens=usage.output, total_tokens=total
+    )
     return {"usage": counts}
 
 

@@ -23,10 +23,10 @@ from reasoning_store.testing.script import (
     Protocol,
     Script,
     arguments_value,
-    known,
     tagged_losses,
     tagged_message_text,
     tagged_text,
+    without_none,
 )
 from reasoning_store.wire.contract import Contract
 
@@ -41,7 +41,7 @@ def _events(script: Script) -> Iterator[Event]:
         elif isinstance(block, TextBlock | ThinkingBlock):
             for piece in script.cut(tagged_text(block, script)):
                 yield _line(script, {"content": piece})
-    if not script.died:
+    if not script.is_broken_off:
         yield {**_line(script, {"content": ""}), **_end(script)}
 
 
@@ -81,10 +81,10 @@ def _end(script: Script) -> Event:
 def _usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
-    return known(prompt_eval_count=usage.input, eval_count=usage.output)
+    return without_none(prompt_eval_count=usage.input, eval_count=usage.output)
 
 
-def _more(message: Message, whole: bool) -> Iterator[str]:
+def _further_losses(message: Message, whole: bool) -> Iterator[str]:
     yield from tagged_losses(message, [block.source_field for block in message.thinking])
 
 
@@ -95,7 +95,7 @@ def _capabilities(contract: Contract) -> Capabilities:
         objects_whole=True,
         merges=frozenset({"text", "thinking"}),
         order=("thinking", "text", "tool_call"),
-        more=_more,
+        more=_further_losses,
     )
 
 

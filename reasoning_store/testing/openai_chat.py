@@ -29,11 +29,11 @@ from reasoning_store.testing.script import (
     Protocol,
     Script,
     arguments_text,
-    beside,
-    known,
+    stored_metadata,
     tagged_losses,
     tagged_message_text,
     tagged_text,
+    without_none,
 )
 from reasoning_store.wire.contract import Contract
 
@@ -63,7 +63,7 @@ def _events(script: Script) -> Iterator[Event]:
             for delta in _thoughts(block, entries, script):
                 yield _chunk(script, delta)
             entries += 1
-    if script.died:
+    if script.is_broken_off:
         return
     yield _chunk(script, {}, _reason(script))
     if script.usage is not None:
@@ -114,13 +114,18 @@ def _body(script: Script) -> Event:
 
 
 def _content(script: Script) -> str | None:
-    said = (isinstance(block, TextBlock) for block in script.message.blocks)
+    texts = (isinstance(block, TextBlock) for block in script.message.blocks)
     tags = (block.source_field == TAGS for block in script.message.thinking)
-    return tagged_message_text(script) if any((*said, *tags)) else None
+    return tagged_message_text(script) if any((*texts, *tags)) else None
 
 
 def _envelope(script: Script, kind: str) -> Event:
-    return {"id": script.named("chatcmpl-1"), "object": kind, "created": 1, "model": script.model}
+    return {
+        "id": script.response_id_or("chatcmpl-1"),
+        "object": kind,
+        "created": 1,
+        "model": script.model,
+    }
 
 
 def _chunk(script: Script, delta: Event, reason: str | None = None) -> Event:
@@ -134,7 +139,7 @@ def _call(block: ToolCallBlock) -> Event:
         "id": block.id,
         "type": "function",
         "function": function,
-        **beside(block, *_BESIDE_CALLS),
+        **stored_metadata(block, *_BESIDE_CALLS),
     }
 
 
@@ -153,12 +158,12 @@ def _usage(usage: Usage, contract: Contract) -> Event:
     output = usage.output
     if output is not None and contract.reading.output_excludes_reasoning:
         output -= usage.reasoning or 0
-    counts: dict[str, Any] = known(prompt_tokens=usage.input, completion_tokens=output)
+    counts: dict[str, Any] = without_none(prompt_tokens=usage.input, completion_tokens=output)
     if usage.input is not None and usage.output is not None:
         counts["total_tokens"] = usage.input + usage.output
     if usage.reasoning is not None:
         counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    details = known(cached_tokens=usage.cached, cache_write_tokens=usage.cache_write)
+    details = without_none(cached_tokens=usage.cached, cache_write_tokens=usage.cache_write)
     if details:
         counts["prompt_tokens_details"] = details
     return counts
@@ -243,7 +248,7 @@ def _seal(block: ThinkingBlock, contract: Contract) -> Event:
     return {name: block.encrypted or block.signature}
 
 
-def _more(contract: Contract, message: Message) -> Iterator[str]:
+def _further_losses(contract: Contract, message: Message) -> Iterator[str]:
     thoughts = message.thinking
     fields = places(message, contract)
     if len(set(fields)) > 1:
@@ -290,7 +295,7 @@ def _capabilities(contract: Contract) -> Capabilities:
         usage=frozenset({"input", "output", "reasoning", "cached", "cache_write"}),
         merges=frozenset({"text"}),
         order=("thinking", "text", "tool_call"),
-        more=lambda message, whole: _more(contract, message),
+        more=lambda message, whole: _further_losses(contract, message),
     )
 
 

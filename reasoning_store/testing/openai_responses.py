@@ -21,7 +21,14 @@ from reasoning_store.conversation.blocks import (
     Usage,
 )
 from reasoning_store.testing.capabilities import Capabilities, form, is_raw
-from reasoning_store.testing.script import Event, Protocol, Script, arguments_text, beside, known
+from reasoning_store.testing.script import (
+    Event,
+    Protocol,
+    Script,
+    arguments_text,
+    stored_metadata,
+    without_none,
+)
 from reasoning_store.wire.contract import Contract
 
 _SUMMARY: Final = "reasoning.summary"
@@ -50,11 +57,11 @@ def _unnumbered(script: Script) -> Iterator[Event]:
     yield {"type": "response.in_progress", "response": begun}
     for place, (block, item) in enumerate(_items(script)):
         about = {"output_index": place}
-        yield {"type": "response.output_item.added", **about, "item": _begun(item)}
+        yield {"type": "response.output_item.added", **about, "item": _without_content(item)}
         yield from _grown(block, item, {"item_id": item.get("id"), **about}, script)
         if not script.breaks_in(block):
             yield {"type": "response.output_item.done", **about, "item": item}
-    if not script.died:
+    if not script.is_broken_off:
         body = _body(script)
         yield {"type": f"response.{body['status']}", "response": body}
 
@@ -104,7 +111,7 @@ def _items(script: Script) -> list[tuple[Block, Event]]:
 def _item(block: Block, number: int, contract: Contract) -> Event | None:
     named = (block.provider_metadata or {}).get("item_id")
     if isinstance(block, ThinkingBlock):
-        seals = known(encrypted_content=block.encrypted or None)
+        seals = without_none(encrypted_content=block.encrypted or None)
         if block.signature and _signs(contract):
             seals["signature"] = block.signature
         if not (block.thought or seals):
@@ -131,8 +138,8 @@ def _item(block: Block, number: int, contract: Contract) -> Event | None:
             "type": "message",
             "role": "assistant",
             "status": "completed",
-            **beside(block, "phase"),
-            "content": [{**text, **beside(block, "annotations")}],
+            **stored_metadata(block, "phase"),
+            "content": [{**text, **stored_metadata(block, "annotations")}],
         }
     return dict(block.data) if _is_item(block) and isinstance(block, RawBlock) else None
 
@@ -152,7 +159,7 @@ def _texts(block: ThinkingBlock, contract: Contract) -> Event:
     return {"summary": [{"type": "summary_text", "text": part} for part in parts]}
 
 
-def _begun(item: Event) -> Event:
+def _without_content(item: Event) -> Event:
     """An item when it is added: without its texts, its ciphertext perhaps not all there."""
     empty: dict[str, Any] = {"content": [], "summary": [], "arguments": ""}
     if item["type"] not in _ITEMS:
@@ -178,7 +185,7 @@ def _body(script: Script) -> Event:
 
 def _envelope(script: Script, status: str) -> Event:
     return {
-        "id": script.named("resp_1"),
+        "id": script.response_id_or("resp_1"),
         "object": "response",
         "created_at": 1,
         "model": script.model,
@@ -193,10 +200,10 @@ def _envelope(script: Script, status: str) -> Event:
 def _usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
-    counts: dict[str, Any] = known(input_tokens=usage.input, output_tokens=usage.output)
+    counts: dict[str, Any] = without_none(input_tokens=usage.input, output_tokens=usage.output)
     if usage.input is not None and usage.output is not None:
         counts["total_tokens"] = usage.input + usage.output
-    details = known(cached_tokens=usage.cached, cache_write_tokens=usage.cache_write)
+    details = without_none(cached_tokens=usage.cached, cache_write_tokens=usage.cache_write)
     if details:
         counts["input_tokens_details"] = details
     if usage.reasoning is not None:
@@ -213,7 +220,7 @@ def _is_item(block: Block) -> bool:
     return is_raw(block, *_ITEMS)
 
 
-def _more(message: Message, whole: bool) -> Iterator[str]:
+def _further_losses(message: Message, whole: bool) -> Iterator[str]:
     if message.finish_reason not in (None, "completed", *_INCOMPLETE):
         yield f"the finish reason {message.finish_reason}"
     ids = [(block.provider_metadata or {}).get("item_id") for block in message.blocks]
@@ -242,7 +249,7 @@ def _capabilities(contract: Contract) -> Capabilities:
         call_metadata=frozenset({"item_id"}),
         usage=frozenset({"input", "output", "reasoning", "cached", "cache_write"}),
         other=_is_item,
-        more=_more,
+        more=_further_losses,
     )
 
 

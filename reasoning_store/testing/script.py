@@ -62,14 +62,14 @@ class Script:
     cut: Cut
 
     @property
-    def died(self) -> bool:
+    def is_broken_off(self) -> bool:
         """Whether the stream breaks off: no end, no usage, and its last block is left open."""
         return self.message.status == "interrupted"
 
     def breaks_in(self, block: Block) -> bool:
-        return self.died and block is self.message.blocks[-1]
+        return self.is_broken_off and block is self.message.blocks[-1]
 
-    def named(self, fallback: str) -> str:
+    def response_id_or(self, fallback: str) -> str:
         """Return the id of the response."""
         return self.response_id or fallback
 
@@ -102,7 +102,7 @@ def arguments_value(block: ToolCallBlock) -> Any:
     return parse_arguments(block.arguments or "", {})
 
 
-def known(**fields: Any) -> Event:
+def without_none(**fields: Any) -> Event:
     """Return the fields that there is something to say in."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -114,7 +114,7 @@ def outside_cache(usage: Usage) -> int | None:
     return max(0, usage.input - (usage.cached or 0) - (usage.cache_write or 0))
 
 
-def beside(block: Block, *names: str) -> Event:
+def stored_metadata(block: Block, *names: str) -> Event:
     """Return the metadata of a block that is sent under its own names."""
     metadata: Mapping[str, Any] = block.provider_metadata or {}
     return {name: metadata[name] for name in names if name in metadata}

@@ -26,8 +26,8 @@ from reasoning_store.testing.script import (
     Script,
     arguments_text,
     arguments_value,
-    known,
     outside_cache,
+    without_none,
 )
 from reasoning_store.wire.contract import Contract
 
@@ -42,12 +42,12 @@ def _events(script: Script) -> Iterator[Event]:
 def _body(script: Script) -> Event:
     if script.contract.provider == _UI:
         parts: list[Event] = [{"type": "step-start"}]
-        parts += [_ui_part(block) for block in _said(script)]
-        return {"id": script.named("m1"), "role": "assistant", "parts": parts}
-    return _host_message(script, [_host_entry(block) for block in _said(script)])
+        parts += [_ui_part(block) for block in _sendable_blocks(script)]
+        return {"id": script.response_id_or("m1"), "role": "assistant", "parts": parts}
+    return _host_message(script, [_host_entry(block) for block in _sendable_blocks(script)])
 
 
-def _said(script: Script) -> list[Block]:
+def _sendable_blocks(script: Script) -> list[Block]:
     """The blocks that the vocabularies have a place for."""
     return [
         block
@@ -64,22 +64,22 @@ def _said(script: Script) -> list[Block]:
 def _host_events(script: Script) -> Iterator[Event]:
     entries: list[Event] = []
     yield {"type": "start", "partial": _host_message(script, [])}
-    for index, block in enumerate(_said(script)):
+    for index, block in enumerate(_sendable_blocks(script)):
         kind = {"tool_call": "toolcall"}.get(block.type, block.type)
         about = {"contentIndex": index}
         entry = _host_entry(block)
-        begun = [*entries, _begun(entry)]
+        begun = [*entries, _without_content(entry)]
         yield {"type": f"{kind}_start", **about, "partial": _host_message(script, begun)}
         # A redacted block has nothing to say; its end has the host's placeholder.
-        for piece in script.cut("" if _form(block) == "redacted" else _whole(block)):
+        for piece in script.cut("" if _form(block) == "redacted" else _whole_block(block)):
             yield {"type": f"{kind}_delta", **about, "delta": piece}
         entries.append(entry)
         if script.breaks_in(block):
             return
-        told = ("toolCall", entry) if kind == "toolcall" else ("content", _whole(block))
+        ended = ("toolCall", entry) if kind == "toolcall" else ("content", _whole_block(block))
         partial = _host_message(script, [*entries])
-        yield {"type": f"{kind}_end", **about, told[0]: told[1], "partial": partial}
-    if not script.died:
+        yield {"type": f"{kind}_end", **about, ended[0]: ended[1], "partial": partial}
+    if not script.is_broken_off:
         message = _host_message(script, entries)
         yield {"type": "done", "reason": message["stopReason"], "message": message}
 
@@ -89,7 +89,7 @@ def _host_message(script: Script, content: list[Event]) -> Event:
         "role": "assistant",
         "content": content,
         "model": script.model,
-        **known(responseId=script.response_id),
+        **without_none(responseId=script.response_id),
         "stopReason": script.reason(calls="toolUse", otherwise="stop"),
         **_host_usage(script.usage),
     }
@@ -100,22 +100,22 @@ def _host_entry(block: Block) -> Event:
         if form(block) == "redacted":
             seal = {"thinkingSignature": block.encrypted, "redacted": True}
             return {"type": "thinking", "thinking": "[redacted]", **seal}
-        seal = known(thinkingSignature=block.signature or None)
+        seal = without_none(thinkingSignature=block.signature or None)
         return {"type": "thinking", "thinking": block.thought, **seal}
     if isinstance(block, ToolCallBlock):
         value = arguments_value(block)
         return {"type": "toolCall", "id": block.id, "name": block.name, "arguments": value}
-    return {"type": "text", "text": _whole(block)}
+    return {"type": "text", "text": _whole_block(block)}
 
 
-def _begun(entry: Event) -> Event:
+def _without_content(entry: Event) -> Event:
     empty: dict[str, Any] = {"thinking": "", "text": "", "arguments": {}}
     return {
         name: empty.get(name, value) for name, value in entry.items() if name != "thinkingSignature"
     }
 
 
-def _whole(block: Block) -> str:
+def _whole_block(block: Block) -> str:
     if isinstance(block, ThinkingBlock):
         return "[redacted]" if form(block) == "redacted" else block.thought
     if isinstance(block, ToolCallBlock):
@@ -126,7 +126,7 @@ def _whole(block: Block) -> str:
 def _host_usage(usage: Usage | None) -> Event:
     if usage is None:
         return {}
-    counts = known(
+    counts = without_none(
         input=outside_cache(usage),
         output=usage.output,
         reasoning=usage.reasoning,
@@ -140,22 +140,22 @@ def _host_usage(usage: Usage | None) -> Event:
 
 
 def _ui_events(script: Script) -> Iterator[Event]:
-    yield {"type": "start", "messageId": script.named("m1")}
+    yield {"type": "start", "messageId": script.response_id_or("m1")}
     yield {"type": "start-step"}
-    for number, block in enumerate(_said(script)):
+    for number, block in enumerate(_sendable_blocks(script)):
         if isinstance(block, ToolCallBlock):
             yield from _ui_call(block, script)
             continue
         kind = "reasoning" if isinstance(block, ThinkingBlock) else "text"
         named = {"id": f"{kind[0]}{number}"}
         yield {"type": f"{kind}-start", **named}
-        for piece in script.cut("" if _form(block) == "redacted" else _whole(block)):
+        for piece in script.cut("" if _form(block) == "redacted" else _whole_block(block)):
             yield {"type": f"{kind}-delta", **named, "delta": piece}
         if not script.breaks_in(block):
             yield {"type": f"{kind}-end", **named, **_ui_seal(block)}
-    if not script.died:
+    if not script.is_broken_off:
         yield {"type": "finish-step"}
-        yield {"type": "finish", **known(finishReason=script.message.finish_reason)}
+        yield {"type": "finish", **without_none(finishReason=script.message.finish_reason)}
 
 
 def _ui_call(block: ToolCallBlock, script: Script) -> Iterator[Event]:
@@ -178,7 +178,7 @@ def _ui_part(block: Block) -> Event:
             "state": "input-available",
             "input": arguments_value(block),
         }
-    text = "" if _form(block) == "redacted" else _whole(block)
+    text = "" if _form(block) == "redacted" else _whole_block(block)
     kind = "reasoning" if isinstance(block, ThinkingBlock) else "text"
     return {"type": kind, "text": text, "state": "done", **_ui_seal(block)}
 

@@ -209,5 +209,5 @@ class StreamedText:
 
     def rest(self, whole: str) -> str:
         """Return the text that ``whole`` adds; nothing where it is no continuation."""
-        said = "".join(self.pieces)
-        return whole[len(said) :] if whole.startswith(said) else ""
+        streamed = "".join(self.pieces)
+        return whole[len(streamed) :] if whole.startswith(streamed) else ""

@@ -232,7 +232,7 @@ SLIPS: dict[str, Slip] = {
     ),
     "record, nothing to iterate": Slip(
         lambda _, chat: chat.record(None),  # type: ignore[arg-type]
-        "the stream must be iterable, and NoneType cannot be",
+        "the stream must be iterable, not NoneType",
         "with ... as stream",
     ),
     "record, a text": Slip(
@@ -242,7 +242,7 @@ SLIPS: dict[str, Slip] = {
     ),
     "record, a message": Slip(
         lambda _, chat: chat.record(rs.assistant("Hi.")),  # type: ignore[arg-type]
-        "the stream must be iterable, and Message cannot be",
+        "the stream must be iterable, not Message",
         "append(message)",
     ),
     "record, messages": Slip(

@@ -242,7 +242,7 @@ def ends_with_the_user(sent: Sent) -> str | None:
     last = sent.body["messages"][-1]
     if any(block["type"] == "server_tool_use" for block in claude.blocks(last["content"])):
         return None
-    if last["role"] == "assistant" and not talk(sent).is_off:
+    if last["role"] == "assistant" and not read_talk(sent).is_off:
         return (
             "This model does not support assistant message prefill. "
             "The conversation must end with a user message."
@@ -287,11 +287,11 @@ def _open_turn(messages: list[Mapping[str, Any]]) -> int:
     return max(said, default=0)
 
 
-def talk(sent: Sent) -> Talk:
+def read_talk(sent: Sent) -> Talk:
     body = sent.body
     return Talk(
         body=body,
-        said=[(m["role"], claude.blocks(m["content"])) for m in body["messages"]],
+        contents=[(m["role"], claude.blocks(m["content"])) for m in body["messages"]],
         model=claude.known(sent.model),
         thinking=body.get("thinking"),
         effort=value_at(body, "output_config", "effort"),
@@ -302,7 +302,7 @@ def talk(sent: Sent) -> Talk:
 
 
 def _of_claude(check: Callable[[Talk], str | None]) -> Check:
-    return lambda sent: check(talk(sent))
+    return lambda sent: check(read_talk(sent))
 
 
 _CLAUDE = host_names("anthropic aws azure vertex")

@@ -202,14 +202,14 @@ def no_thoughts_come_back(sent: Sent) -> str | None:
     return None
 
 
-def talk(sent: Sent) -> Talk:
+def read_talk(sent: Sent) -> Talk:
     """Return the same conversation in the blocks of the Messages protocol."""
     body = sent.body
     more = body.get("additionalModelRequestFields")
     effort = value_at(body, "outputConfig", "effort") or value_at(more, "output_config", "effort")
     return Talk(
         body=body,
-        said=[(m["role"], [_plain(block) for block in m["content"]]) for m in body["messages"]],
+        contents=[(m["role"], [_plain(block) for block in m["content"]]) for m in body["messages"]],
         model=claude.known(sent.model),
         thinking=value_at(more, "thinking") or value_at(more, "reasoning_config"),
         effort=effort,
@@ -237,7 +237,7 @@ _KINDS = {"toolUse": "tool_use", "toolResult": "tool_result"}
 
 
 def _of_claude(check: Callable[[Talk], str | None]) -> Check:
-    return lambda sent: check(talk(sent))
+    return lambda sent: check(read_talk(sent))
 
 
 _CLAUDE = ("*claude*",)

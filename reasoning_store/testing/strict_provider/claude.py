@@ -84,7 +84,7 @@ class Talk:
 
     body: Mapping[str, Any]
     """As it came."""
-    said: Sequence[tuple[str, Sequence[Block]]]
+    contents: Sequence[tuple[str, Sequence[Block]]]
     """Role and blocks of each message."""
     model: Model
     thinking: Any
@@ -104,7 +104,7 @@ class Talk:
         return self.kind == "disabled" or (self.kind is None and not self.model.thinks_unasked)
 
     def messages(self, *, open_only: bool = False) -> Iterator[tuple[int, str, Sequence[Block]]]:
-        found = [(n, role, content) for n, (role, content) in enumerate(self.said)]
+        found = [(n, role, content) for n, (role, content) in enumerate(self.contents)]
         starts = [
             n
             for n, role, content in found

@@ -58,7 +58,7 @@ class OpenBlock(ABC):
         """Return the chunks of its beginning; refuse fields that its kind does not allow."""
 
     @abstractmethod
-    def grow(self, kind: str, delta: Data) -> list[Chunk]:
+    def add_delta(self, kind: str, delta: Data) -> list[Chunk]:
         """Return the chunks of a delta."""
 
     def stop(self) -> list[Chunk]:
@@ -75,15 +75,15 @@ class Thinking(OpenBlock):
     def open(self, data: Data) -> list[Chunk]:
         text = optional_string_field(data, "thinking") or ""
         signature = optional_string_field(data, "signature") or ""
-        beside = other_fields(data, ("type", "thinking", "signature"))
-        metadata = {**self._source, "providerMetadata": beside} if beside else self._source
+        extra = other_fields(data, ("type", "thinking", "signature"))
+        metadata = {**self._source, "providerMetadata": extra} if extra else self._source
         chunks: list[Chunk] = [self._thinking_chunk("start", "", metadata)]
-        if text or signature or beside:
+        if text or signature or extra:
             signed = {**metadata, "signature": signature} if signature else metadata
             chunks.append(self._thinking_chunk("delta", text, signed))
         return chunks
 
-    def grow(self, kind: str, delta: Data) -> list[Chunk]:
+    def add_delta(self, kind: str, delta: Data) -> list[Chunk]:
         if kind == "thinking_delta":
             text = string_field(delta, "thinking")
             return [self._thinking_chunk("delta", text, self._source)] if text else []
@@ -136,15 +136,15 @@ class Text(OpenBlock):
 
     def open(self, data: Data) -> list[Chunk]:
         text = string_field(data, "text")
-        beside = other_fields(data, ("type", "text", "citations", "parsed_output"))
+        extra = other_fields(data, ("type", "text", "citations", "parsed_output"))
         citations = data.get("citations")
         if isinstance(citations, list) and citations:
-            beside["citations"] = self._citations = list(citations)
-        if not (text or beside):
+            extra["citations"] = self._citations = list(citations)
+        if not (text or extra):
             return []
-        return [TextChunk(text=text, content_index=self.number, metadata=beside or None)]
+        return [TextChunk(text=text, content_index=self.number, metadata=extra or None)]
 
-    def grow(self, kind: str, delta: Data) -> list[Chunk]:
+    def add_delta(self, kind: str, delta: Data) -> list[Chunk]:
         if kind == "text_delta":
             text = string_field(delta, "text")
             return [TextChunk(text=text, content_index=self.number)] if text else []
@@ -163,18 +163,18 @@ class ToolUse(OpenBlock):
     __slots__ = ("_begun", "_input")
 
     def open(self, data: Data) -> list[Chunk]:
-        beside = other_fields(data, ("type", "id", "name", "input"))
+        extra = other_fields(data, ("type", "id", "name", "input"))
         self._begun = False
         self._input = plain_value(data.get("input"))
         call = ToolCallChunk(
             index=self.number,
             id=string_field(data, "id"),
             name=string_field(data, "name"),
-            metadata=beside or None,
+            metadata=extra or None,
         )
         return [call]
 
-    def grow(self, kind: str, delta: Data) -> list[Chunk]:
+    def add_delta(self, kind: str, delta: Data) -> list[Chunk]:
         piece = string_field(delta, "partial_json")
         self._begun = self._begun or bool(piece)
         return [ToolCallChunk(index=self.number, arguments=piece)] if piece else []
@@ -197,7 +197,7 @@ class Other(OpenBlock):
         self._deltas: list[Any] = []
         return []
 
-    def grow(self, kind: str, delta: Data) -> list[Chunk]:
+    def add_delta(self, kind: str, delta: Data) -> list[Chunk]:
         if kind == "input_json_delta":
             self._input.append(string_field(delta, "partial_json"))
         elif kind == "citations_delta":
@@ -217,8 +217,8 @@ class Other(OpenBlock):
                 self._deltas.append({"type": "input_json_delta", "partial_json": text})
         if self._citations:
             self._data["citations"] = self._citations
-        beside = {"deltas": self._deltas} if self._deltas else None
-        return [BlockChunk(block=RawBlock(data=self._data, provider_metadata=beside))]
+        extra = {"deltas": self._deltas} if self._deltas else None
+        return [BlockChunk(block=RawBlock(data=self._data, provider_metadata=extra))]
 
 
 KINDS: Final[Mapping[str, type[OpenBlock]]] = {

@@ -144,16 +144,16 @@ class AnthropicReader:
         kind = string_field(delta, "type")
         block = self._open.get((place, "other"))
         if block is not None:
-            return block.grow(kind, delta)
+            return block.add_delta(kind, delta)
         fitting = DELTAS.get(kind, "")
         block = self._open.get((place, fitting))
         if block is not None:
-            return block.grow(kind, delta)
+            return block.add_delta(kind, delta)
         if fitting not in BEGINS:
             raise Malformed
         # The stream was joined in the middle of this block.
         block = KINDS[fitting](self._units, self._provider)
-        chunks = block.grow(kind, delta)
+        chunks = block.add_delta(kind, delta)
         self._hold_block(place, fitting, block)
         return chunks
 

@@ -55,7 +55,7 @@ class OpenBlock(ABC):
         self.provider = provider
 
     @abstractmethod
-    def grow(self, delta: Data) -> list[Chunk]:
+    def add_delta(self, delta: Data) -> list[Chunk]:
         """Return the chunks of a delta; refuse one that the block's kind does not allow."""
 
     def stop(self) -> list[Chunk]:
@@ -68,7 +68,7 @@ class Reasoning(OpenBlock):
 
     __slots__ = ()
 
-    def grow(self, delta: Data) -> list[Chunk]:
+    def add_delta(self, delta: Data) -> list[Chunk]:
         text = optional_string_field(delta, "text") or ""
         signature = optional_string_field(delta, "signature") or ""
         metadata = {**_TEXT_SOURCE, "signature": signature} if signature else _TEXT_SOURCE
@@ -104,7 +104,7 @@ class Redacted(OpenBlock):
         super().__init__(number, provider)
         self._pieces: list[bytes] = []
 
-    def grow(self, delta: Data) -> list[Chunk]:
+    def add_delta(self, delta: Data) -> list[Chunk]:
         self._pieces.append(_bytes(delta.get("redactedContent")))
         if len(self._pieces) > 1:
             return []
@@ -147,7 +147,7 @@ class Text(OpenBlock):
         super().__init__(number, provider)
         self._citations: list[Any] = []
 
-    def grow(self, delta: Data) -> list[Chunk]:
+    def add_delta(self, delta: Data) -> list[Chunk]:
         if "citation" not in delta:
             text = string_field(delta, "text")
             return [TextChunk(text=text, content_index=self.number)] if text else []
@@ -166,18 +166,18 @@ class ToolUse(OpenBlock):
     __slots__ = ("_begun", "_input")
 
     def open(self, data: Data) -> list[Chunk]:
-        beside = other_fields(data, ("toolUseId", "name", "input", "type"))
+        extra = other_fields(data, ("toolUseId", "name", "input", "type"))
         self._begun = False
         self._input = as_json(data.get("input"))
         call = ToolCallChunk(
             index=self.number,
             id=string_field(data, "toolUseId"),
             name=string_field(data, "name"),
-            metadata=as_json(beside) or None,
+            metadata=as_json(extra) or None,
         )
         return [call]
 
-    def grow(self, delta: Data) -> list[Chunk]:
+    def add_delta(self, delta: Data) -> list[Chunk]:
         piece = string_field(mapping_field(delta, "toolUse"), "input")
         self._begun = self._begun or bool(piece)
         return [ToolCallChunk(index=self.number, arguments=piece)] if piece else []
@@ -198,10 +198,10 @@ class Other(OpenBlock):
         self._input: list[str] = []
         self._content: list[Any] = []
         self._image: list[bytes] = []
-        whole(kind, self._data)  # a block that could not be stored at its end is refused at once
+        whole_block(kind, self._data)  # a block that cannot be stored is refused at once
         return []
 
-    def grow(self, delta: Data) -> list[Chunk]:
+    def add_delta(self, delta: Data) -> list[Chunk]:
         if "toolUse" in delta:
             self._input.append(string_field(mapping_field(delta, "toolUse"), "input"))
         elif isinstance(delta.get("toolResult"), list):
@@ -225,10 +225,10 @@ class Other(OpenBlock):
             self._data["content"] = self._content
         if self._image:
             self._data["source"] = {"bytes": make_json(b"".join(self._image))}
-        return [whole(self._kind, self._data)]
+        return [whole_block(self._kind, self._data)]
 
 
-def whole(kind: str, data: Any) -> BlockChunk:
+def whole_block(kind: str, data: Any) -> BlockChunk:
     """Return the block of JSON that is there at once: media where we have a block for it."""
     if kind in get_args(MediaKind) and isinstance(data, Mapping):
         media = _media(kind, data)
@@ -248,9 +248,9 @@ def _media(kind: Any, data: Data) -> MediaBlock | None:
         return MediaBlock(kind=kind, mime_type=mime, data=held)
     place = source.get("s3Location")
     if isinstance(place, Mapping) and isinstance(place.get("uri"), str):
-        beside = other_fields(place, ("uri",))
+        extra = other_fields(place, ("uri",))
         return MediaBlock(
-            kind=kind, mime_type=mime, url=place["uri"], provider_metadata=beside or None
+            kind=kind, mime_type=mime, url=place["uri"], provider_metadata=extra or None
         )
     return None
 

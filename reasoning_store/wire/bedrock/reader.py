@@ -30,7 +30,7 @@ from reasoning_store.wire.bedrock.blocks import (
     Text,
     ToolUse,
     as_json,
-    whole,
+    whole_block,
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
@@ -147,20 +147,20 @@ class BedrockReader:
         if kind in ("text", "citation"):
             return self._grow(place, "text", delta)
         if kind == "toolUse" and (place, "call") in self._open:
-            return self._open[place, "call"].grow(delta)
+            return self._open[place, "call"].add_delta(delta)
         if (place, "other") in self._open:
-            return self._open[place, "other"].grow(delta)
+            return self._open[place, "other"].add_delta(delta)
         raise Malformed  # an announced block cannot be read from its middle
 
     def _grow(self, place: int, kind: str, delta: Event) -> list[Chunk]:
         """Add to the block at this index, which its first delta opens."""
         block = self._open.get((place, kind))
         if block is not None:
-            return block.grow(delta)
+            return block.add_delta(delta)
         if kind not in _KINDS:
             raise Malformed
         block = _KINDS[kind](self._units, self._provider)
-        chunks = block.grow(delta)
+        chunks = block.add_delta(delta)
         self._hold_block(place, kind, block)
         return chunks
 
@@ -219,7 +219,7 @@ class BedrockReader:
             return [*self._announce_block(place, kind, value), *self._stop(place)]
         if kind == "citationsContent" and isinstance(value, Mapping):
             return self._read_citations(value)
-        return [whole(kind, as_json(value))]
+        return [whole_block(kind, as_json(value))]
 
     def _read_citations(self, data: Event) -> list[Chunk]:
         content, citations = data.get("content"), data.get("citations")
@@ -263,8 +263,8 @@ def _is_call(kind: str, value: Any) -> bool:
 
 def _response_metadata(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
     """Return the metadata of the response as a whole."""
-    said = {name: json_or_wrong(holder.get(name), as_json, wrong) for name in _WHOLE}
-    found = other_fields(said, ())
+    given = {name: json_or_wrong(holder.get(name), as_json, wrong) for name in _WHOLE}
+    found = other_fields(given, ())
     return [OriginChunk(metadata=found)] if found else []
 
 

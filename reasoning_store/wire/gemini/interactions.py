@@ -220,8 +220,8 @@ class InteractionsReader:
             raise Malformed
         contents = [_mapping_or_empty(content) for content in summary or ()]
         signed = self._add_signature(index, step, body) if body.get("signature") is not None else []
-        said = [chunk for item in contents for chunk in self._summary_content(index, item)]
-        return [*said, *signed]
+        chunks = [chunk for item in contents for chunk in self._summary_content(index, item)]
+        return [*chunks, *signed]
 
     def _add_summary(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
         return self._summary_content(index, mapping_field(delta, "content"))

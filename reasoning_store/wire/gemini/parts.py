@@ -234,8 +234,8 @@ class Candidate:
         if call is None:
             raise Malformed
         call.pieces.add(pieces)
-        beside = ToolCallChunk(index=call.index, metadata=metadata, choice=self._choice)
-        return [*([beside] if metadata else []), *([] if unfinished else self.end_call())]
+        carrier = ToolCallChunk(index=call.index, metadata=metadata, choice=self._choice)
+        return [*([carrier] if metadata else []), *([] if unfinished else self.end_call())]
 
     def _read_inline_data(self, part: Part, signature: str | None) -> list[Chunk]:
         blob = field(part, "inlineData")

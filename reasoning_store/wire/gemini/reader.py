@@ -170,8 +170,8 @@ class GeminiReader:
         for name in _SOURCES:
             if (value := json_or_wrong(field(candidate, name), as_json, wrong)) is not None:
                 out += state.about_text({name: value})
-        said = {name: json_or_wrong(field(candidate, name), as_json, wrong) for name in _WHOLE}
-        if about := {name: value for name, value in said.items() if value}:
+        found = {name: json_or_wrong(field(candidate, name), as_json, wrong) for name in _WHOLE}
+        if about := {name: value for name, value in found.items() if value}:
             out.append(OriginChunk(metadata=about, choice=number))
         if out:
             self._candidates[number] = state

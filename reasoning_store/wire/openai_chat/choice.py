@@ -80,8 +80,8 @@ class Choice:
         "_numbers",
         "_one_block",
         "_readers",
-        "_said",
         "_snapshots",
+        "_visible_names",
         "_whole",
         "index",
         "model",
@@ -112,7 +112,7 @@ class Choice:
             whole=whole,
             cumulative=fields.cumulative,
         )
-        said: dict[str, Reader] = {
+        readers: dict[str, Reader] = {
             "content": content.read,
             "refusal": content.read_refusal,
             "audio": content.read_audio,
@@ -128,8 +128,8 @@ class Choice:
             name: self._entries.read if name in ALIASES else self._read_thought
             for name in fields.aliases
         }
-        order |= dict.fromkeys(_SEALS, self._read_seal) | said
-        self._said = said.keys()
+        order |= dict.fromkeys(_SEALS, self._read_seal) | readers
+        self._visible_names = readers.keys()
         self._readers = {name: (rank, read) for rank, (name, read) in enumerate(order.items())}
 
     def read(self, delta: Mapping[str, Any], out: list[Chunk], bad: list[Any]) -> None:
@@ -147,7 +147,7 @@ class Choice:
             found.sort(key=itemgetter(0))
         waiting = self._snapshots or self._entries.waiting
         for _, name, value, read in found:
-            if waiting and name in self._said:
+            if waiting and name in self._visible_names:
                 self._add_waiting(out)
             read(name, value, out, bad)
 
@@ -251,7 +251,7 @@ class Choice:
             return own
         if signatures := nested.get("thought_signatures"):
             own[_NESTED] = {"thought_signatures": signatures}
-        return {name: nested[name] for name in nested if name not in self._said} | own
+        return {name: nested[name] for name in nested if name not in self._visible_names} | own
 
 
 def _join_texts(value: Any) -> str | None:

@@ -93,15 +93,15 @@ class Content:
         item = plain_value(value)
         data = item.get("data") if isinstance(item, dict) else False
         sound = b"" if data is None else from_base64(data)
-        if sound is None or not isinstance(said := item.get("transcript"), str | None):
+        if sound is None or not isinstance(transcript := item.get("transcript"), str | None):
             bad.append({name: value})
             return
         self._audio |= other_fields(item, ("data", "transcript"))
         if sound:
             self._sound.append(sound)
-        if said:
+        if transcript:
             about = {name: {"id": item["id"]}} if item.get("id") else None
-            self._add_text(said, out, about, place=_TRANSCRIPT)
+            self._add_text(transcript, out, about, place=_TRANSCRIPT)
 
     def read_annotations(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
         """Citations and the like, with the text that they are about."""

@@ -285,8 +285,8 @@ def _response_metadata(event: Mapping[str, Any]) -> list[Chunk]:
     """Return the metadata of the response as a whole."""
     found = {name: plain_value(value) for name in _WHOLE if (value := event.get(name))}
     groq = plain_value(event.get("x_groq"))
-    if isinstance(groq, dict) and (said := other_fields(groq, ("usage", "error"))):
-        found["x_groq"] = said
+    if isinstance(groq, dict) and (details := other_fields(groq, ("usage", "error"))):
+        found["x_groq"] = details
     return [OriginChunk(metadata=found)] if found else []
 
 

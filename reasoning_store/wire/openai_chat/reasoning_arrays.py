@@ -96,15 +96,15 @@ class _Entry:
     spoke: bool = False
     ciphertext: list[str] = field(default_factory=list)
     size: int = 0
-    told: int = 0
+    size_given: int = 0
 
     @property
     def waits(self) -> bool:
         """Whether a fragment has come that gave no chunk."""
         pending = self.snapshots is not None and self.snapshots.waiting
-        return bool(self.told < self.size or pending)
+        return bool(self.size_given < self.size or pending)
 
-    def learn(self, piece: _Fragment) -> None:
+    def add_fragment(self, piece: _Fragment) -> None:
         """Note the fields that are not its payload, for ``entry`` to write them again."""
         shape, item, known = piece.shape, piece.item, self.known
         for name, value in item.items():
@@ -130,9 +130,9 @@ class _Entry:
         """Return the ciphertext so far, or nothing: a chunk for each growth would be quadratic."""
         self.ciphertext.append(data)
         self.size += len(data)
-        if self.size < 2 * self.told:
+        if self.size < 2 * self.size_given:
             return None
-        self.told = self.size
+        self.size_given = self.size
         return "".join(self.ciphertext)
 
 
@@ -181,8 +181,8 @@ class Entries:
         for entry in self.waiting.values():
             if entry.snapshots is not None and entry.snapshots.waiting:
                 out.append(self._chunk(entry, entry.snapshots.rest(), {}))
-            if entry.told < entry.size:
-                entry.told = entry.size
+            if entry.size_given < entry.size:
+                entry.size_given = entry.size
                 out.append(self._chunk(entry, "", {"encrypted": "".join(entry.ciphertext)}))
         self.waiting.clear()
 
@@ -204,7 +204,7 @@ class Entries:
 
     def _add_fragment(self, piece: _Fragment, out: list[Chunk]) -> None:
         entry, text = self._entry(piece), piece.text
-        entry.learn(piece)
+        entry.add_fragment(piece)
         seals = entry.seals(piece)
         if self._cumulative and text:
             entry.snapshots = entry.snapshots or Snapshots()

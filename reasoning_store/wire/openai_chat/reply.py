@@ -55,7 +55,7 @@ class _ReplyFields:
     """The content in order: texts, and parts of other types."""
     seals: list[str] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
-    beside: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def write_reply(outgoing: Outgoing, contract: Contract, leave_out: LeaveOut) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def write_reply(outgoing: Outgoing, contract: Contract, leave_out: LeaveOut) -> 
     content = join_parts(collected.parts)
     if not content:
         # Text with calls is never lost; without any most hosts want null.
-        bare = collected.calls or "refusal" in collected.beside or "audio" in collected.beside
+        bare = collected.calls or "refusal" in collected.extra or "audio" in collected.extra
         content = None if bare and not contract.messages.content_required else ""
     out: dict[str, Any] = {"role": "assistant", "content": content}
     # EC-007: empty reasoning is an omitted field, except where the host demands the field.
@@ -87,7 +87,7 @@ def write_reply(outgoing: Outgoing, contract: Contract, leave_out: LeaveOut) -> 
         out[contract.reading.sealed_by] = "".join(collected.seals)
     if outgoing.owed:
         _add_placeholders(contract, collected, out)
-    out |= collected.beside
+    out |= collected.extra
     if collected.calls:
         out["tool_calls"] = collected.calls
     return out
@@ -163,9 +163,9 @@ def _add_content(block: Block, collected: _ReplyFields) -> bool:
     """Add visible content; return whether the protocol has a place for it."""
     about = block.provider_metadata or {}
     if isinstance(block, TextBlock):
-        collected.beside |= {name: about[name] for name in _BESIDE if name in about}
+        collected.extra |= {name: about[name] for name in _BESIDE if name in about}
         if about.get("refusal"):
-            collected.beside["refusal"] = collected.beside.get("refusal", "") + block.text
+            collected.extra["refusal"] = collected.extra.get("refusal", "") + block.text
         elif "audio" not in about and block.text:
             collected.parts.append(block.text)
         return True
@@ -173,7 +173,7 @@ def _add_content(block: Block, collected: _ReplyFields) -> bool:
         collected.parts.append(dict(block.data))
         return True
     if isinstance(block, MediaBlock) and block.kind == "audio" and about.get("id"):
-        collected.beside["audio"] = {"id": about["id"]}  # the host has the sound itself
+        collected.extra["audio"] = {"id": about["id"]}  # the host has the sound itself
         return True
     return False
 

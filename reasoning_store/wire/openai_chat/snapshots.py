@@ -16,12 +16,12 @@ class Snapshots:
     is over. Nothing is held once one of the two is certain.
     """
 
-    __slots__ = ("_held", "_last", "_mode", "_said")
+    __slots__ = ("_held", "_last", "_mode", "_size_given")
 
     def __init__(self) -> None:
         self._mode = "unknown"
         self._last = ""
-        self._said = 0
+        self._size_given = 0
         self._held: list[str] = []
 
     def new(self, piece: str) -> str:
@@ -31,18 +31,18 @@ class Snapshots:
         if self._mode == "snapshots":
             return self._new_in_snapshot(piece)
         if not self._last:
-            self._last, self._said = piece, len(piece)
+            self._last, self._size_given = piece, len(piece)
             return piece
         if not piece.startswith(self._last):
             return self.rest() + piece
-        told = len(piece) >= _TELLING and len(piece) > len(self._last) and self._last.strip()
-        if not told:
+        is_snapshot = len(piece) >= _TELLING and len(piece) > len(self._last) and self._last.strip()
+        if not is_snapshot:
             self._held.append(piece)
             self._last = piece
             return ""
         self._mode, self._last = "snapshots", piece
         self._held.clear()
-        return piece[self._said :]
+        return piece[self._size_given :]
 
     def rest(self) -> str:
         """Return the pieces that waited: the text is over, or they are plain fragments."""
@@ -58,8 +58,8 @@ class Snapshots:
 
     def _new_in_snapshot(self, piece: str) -> str:
         if piece.startswith(self._last):
-            said, self._last = len(self._last), piece
-            return piece[said:]
+            size, self._last = len(self._last), piece
+            return piece[size:]
         if self._last.startswith(piece):
             return ""  # an older snapshot once more
         self._last = piece

@@ -289,8 +289,8 @@ class Item:
             wrong.append(listed)
         if any(texts):
             return texts
-        said = sorted((key[1], part) for key, part in self._parts.items() if key[0] == name)
-        return ["".join(part.pieces) for _, part in said if part.pieces]
+        parts = sorted((key[1], part) for key, part in self._parts.items() if key[0] == name)
+        return ["".join(part.pieces) for _, part in parts if part.pieces]
 
     def _complete_message(
         self, data: Mapping[str, Any], wrong: list[Any], unit: Callable[[], int]

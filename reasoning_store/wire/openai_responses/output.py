@@ -56,18 +56,18 @@ class Output:
 
     def find(self, kind: str, names: Address) -> Item | None:
         """Return the open item of this kind that is meant."""
-        item = self.named(kind, names[0])
+        item = self.find_item(kind, names[0])
         if item is None or item.done:
             item = self._by_place.get((names[1], kind))
         return item if item is not None and not item.done else None
 
-    def named(self, kind: str, item_id: str | None) -> Item | None:
+    def find_item(self, kind: str, item_id: str | None) -> Item | None:
         """Return the last item of this id and kind, done or not."""
         return self._by_id.get((item_id, kind)) if item_id else None
 
     def was_done(self, kind: str, names: Address) -> bool:
         """Whether the values under these names were repeated before with their item."""
-        known = (self.named(kind, names[0]), self._by_place.get((names[1], kind)))
+        known = (self.find_item(kind, names[0]), self._by_place.get((names[1], kind)))
         return any(item is not None and item.done for item in known)
 
     def open(self, kind: str, names: Address) -> Item:
@@ -100,7 +100,7 @@ class Output:
         starts, self._starts = self._starts, []
         return starts
 
-    def matched(self, listed: Mapping[int, Mapping[str, Any]]) -> dict[int, Item]:
+    def match_items(self, listed: Mapping[int, Mapping[str, Any]]) -> dict[int, Item]:
         """Return which item each of a response's list repeats: by id, by place, or in order.
 
         Order among items of a kind is the last resort: some servers make new ids for the
@@ -116,7 +116,7 @@ class Output:
                 taken.add(id(item))
 
         for place, data in listed.items():
-            take(place, self.named(data["type"], data.get("id")))
+            take(place, self.find_item(data["type"], data.get("id")))
         for place, data in listed.items():
             take(place, self._by_place.get((place, data["type"])))
         left: dict[str, list[Item]] = {}

@@ -170,7 +170,7 @@ class ResponsesReader:
         if event.get("item") is None:
             return []  # allowed by the Open Responses specification
         kind, names, data = _item_of(event)
-        item = self._output.named(kind, names[0])
+        item = self._output.find_item(kind, names[0])
         if item is None or item.done:
             item = self._output.begin(kind, names)
         return item.begin_call(data)
@@ -181,7 +181,7 @@ class ResponsesReader:
         kind, names, data = _item_of(event)
         item = self._output.find(kind, names)
         if item is None:
-            if self._output.named(kind, names[0]) is not None:
+            if self._output.find_item(kind, names[0]) is not None:
                 return []  # the same item, done twice
             item = self._output.begin(kind, names)
         wrong: list[Any] = []
@@ -244,7 +244,7 @@ class ResponsesReader:
                 items[place] = data
             else:
                 wrong.append(entry)
-        streamed = self._output.matched(items)
+        streamed = self._output.match_items(items)
         chunks: list[Chunk] = []
         for place, data in items.items():
             item = streamed.get(place)

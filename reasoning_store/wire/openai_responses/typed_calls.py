@@ -108,8 +108,8 @@ def _shell_fields(block: ToolResponseBlock) -> Item:
     if isinstance(block.result, list):
         return {"output": block.result}
     text = codec.result_text(block)
-    said = {"stdout": "", "stderr": text} if block.is_error else {"stdout": text, "stderr": ""}
-    return {"output": [{**said, "outcome": {"type": "exit", "exit_code": int(block.is_error)}}]}
+    outputs = {"stdout": "", "stderr": text} if block.is_error else {"stdout": text, "stderr": ""}
+    return {"output": [{**outputs, "outcome": {"type": "exit", "exit_code": int(block.is_error)}}]}
 
 
 def _local_shell_fields(block: ToolResponseBlock) -> Item:
