@@ -58,7 +58,8 @@ def test_the_revisions_are_those_of_the_scripts() -> None:
 def test_the_scripts_make_the_tables_that_the_code_expects(empty: str) -> None:
     """Up from nothing; alembic check finds no difference; down leaves nothing; up again."""
     engine.upgrade(empty)
-    assert set(metadata.tables) == names(empty)
+    made = {name for name in names(empty) if not name.startswith("search_index")}  # FTS5's own
+    assert made == set(metadata.tables)
     engine.for_scripts(empty, lambda connection: command.check(migrate.config(connection)))
 
     engine.for_scripts(empty, lambda connection: migrate.downgrade(connection, "base"))
