@@ -92,15 +92,18 @@ class SqliteDatabase:
         """Run ``work``, which may rebuild tables, in one transaction.
 
         To rebuild a table is to drop it. With foreign keys on, that deletes every row that
-        refers to it, in all tables; and inside a transaction they cannot be turned off.
+        refers to it, in all tables; and inside a transaction they cannot be turned off. A view
+        that reads the table has none for a moment, which only the legacy rules allow.
         """
 
         def changed(connection: Connection) -> T:
             raw = driver(connection)
             raw.execute("PRAGMA foreign_keys=OFF")
+            raw.execute("PRAGMA legacy_alter_table=ON")
             try:
                 return _in_known_transaction(connection, lambda it: _without_strays(it, work))
             finally:
+                raw.execute("PRAGMA legacy_alter_table=OFF")
                 raw.execute("PRAGMA foreign_keys=ON")
 
         with self._guard:
