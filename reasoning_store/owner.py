@@ -149,13 +149,14 @@ class Owner:
     ) -> Page[Hit]:
         """Return the texts in this owner's sessions that have these words, the latest first.
 
-        All words are wanted, in any order, a word of three letters or more also as the beginning
-        of one; ``"words in quotes"`` stand so in the text, and ``-word`` does not. Case and
-        accents do not count. "answers" is what users and models said, and titles, "thinking" what
-        was thought and is not hidden. "current" leaves out what only a branch that was left has.
+        A text must have all words, in any order; a word of three letters or more also matches the
+        beginning of a longer one. It must have ``"words in quotes"`` in this order, and must not
+        have ``-word``. Case and accents are ignored. "answers" searches titles and the texts of
+        users and models, "thinking" the thoughts that are not hidden. "current" searches only the
+        current branches.
 
-        What was said since the last search is added to the index first. Only a page without
-        ``next`` is the last one, however few hits another has.
+        The search first adds the texts since the last search to the index. Only a page without
+        ``next`` is the last one, even if another page has few hits.
         """
         from reasoning_store.search_results import hit_of
 
@@ -174,7 +175,7 @@ class Owner:
         limit: int = 20,
         after: str | None = None,
     ) -> Page[Thought]:
-        """Return what was thought in this owner's sessions, on every branch, the latest first.
+        """Return the thoughts in this owner's sessions, on every branch, the latest first.
 
         From ``since`` on and before ``until``. ``model`` is a name or a pattern, as "*claude*".
         A message whose thinking is encrypted has no text, and is not among them.
@@ -208,10 +209,10 @@ class Owner:
     ) -> FoundConversation | None:
         """Return the stored conversation of messages that a client sends back, if there is one.
 
-        A client keeps role, text and calls and loses the thinking: a message is found by what
-        it keeps. The client may have left messages out, changed some and added new ones. The
-        last three replies are looked up in all sessions; with ``session_id`` only that session
-        is compared, on all of its branches.
+        A client keeps role, text and calls and loses the thinking: a message is found by the parts
+        it keeps. The client may have left messages out, changed some and added new ones. The last
+        three replies are looked up in all sessions; with ``session_id`` only that session is
+        compared, on all of its branches.
         """
         from reasoning_store.ingress.masking import mask_message
 

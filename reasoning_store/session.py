@@ -101,7 +101,7 @@ class Session:
         return self._row.preview
 
     def rename(self, title: str | None) -> None:
-        """Give the session another title, or none."""
+        """Set the title of the session, or remove it."""
         self._row = self._state.ledger.sessions.rename(self._row.key, title)
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -242,7 +242,7 @@ class Session:
     def stop(self, reason: str = "user") -> bool:
         """End the reply that is being recorded on this branch, from any process or thread.
 
-        Within a second what has arrived is stored as interrupted, with
+        Within a second the part that has arrived is stored as interrupted, with
         ``finish_reason="stopped"`` and ``stopReason`` in its metadata, and its stream is closed
         (one that a thread waits for, at its next event). Returns whether a reply was live.
         """
@@ -260,7 +260,7 @@ class Session:
         settings: ReasoningSettings | Mapping[str, Any] | None = None,
         limit: int | None = None,
     ) -> Context:
-        """Name a model, and what goes with the conversation, once for many questions.
+        """Name a model, its system prompt, tools and limit once for many calls.
 
         The context's ``request``, ``usage``, ``what_if``, ``compression`` and ``record`` are
         those of the session with these names. Without names the model is the one that gave the
@@ -467,8 +467,8 @@ class Session:
         return self._state.ledger.erasure.delete_session(self._row.key)
 
     def erase(self, position: int | str | None = None, *, only: Only = None) -> Erased:
-        """Erase for real: this session, one message, or with ``only="reasoning"`` what was
-        thought there.
+        """Erase the bytes of this session, of one message, or with ``only="reasoning"`` of the
+        thinking there.
 
         An erased message leaves its position and its role, in every branch that shares it,
         and takes its tool pair with it. A reply that is being recorded there ends for it, as

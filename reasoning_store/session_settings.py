@@ -93,7 +93,7 @@ class Profiles:
         self._owner = owner
 
     def set(self, name: str, settings: ReasoningSettings | Mapping[str, Any]) -> Profile:
-        """Keep settings under a name, in the place of what stood under it."""
+        """Store settings under a name; they replace the earlier ones of that name."""
         checked = _settings.checked(settings)
         return _profile(self._state.ledger.profiles.set(self._owner, name, checked))
 

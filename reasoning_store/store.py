@@ -153,7 +153,7 @@ class Store(Owner):
         return self._state.ledger.revision
 
     def close(self) -> None:
-        """Close every connection; what has arrived of replies that are still recorded is stored."""
+        """Close every connection; store the parts of replies that are still recorded."""
         self._state.draft_writer.write_all()
         self._state.ledger.close()
 

@@ -156,8 +156,8 @@ class Branch:
 class Compaction:
     """A step that makes the requests of a branch shorter, for the messages ``first..last``.
 
-    A *summary* goes out in their place. A *clearing* leaves them where they are, and a
-    placeholder goes out for each of the tool results in them.
+    A *summary* is sent instead of them. A *clearing* sends them with a placeholder instead of each
+    of their tool results.
     """
 
     id: int

@@ -176,7 +176,7 @@ class AsyncSession:
         settings: ReasoningSettings | Mapping[str, Any] | None = None,
         limit: int | None = None,
     ) -> AsyncContext:
-        """Name a model, and what goes with the conversation, once for many questions."""
+        """Name a model, its system prompt, tools and limit once for many calls."""
         context = self._sync.context(
             provider=provider,
             model=model,

@@ -257,7 +257,7 @@ class AsyncStore(AsyncOwner):
         return self._open_store()[1].revision
 
     async def close(self) -> None:
-        """Close every connection; what has arrived of replies that are still recorded is stored."""
+        """Close every connection; store the parts of replies that are still recorded."""
         if self._store is None:
             return
         (threads, store), self._store = self._store, None

@@ -124,7 +124,7 @@ class Threads:
         return await _hop(self._pools.of_process().aside, partial(work, *args, **kwargs))
 
     async def run_fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
-        """Run aside what waits for this loop; ``stop`` ends its waiting where it is cancelled."""
+        """Run work that waits for this loop; a cancellation calls ``stop``."""
         return await _hop(self._pools.of_process().aside, work, stop=stop)
 
     async def iterate(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:

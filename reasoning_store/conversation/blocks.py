@@ -95,7 +95,7 @@ class MediaBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawBlock:
-    """Anything else, kept as it came.
+    """A part without a block of its own, stored as it came.
 
     ``data`` is JSON. ``kind`` is ``raw`` for a provider's part that has no block here;
     for a block whose JSON is newer than this code it is that block's own type, and

@@ -1,9 +1,9 @@
 """The echo of a message: a number for all that a client sends back of it.
 
 A client keeps the role, the text and the calls of a reply, and loses its thinking. Messages that
-a client cannot tell apart have one echo, so an echo finds the stored message of what a client
-sends. Space around a text, the order of keys in arguments, and the pieces of a text are not part
-of it: clients change them.
+look equal to a client have one echo, so an echo finds the stored message that a client sends back.
+Space around a text, the order of keys in arguments, and the pieces of a text are not part of it:
+clients change them.
 """
 
 from __future__ import annotations

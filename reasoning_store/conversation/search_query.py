@@ -1,7 +1,7 @@
 """A search query, and the places in a text that it finds.
 
-Words, all of which are wanted; "words in quotes", which stand so in the text; ``-word``, which
-does not. Nothing else means anything: any text is a query, but for one without a word to look for.
+A text must have all words, "words in quotes" in this order, and no ``-word``. There is no other
+syntax: any text with a word to look for is a query.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Query:
         return tuple([term for term in self.terms if term.is_unwanted])
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Return where its words stand in a text, in order; none, where it does not find it."""
+        """Return the places of its words in a text, in order; none if it does not find them."""
         known = list(words(text))
         texts = [word.text for word in known]
         if any(term.places(known, texts) for term in self.unwanted):

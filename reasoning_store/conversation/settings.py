@@ -5,9 +5,9 @@ field's name in Python, by its key in JSON and on the command line, or by a vari
 the environment; a bad one is refused whole with the allowed values named, and the current
 value stays (ERR-001).
 
-Settings are resolved anew for every request (BR-008): each key comes from the first of
-``LAYERS`` that sets it, and knows which that was. What a setting then does is decided in
-``egress``; this module must not know a message, a provider or SQL.
+Settings are resolved anew for every request (BR-008): each key comes from the first of ``LAYERS``
+that sets it, and records that layer. ``egress`` decides about the effect of a setting; this module
+knows no message, no provider and no SQL.
 """
 
 from __future__ import annotations

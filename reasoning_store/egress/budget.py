@@ -5,8 +5,8 @@ once. The store remembers the reported ones, under the names in ``Budget.marks``
 this holds across processes; a higher limit has marks of its own. Tokens that pass both marks at
 once report the second.
 
-A reply whose provider reported no reasoning tokens is ``unreported``; the count of its thinking
-is used for it, and where there is no count either, the state is ``unknown`` and not ``ok``.
+A reply whose provider reported no reasoning tokens is ``unreported``; the count of its thinking is
+used instead, and if there is no count either, the state is ``unknown`` and not ``ok``.
 """
 
 from __future__ import annotations

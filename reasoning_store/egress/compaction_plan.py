@@ -106,7 +106,7 @@ class Plan:
     """The tokens that ``after`` assumes for the summary."""
     exactness: CountExactness
     branch: int | None = None
-    """Its branch. The plan stays good while its range there is untouched."""
+    """Its branch. The plan is valid as long as its range there does not change."""
     basis: object = field(default=None, repr=False)
     """The state of the range, by which the session sees that it is untouched."""
 

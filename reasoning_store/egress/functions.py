@@ -133,7 +133,7 @@ def write_message(
     """Return the parts of a request's body that carry one message, all of its thinking included.
 
     For a program that restores the thinking of a message in a body that another one built:
-    ``select`` decides which thinking is sent, and this says how the target wants it. ``owed`` is
+    ``select`` decides which thinking is sent; this function gives it the target's form. ``owed`` is
     the selection's: the target demands the field, also where it is empty.
     """
     plain = validation.check_message(message_of(message), "")

@@ -23,7 +23,7 @@ from reasoning_store.wire import contracts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The cause of a refusal, what mends it, and the setting that does, if there is one."""
+    """The cause of a refusal, its remedy, and the setting for it, if there is one."""
 
     cause: str
     fix: str

@@ -23,8 +23,8 @@ class Range:
     first: int
     last: int
     messages: tuple[Message, ...] = field(default=(), repr=False, compare=False)
-    """The messages that a summary is to be made of: an earlier summary in the place of its own
-    messages, then those since. Empty where nothing is to be summarized."""
+    """The messages to summarize: an earlier summary instead of its messages, then those since.
+    Empty if there is nothing to summarize."""
 
     def __str__(self) -> str:
         return f"{self.first}-{self.last}"

@@ -4,8 +4,8 @@ A place in a reply is a number of units: the characters of its texts, and one fo
 holds more than text. However the entries were joined on their way, the same place has the same
 number, so a reader can go on in another process where it stopped in this one.
 
-The last entries of a reply are in its message alone. ``rest`` gives what the message has and its
-reader has not.
+The last entries of a reply are in its message alone. ``rest`` returns the parts of the message that
+its reader does not have.
 """
 
 from __future__ import annotations

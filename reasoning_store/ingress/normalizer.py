@@ -194,7 +194,7 @@ class StreamNormalizer:
         return self._others
 
     def snapshot(self) -> Message:
-        """Return what has arrived so far of the first choice, as an unfinished message.
+        """Return the part of the first choice that has arrived, as an unfinished message.
 
         After ``finish`` it is the message itself.
         """

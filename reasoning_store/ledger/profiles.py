@@ -180,7 +180,7 @@ class Profiles:
         self._clock = clock
 
     def set(self, owner: str, name: str, settings: Mapping[str, Any]) -> ProfileRow:
-        """Keep settings under a name, in the place of what stood under it."""
+        """Store settings under a name; they replace the earlier ones of that name."""
         now = self._clock.now()
         row = columns_of(owner, column_of(name), settings, now=now)
         self._database.write(

@@ -277,7 +277,7 @@ class BranchRow:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What erasing took away, and where it did not reach."""
+    """The result of an erasure: the removed messages, and the files that may still have them."""
 
     sessions: int = 0
     messages: int = 0
@@ -333,7 +333,7 @@ ProblemCode: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something stored that is not as it was written, and where; never what stands there."""
+    """A stored row that is not as it was written, and its place; never its content."""
 
     code: ProblemCode
     detail: str
@@ -346,7 +346,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was gone through, and what was found."""
+    """The result of a check: the rows that were read, and the problems found."""
 
     sessions: int
     messages: int
@@ -361,7 +361,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRow:
-    """The tokens of one group of messages; the fields of what was asked by are set."""
+    """The tokens of one group of messages; the fields that it was grouped by are set."""
 
     owner: str | None = None
     session: str | None = None
@@ -384,7 +384,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """A backup that was made, and compared with what it was made of."""
+    """A backup that was made and compared with its original."""
 
     path: str
     sessions: int

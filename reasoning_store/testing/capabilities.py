@@ -1,8 +1,8 @@
 """The parts of a message that a protocol has a place for, and those that are lost in it.
 
-A ``Capabilities`` is a protocol's table; ``losses`` reads a message against it. What a protocol
-adds of its own (ids, kinds) is no loss, nor is what a message leaves open (a source field
-that is not said). The spelling of arguments is none where a protocol sends them as objects.
+A ``Capabilities`` is a protocol's table; ``losses`` reads a message against it. Ids and kinds that
+a protocol adds are no loss, and neither is a source field that the message does not set. Nor is the
+spelling of arguments, if the protocol sends them as objects.
 
 Knows blocks and what keeps them apart on a wire. It must not know any protocol's words.
 """

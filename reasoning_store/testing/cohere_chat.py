@@ -1,7 +1,7 @@
 """Cohere's v2 chat, spoken: content items and tool calls, each begun, grown and ended.
 
-From the official SDK's types: content items are thinking or text and numbered; calls are
-numbered on their own; ``tool_plan`` is said before the calls, without a beginning or an end.
+From the official SDK's types: content items are thinking or text and numbered; calls have their own
+numbers; ``tool_plan`` comes before the calls, without a beginning or an end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gemini's generateContent, spoken: parts, some of them thoughts, any of them signed.
 
 From the official SDK's types and the documentation: a signature belongs to its own part; in
-a stream it may come on a part without text, behind the text that it signs; calls arrive
-whole; thought tokens are counted beside the candidates' tokens.
+a stream it may come on a part without text, after the text that it signs; calls arrive whole;
+thought tokens are counted separately from the candidates' tokens.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _media(block: MediaBlock) -> Event:
 
 
 def _parts(block: Block, script: Script) -> Iterator[Event]:
-    """One part, or the pieces of its text and, behind them, the signature of it all."""
+    """One part, or the pieces of its text followed by the signature of the whole."""
     whole = _part(block)
     pieces = script.cut(str(whole.get("text", "")))
     if len(pieces) < 2:

@@ -138,7 +138,7 @@ def _capabilities(contract: Contract) -> Capabilities:
 
 
 def _calls_last(message: Message, whole: bool) -> Iterator[str]:
-    """A whole message has its calls behind all of its content."""
+    """A whole message has its calls after all of its content."""
     calls = [isinstance(block, ToolCallBlock) for block in message.blocks]
     if whole and calls != sorted(calls):
         yield "the order of its blocks"

@@ -4,7 +4,7 @@
 ciphertext; ``thinking_blocks`` (LiteLLM) has Anthropic's blocks. Streamed, an entry comes in
 fragments that repeat its type and index; its signature is in a fragment of its own.
 
-Knows entries. It must not know the deltas that they stand in.
+Knows entries, but not the deltas that they are in.
 """
 
 from __future__ import annotations

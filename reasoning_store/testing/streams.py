@@ -2,9 +2,9 @@
 
     stream(assistant("Hello"), api="anthropic.messages", pieces=3)
 
-What a protocol has no place for is left out; ``strict=True`` refuses it, and ``carries`` tells
-beforehand. An interrupted message gives a stream that breaks off. A message without usage gives
-events without usage; one without a finish reason ends with the protocol's usual reason.
+Blocks without a place in the protocol are left out; ``strict=True`` refuses them, and ``carries``
+checks it beforehand. An interrupted message gives a stream that breaks off. A message without usage
+gives events without usage; one without a finish reason ends with the protocol's usual reason.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def carries(
     model: str | None = None,
     whole: bool = False,
 ) -> bool:
-    """Whether a stream of the protocol, or a ``whole`` body, says all that the message says.
+    """Whether a stream of the protocol, or a ``whole`` body, can carry the whole message.
 
-    What it may add is its own: ids, source fields, metadata that says of what kind a block
-    was. It is not asked of it to carry the spelling of arguments that it sends as objects.
+    The protocol may add its own ids, source fields, and metadata about the kind of a block. It need
+    not carry the spelling of arguments that it sends as objects.
     """
     script = _script(message, api, provider, model, True, Cut())
     return not _lost(script, whole=whole)

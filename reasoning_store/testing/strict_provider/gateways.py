@@ -1,7 +1,7 @@
 """Gateways to other makers' models: OpenRouter, and Gemini's copy of Chat Completions.
 
-What they pass on has to satisfy who is behind them, in the form that they gave it: details
-whole and in order, a seal on the call that it came with.
+Reasoning that they pass on must satisfy the model's own provider, in the form that they gave it:
+details complete and in order, a seal on the call that it came with.
 """
 
 from __future__ import annotations

@@ -415,7 +415,7 @@ def _string_or_nothing(value: Any, wrong: list[Any]) -> str:
 
 
 def _other_metadata(data: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    """Return what must survive beside the fields that have a place: empty lists say nothing,
+    """Return the fields that must survive besides those with a place: empty lists say nothing,
     and neither does the status of an item that is under way or went well."""
     return {
         name: value
