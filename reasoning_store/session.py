@@ -15,8 +15,9 @@ from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
 from reasoning_store.recording.streams import FED
-from reasoning_store.session_branch import ContextOptions, SessionBranch
+from reasoning_store.session_branch import SessionBranch
 from reasoning_store.session_settings import SessionSettings
+from reasoning_store.session_view import ContextOptions
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
     Branch,
@@ -373,7 +374,7 @@ class Session:
         """
         from reasoning_store.session_compaction import SessionCompaction
 
-        return SessionCompaction(self._here()).compact(plan, summary)
+        return SessionCompaction(self._here().view).compact(plan, summary)
 
     def compactions(self) -> list[Compaction]:
         """Return the summaries in force on this branch, in order, then a clearing."""

@@ -33,10 +33,10 @@ from reasoning_store.ledger.view_records import (
     ViewTotals,
 )
 from reasoning_store.ledger.views import Views
-from reasoning_store.session_branch import (
+from reasoning_store.session_view import (
     UNNAMED,
     ContextOptions,
-    SessionBranch,
+    SessionView,
     origins_by_kind,
     resolve_target,
 )
@@ -54,29 +54,29 @@ class PlanBasis:
 class SessionCompaction:
     """Plans and applies what makes one branch shorter."""
 
-    def __init__(self, branch: SessionBranch) -> None:
-        self._branch = branch
-        self._ledger = branch.ledger
-        self._of = (branch.key, branch.branch)
+    def __init__(self, view: SessionView) -> None:
+        self._view = view
+        self._ledger = view.state.ledger
+        self._of = (view.key, view.branch)
 
     def plan(self, options: ContextOptions, limits: Limits, *, clear: bool) -> Plan:
         """Return whether the next request should get shorter, and how. Changes nothing."""
         check_truth("clear", clear)
-        fixed = self._branch.inputs(options, self._branch.row.encoding).fixed
-        return self._branch.at_one_moment(
-            lambda branch: SessionCompaction(branch)._planned(options, limits, fixed, clear=clear)
+        fixed = self._view.inputs(options, self._view.row.encoding).fixed
+        return self._view.at_one_moment(
+            lambda view: SessionCompaction(view)._planned(options, limits, fixed, clear=clear)
         )
 
     def _planned(
         self, options: ContextOptions, limits: Limits, fixed: FixedCount, *, clear: bool
     ) -> Plan:
         """Return the plan; every read is of one moment."""
-        branch = self._branch
-        now = branch.outlook(sent=options.names == UNNAMED)
-        policy = session_settings.policy(branch.state, now.settings, options.settings)
+        view = self._view
+        now = view.outlook(sent=options.names == UNNAMED)
+        policy = session_settings.policy(view.state, now.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(
-            branch.views,
+            view.views,
             self._of,
             totals=now.usage,
             to=resolve_target(options.names, lambda: now.sent),
@@ -94,17 +94,17 @@ class SessionCompaction:
     def _with_basis(self, plan: Plan) -> Plan:
         summary = clearing = None
         if plan.to_summarize is not None:
-            summary = self._branch.views.basis(
+            summary = self._view.views.basis(
                 *self._of, plan.to_summarize.first, plan.to_summarize.last
             )
             plan = replace(plan, to_summarize=self._with_messages(plan.to_summarize))
         if plan.to_clear is not None:
-            clearing = self._branch.views.clearing_basis(*self._of, plan.to_clear.last)
-        return replace(plan, branch=self._branch.branch, basis=PlanBasis(summary, clearing))
+            clearing = self._view.views.clearing_basis(*self._of, plan.to_clear.last)
+        return replace(plan, branch=self._view.branch, basis=PlanBasis(summary, clearing))
 
     def _with_messages(self, at: Range) -> Range:
         """Return a range with its messages in the view: an earlier summary in its place."""
-        view = self._branch.view(1)
+        view = self._view.messages(1)
         inside = [item.message for item in view if at.first <= item.number <= at.last]
         return replace(at, messages=tuple(inside))
 
@@ -112,7 +112,7 @@ class SessionCompaction:
         """Return the tokens of the request after the last compaction in force."""
         if not totals.in_force.numbers:
             return None
-        rows = self._branch.views.compactions(*self._of)
+        rows = self._view.views.compactions(*self._of)
         last = max(rows, key=lambda row: row.number, default=None)
         return None if last is None else last.effective
 
@@ -124,7 +124,7 @@ class SessionCompaction:
         settings = {} if strip is None else {"reasoning.stripFromContext": strip}
         made = self._ledger.compactions.make(*self._of, wanted, settings=settings) if wanted else []
         if settings and not made:
-            self._ledger.sessions.change_settings(self._branch.key, settings)
+            self._ledger.sessions.change_settings(self._view.key, settings)
         return compaction(made[0]) if made else None
 
     def _check(self, plan: Plan, summary: str | Message | None) -> PlanBasis:
@@ -134,9 +134,9 @@ class SessionCompaction:
                 f"pass a plan of compression(), not {type(plan).__name__}",
                 hint="session.compact(session.compression(limit=...), summary=...)",
             )
-        if plan.branch != self._branch.branch:
+        if plan.branch != self._view.branch:
             raise InvalidCall(
-                f"this plan is of branch {plan.branch}, not of {self._branch.branch}",
+                f"this plan is of branch {plan.branch}, not of {self._view.branch}",
                 hint=f"session.branch({plan.branch}).compact(plan)",
             )
         if not plan.steps:
@@ -167,7 +167,7 @@ class SessionCompaction:
                 )
             check_message(message)
             framed = framed_summary(message)
-            entry = self._branch.state.prepare(framed, self._branch.row.encoding)
+            entry = self._view.state.prepare(framed, self._view.row.encoding)
             # The next plan compares with this: how far the request has grown since.
             after += entry.counts.visible - plan.summary_tokens
             wanted.append(

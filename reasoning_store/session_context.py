@@ -19,12 +19,13 @@ from reasoning_store.egress.target import Target
 from reasoning_store.egress.usage import ContextUsage, calibrate, count_usage, first_thinking_sent
 from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.ledger.records import SentRow
-from reasoning_store.session_branch import (
+from reasoning_store.session_branch import SessionBranch
+from reasoning_store.session_view import (
     AFTER_ALL,
     UNNAMED,
     ContextOptions,
     EarlierRequest,
-    SessionBranch,
+    SessionView,
     origins_by_kind,
     resolve_target,
 )
@@ -63,10 +64,10 @@ class Context:
         """
         from reasoning_store.egress.request import build
 
-        branch = self._branch()
+        view = self._branch().view
         options = self._options
-        inputs = branch.inputs(options, branch.row.encoding, extra)
-        read = branch.at_one_moment(partial(_read_request, options=options, digest=inputs.digest))
+        inputs = view.inputs(options, view.row.encoding, extra)
+        read = view.at_one_moment(partial(_read_request, options=options, digest=inputs.digest))
         previous, earlier = None, read.earlier
         if earlier is not None:
             previous = build(
@@ -88,15 +89,16 @@ class Context:
         check_truth("calibrated", calibrated)
         options = self._options
         branch, (position,) = self._branch().locate(at)
-        now = branch.outlook(position, sent=calibrated or options.names == UNNAMED)
+        view = branch.view
+        now = view.outlook(position, sent=calibrated or options.names == UNNAMED)
         totals = now.usage
         to = resolve_target(options.names, lambda: now.sent)
         found = count_usage(
             totals,
             origins_by_kind(totals),
-            session_settings.policy(branch.state, now.settings, options.settings).settings,
+            session_settings.policy(view.state, now.settings, options.settings).settings,
             to,
-            fixed=branch.inputs(options, totals.encoding).fixed,
+            fixed=view.inputs(options, totals.encoding).fixed,
             encoding=totals.encoding,
             limit=self._limit,
         )
@@ -107,17 +109,17 @@ class Context:
         from reasoning_store.egress.what_if import what_if
 
         options = self._options
-        branch = self._branch()
-        inputs = branch.inputs(options, branch.row.encoding)
+        view = self._branch().view
+        inputs = view.inputs(options, view.row.encoding)
 
-        def read(branch: SessionBranch) -> tuple[list[ViewedMessage], Policy, Target]:
-            now = branch.outlook(sent=options.names == UNNAMED)
-            policy = session_settings.policy(branch.state, now.settings, options.settings)
+        def read(view: SessionView) -> tuple[list[ViewedMessage], Policy, Target]:
+            now = view.outlook(sent=options.names == UNNAMED)
+            policy = session_settings.policy(view.state, now.settings, options.settings)
             to = resolve_target(options.names, lambda: now.sent)
             # Nothing is written, so no thought has to be read.
-            return branch.with_digests(branch.view(AFTER_ALL), policy, to), policy, to
+            return view.with_digests(view.messages(AFTER_ALL), policy, to), policy, to
 
-        return what_if(*branch.at_one_moment(read), inputs)
+        return what_if(*view.at_one_moment(read), inputs)
 
     def compression(
         self,
@@ -153,7 +155,7 @@ class Context:
             min_freed=min_freed,
             summary_tokens=summary_tokens,
         )
-        return SessionCompaction(self._branch()).plan(self._options, limits, clear=clear)
+        return SessionCompaction(self._branch().view).plan(self._options, limits, clear=clear)
 
     def record(
         self,
@@ -225,18 +227,18 @@ class _RequestReads:
     earlier_view: list[ViewedMessage]
 
 
-def _read_request(branch: SessionBranch, options: ContextOptions, digest: str) -> _RequestReads:
-    now = branch.outlook()
-    policy = session_settings.policy(branch.state, now.settings, options.settings)
+def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
+    now = view.outlook()
+    policy = session_settings.policy(view.state, now.settings, options.settings)
     to = resolve_target(options.names, lambda: now.sent)
-    earlier = branch.earlier_request(now, digest)
+    earlier = view.earlier_request(now, digest)
     first = first_thinking_sent(lambda: now.usage, policy.settings, to)
     if earlier is not None:
         first = min(first, earlier.first_with_thinking)
-    view = branch.view(first)
+    messages = view.messages(first)
     before: list[ViewedMessage] = []
     if earlier is not None:
-        same = [item for item in view if item.number < earlier.position]
-        before = branch.with_digests(same, earlier.policy, earlier.to)
-    view = branch.with_digests(view, policy, to)
-    return _RequestReads(now.sent, policy, to, view, earlier, before)
+        same = [item for item in messages if item.number < earlier.position]
+        before = view.with_digests(same, earlier.policy, earlier.to)
+    messages = view.with_digests(messages, policy, to)
+    return _RequestReads(now.sent, policy, to, messages, earlier, before)

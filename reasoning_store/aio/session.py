@@ -17,9 +17,9 @@ from reasoning_store.recording.following import ReplyFollower
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import FED, check_stream
 from reasoning_store.session import Session
-from reasoning_store.session_branch import ContextOptions
 from reasoning_store.session_context import Context
 from reasoning_store.session_settings import SessionSettings
+from reasoning_store.session_view import ContextOptions
 from reasoning_store.stored import Stored
 
 

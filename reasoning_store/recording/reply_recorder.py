@@ -35,7 +35,8 @@ from reasoning_store.recording.reply_facts import (
 from reasoning_store.stored import STOPPED, Stored, as_public_conflict, stopped, was_stopped
 
 if TYPE_CHECKING:
-    from reasoning_store.session_branch import ContextOptions, SessionBranch
+    from reasoning_store.session_branch import SessionBranch
+    from reasoning_store.session_view import ContextOptions
 
 _SAVE = "once the store answers again, .save() of the recording stores this reply"
 
@@ -66,7 +67,8 @@ class ReplyRecorder:
         if request is not None:
             origin, tags = request.target, request.settings.tags
         else:
-            origin, tags = branch.target(options).origin, branch.policy(options).settings.tags
+            view = branch.view
+            origin, tags = view.target(options).origin, view.policy(options).settings.tags
         self._state = branch.state
         self._ledger = branch.state.ledger
         self._row = branch.row

@@ -1,0 +1,219 @@
+"""One branch of a session as its next request, a count or a plan reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reasoning_store.conversation.blocks import (
+    Block,
+    Message,
+    Origin,
+    ThinkingBlock,
+    with_blocks,
+)
+from reasoning_store.ledger.records import SentRow, SessionRow, StoredRow
+from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
+from reasoning_store.ledger.rows.totals import field_of, origin_of
+from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
+from reasoning_store.ledger.views import Views
+from reasoning_store.store_state import StoreState
+
+if TYPE_CHECKING:
+    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+    from reasoning_store.conversation.settings import Policy
+    from reasoning_store.egress.request_inputs import RequestInputs
+    from reasoning_store.egress.target import Target
+    from reasoning_store.egress.verdicts import ViewedMessage
+
+UNNAMED = (None, None, None, None)
+AFTER_ALL = 1 << 62
+"""A position after all messages: from there on no thinking has to be read."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """The model that a request is for, and what goes with the conversation."""
+
+    provider: str | None = None
+    model: str | None = None
+    api: str | None = None
+    base_url: str | None = None
+    system: Any = None
+    tools: Sequence[Mapping[str, Any]] | None = None
+    settings: ReasoningSettings | Mapping[str, Any] | None = None
+
+    @property
+    def names(self) -> tuple[str | None, str | None, str | None, str | None]:
+        return self.provider, self.model, self.api, self.base_url
+
+
+class SessionView:
+    """Reads one branch for requests; it changes nothing."""
+
+    def __init__(
+        self, state: StoreState, row: SessionRow, branch: int, views: Views | None = None
+    ) -> None:
+        self.state = state
+        self.row = row
+        self.key = row.key
+        self.branch = branch
+        self.views = state.ledger.views if views is None else views
+
+    def at_one_moment(self, work: Callable[[SessionView], T]) -> T:
+        """Run ``work`` with this branch as it is at one moment: it only reads, and is quick."""
+
+        def bound(views: Views) -> T:
+            return work(SessionView(self.state, self.row, self.branch, views))
+
+        return self.views.at_one_moment(bound)
+
+    def policy(self, options: ContextOptions) -> Policy:
+        from reasoning_store import session_settings
+
+        kept = self.state.ledger.sessions.kept_settings(self.row.owner, self.row.id)
+        return session_settings.policy(self.state, kept, options.settings)
+
+    def target(self, options: ContextOptions) -> Target:
+        """Return the model that is named, or that gave the last recorded reply."""
+        return resolve_target(options.names, lambda: self.views.last_sent(self.key, self.branch))
+
+    def outlook(self, at: int | None = None, *, sent: bool = True) -> Outlook:
+        return self.views.outlook(self.row.owner, self.row.id, self.branch, at, sent=sent)
+
+    def totals(self, at: int | None = None) -> ViewTotals:
+        return self.views.usage(self.key, self.branch, at)
+
+    def inputs(
+        self, options: ContextOptions, encoding: str, extra: Mapping[str, Any] | None = None
+    ) -> RequestInputs:
+        """Return the checked system and tools, and ``extra``."""
+        from reasoning_store.egress.request_inputs import RequestInputs
+
+        return RequestInputs.of(self.state.counter(encoding), options.system, options.tools, extra)
+
+    def messages(self, thinking_from: int) -> list[ViewedMessage]:
+        """Return the branch with its compactions applied."""
+        found = self.views.view(self.key, self.branch, thinking_from=thinking_from)
+        return [_viewed(row) for row in found.rows]
+
+    def with_digests(
+        self, items: list[ViewedMessage], policy: Policy, to: Target
+    ) -> list[ViewedMessage]:
+        """Return a view with the digests of the requests that its replies answered.
+
+        Only a host that binds reasoning to all that precedes it needs them.
+        """
+        if to.contract.returning.prefix_bound_hint is None:
+            return items
+        from reasoning_store.egress.usage import first_thinking_sent
+
+        first = first_thinking_sent(self.totals, policy.settings, to)
+        sent = self.views.sent_from(self.key, self.branch, first)
+        digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
+        return [
+            replace(item, inputs_digest=digests[item.number])
+            if item.number in digests and not item.summary
+            else item
+            for item in items
+        ]
+
+    def earlier_request(self, now: Outlook, digest: str) -> EarlierRequest | None:
+        """Return how the request was made that the last recorded reply answered.
+
+        None if its system and tools were others, or nothing is known of it.
+        """
+        from reasoning_store.conversation.settings import resolve
+        from reasoning_store.egress.usage import first_thinking_sent
+
+        last = now.sent
+        if last is None or last.sent.get("digest") != digest:
+            return None
+        to = _target_of(last.sent)
+        policy = resolve(last.sent["settings"])
+        in_force = self.views.in_force_when_sent(self.key, last)
+        erased_at = now.session.erased_at
+        if in_force != now.usage.in_force.before(last.position) or (
+            erased_at is not None and erased_at >= last.created_at
+        ):
+            return EarlierRequest(to, policy, 0, AFTER_ALL)
+        first = first_thinking_sent(lambda: self.totals(last.position - 1), policy.settings, to)
+        return EarlierRequest(to, policy, last.position, first)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRequest:
+    """How an earlier request was made."""
+
+    to: Target
+    policy: Policy
+    position: int
+    """The position of its reply: the messages before it were sent. 0 if they have changed."""
+    first_with_thinking: int
+    """The first position whose thinking it may have carried."""
+
+
+def _viewed(row: StoredRow | SummaryRow) -> ViewedMessage:
+    from reasoning_store.egress.verdicts import ViewedMessage
+
+    if isinstance(row, SummaryRow):
+        return ViewedMessage(row.message, row.counts, row.position, summary=True)
+    message = row.message if not row.headers else _with_unread_thinking(row.message, row.headers)
+    return ViewedMessage(message, row.counts, row.position)
+
+
+def _with_unread_thinking(message: Message, headers: Iterable[ThinkingHeader]) -> Message:
+    blocks: list[Block] = list(message.blocks)
+    for header in headers:
+        blocks.insert(header.place, _unread_thinking(header.flags, header.source_field))
+    return with_blocks(message, blocks)
+
+
+@lru_cache(maxsize=1024)
+def _unread_thinking(flags: int, source_field: str | None) -> ThinkingBlock:
+    header = ThinkingHeader(0, 0, flags, source_field)
+    return ThinkingBlock(
+        thought=_UNREAD if header.readable else "",
+        source_field=header.source_field,
+        is_hidden=header.hidden,
+        signature=_UNREAD if header.signed else None,
+        encrypted=_UNREAD if header.encrypted else None,
+        redacted=header.redacted,
+        interrupted=header.interrupted,
+    )
+
+
+_UNREAD = "unread"
+
+
+def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, str | None]]:
+    """Return a function from a kind of opaque thinking to its origin and its field."""
+
+    def origin_and_field(kind: str) -> tuple[Origin | None, str | None]:
+        return totals.origins.get(origin_of(kind)), field_of(kind)
+
+    return origin_and_field
+
+
+def resolve_target(names: tuple[str | None, ...], last: Callable[[], SentRow | None]) -> Target:
+    """Return the model that is named, or the one that gave the last recorded reply."""
+    from reasoning_store.egress.target import find_target, known_target
+
+    if names == UNNAMED:
+        found = last()
+        return _target_of(found.sent if found is not None else {})
+    if all(name is None or isinstance(name, str) for name in names):
+        return known_target(*names)
+    return find_target(*names)
+
+
+def _target_of(sent: Mapping[str, Any]) -> Target:
+    """Return the target of a recorded request."""
+    from reasoning_store.egress.target import continued_target
+
+    names = (sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl"))
+    return continued_target(*names)
