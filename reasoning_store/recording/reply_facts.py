@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Message, Origin
@@ -12,6 +12,10 @@ from reasoning_store.conversation.chunks import Chunk, ReasoningChunk, TextChunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_mapping
 from reasoning_store.egress.request import Request
+from reasoning_store.ingress.normalizer import TagMode
+
+if TYPE_CHECKING:
+    from reasoning_store.session_view import ContextOptions, SessionView
 
 MOST_METADATA = 16_384
 """The most characters of what an application stores with a reply, as JSON."""
@@ -25,6 +29,20 @@ def has_content(message: Message) -> bool:
         or message.finish_reason is not None
         or message.metadata
     )
+
+
+def origin_and_tags(
+    view: SessionView, request: Request | None, options: ContextOptions
+) -> tuple[Origin, TagMode]:
+    """Return the model that a reply comes from, and whether its text is searched for tags."""
+    if request is None:
+        return view.target(options).origin, view.policy(options).settings.tags
+    if not isinstance(request, Request):
+        raise InvalidCall(
+            f"request: the Request of build_request(), not {type(request).__name__}",
+            hint="without one, name the provider and the model",
+        )
+    return request.target, request.settings.tags
 
 
 def sent_of(to: Origin, request: Request | None) -> dict[str, Any]:

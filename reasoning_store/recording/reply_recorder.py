@@ -17,7 +17,6 @@ from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.chunks import Chunk, FinishChunk
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
 from reasoning_store.conversation.validation import describe
-from reasoning_store.egress.request import Request
 from reasoning_store.ingress.draft_parts import DraftParts
 from reasoning_store.ingress.masking import mask_metadata, mask_origin
 from reasoning_store.ingress.normalizer import StreamNormalizer
@@ -29,12 +28,14 @@ from reasoning_store.recording.reply_facts import (
     ReplyTimes,
     check_metadata,
     has_content,
+    origin_and_tags,
     sent_of,
     with_metadata,
 )
 from reasoning_store.stored import STOPPED, Stored, as_public_conflict, stopped, was_stopped
 
 if TYPE_CHECKING:
+    from reasoning_store.egress.request import Request
     from reasoning_store.session_branch import SessionBranch
     from reasoning_store.session_view import ContextOptions
 
@@ -59,16 +60,7 @@ class ReplyRecorder:
         merge: bool,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        if request is not None and not isinstance(request, Request):
-            raise InvalidCall(
-                f"request: the Request of build_request(), not {type(request).__name__}",
-                hint="without one, name the provider and the model",
-            )
-        if request is not None:
-            origin, tags = request.target, request.settings.tags
-        else:
-            view = branch.view
-            origin, tags = view.target(options).origin, view.policy(options).settings.tags
+        origin, tags = origin_and_tags(branch.view, request, options)
         self._state = branch.state
         self._ledger = branch.state.ledger
         self._row = branch.row
