@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -225,3 +226,16 @@ def test_every_page_has_a_place_in_the_menu() -> None:
     listed = (CHECKOUT / "docs" / "llms.txt").read_text("utf-8")
 
     assert "## More" not in listed
+
+
+def test_every_picture_says_in_words_what_it_shows() -> None:
+    """In its own title and description, and it is on a page."""
+    pictures = sorted((CHECKOUT / "docs" / "pictures").glob("*.svg"))
+    shown = "".join(page.read_text("utf-8") for page in PAGES)
+    assert pictures
+    for picture in pictures:
+        root = ElementTree.fromstring(picture.read_text("utf-8"))
+        words = [root.findtext(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("title", "desc")]
+
+        assert all(words), picture.name
+        assert f"pictures/{picture.name})" in shown, picture.name
