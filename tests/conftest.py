@@ -19,6 +19,7 @@ import pytest
 from sqlalchemy import URL
 
 from reasoning_store.ledger.ledger import Ledger
+from tests import clusters
 from tests.databases import Databases
 from tests.properties import QUICK, THOROUGH, load_profile
 from tests.servers import NAMED, server
@@ -37,6 +38,14 @@ def pytest_configure(config: pytest.Config) -> None:
         stack = ExitStack()
         config.add_cleanup(stack.close)
         os.environ[NAMED] = stack.enter_context(server()).render_as_string(hide_password=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say that the tests saw no Citus, where none is named."""
+    if clusters.CITUS not in clusters.KINDS:
+        terminalreporter.write_line(
+            f"{clusters.NAMED} names no Citus: what it is asked was recorded, and not done"
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)

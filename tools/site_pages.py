@@ -50,7 +50,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "Keep it": {
         "howto/backup-and-erase.md": "also delete a user's data, export and import",
-        "howto/postgresql.md": "roles, a move from SQLite, poolers, Citus",
+        "howto/postgresql.md": "roles, a move from SQLite, a standby, PgBouncer, Citus",
         "howto/schema.md": "SQLite upgrades itself, PostgreSQL by command",
         "howto/recipes.md": "sqlite3, jq, Datasette",
     },
@@ -60,6 +60,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "explanation/counting.md": "the tokens of the next request",
         "explanation/prompt-cache.md": "the price of a changed beginning",
         "explanation/durability.md": "killed processes, full disks, power cuts",
+        "explanation/scale.md": "from one file to a million owners",
         "explanation/how-it-works.md": "three calls through the modules",
         "benchmarks.md": "figures, then the method",
     },
