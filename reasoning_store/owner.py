@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -289,16 +289,22 @@ class Owner:
         )
         return replace(found, crossed=())
 
-    def export_lines(self, session: str | Session | None = None) -> Iterator[str]:
+    def export_lines(
+        self,
+        session: str | Session | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> Iterator[str]:
         """Yield everything stored for this owner as lines of JSON: of one session, or of all.
 
         Nothing is left out, opaque payloads and undone summaries included, and ``import_lines``
         restores it. Settings profiles are the owner's: the export of one session holds the name
-        of its profile, and not the profile.
+        of its profile, and not the profile. ``progress`` is called with about the share of the
+        sessions that is done, from 0 to 1.
         """
         ledger = self._state.ledger
         if session is None:
-            return ledger.transfer.export_lines(owner=self._owner)
+            return ledger.transfer.export_lines(owner=self._owner, progress=progress)
         id = session.id if isinstance(session, Session) else session
         return ledger.transfer.export_lines(ledger.sessions.get(self._owner, id).key)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -103,7 +103,12 @@ class Store(Owner):
         """
         return self._report(by, since, until, owner=None)
 
-    def export_lines(self, session: str | Session | None = None) -> Iterator[str]:
+    def export_lines(
+        self,
+        session: str | Session | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> Iterator[str]:
         """Yield everything stored for all owners as lines of JSON: of one session, or of all.
 
         Nothing is left out, opaque payloads and undone summaries included, and ``import_lines``
@@ -111,10 +116,10 @@ class Store(Owner):
         of its profile, and not the profile.
         """
         if session is None:
-            return self._state.ledger.transfer.export_lines(owner=None)
+            return self._state.ledger.transfer.export_lines(owner=None, progress=progress)
         if isinstance(session, Session):
-            return self.for_owner(session.owner).export_lines(session)
-        return super().export_lines(session)
+            return self.for_owner(session.owner).export_lines(session, progress=progress)
+        return super().export_lines(session, progress=progress)
 
     def import_lines(
         self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
@@ -128,9 +133,12 @@ class Store(Owner):
         """
         return self._import_lines(lines, on_conflict, owner=None)
 
-    def verify(self) -> Verified:
-        """Read all rows, and return those that are not as they were written."""
-        return self._state.ledger.audit.verify(encodings=ENCODINGS)
+    def verify(self, *, progress: Callable[[float], None] | None = None) -> Verified:
+        """Read all rows, and return those that are not as they were written.
+
+        ``progress`` is called with about the share that is done, from 0 to 1.
+        """
+        return self._state.ledger.audit.verify(encodings=ENCODINGS, progress=progress)
 
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of an embedded database while it is in use, and compare it.

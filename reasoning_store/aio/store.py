@@ -148,10 +148,15 @@ class AsyncOwner:
     report = awaited(Owner.report)
     budget = awaited(Owner.budget)
 
-    def export_lines(self, session: str | AsyncSession | None = None) -> AsyncIterator[str]:
+    def export_lines(
+        self,
+        session: str | AsyncSession | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> AsyncIterator[str]:
         """Yield everything stored as lines of JSON, to iterate with ``async for``. Not awaited."""
         which = session._sync if isinstance(session, AsyncSession) else session
-        return self._threads.iterate(partial(self._sync.export_lines, which))
+        return self._threads.iterate(partial(self._sync.export_lines, which, progress=progress))
 
     async def import_lines(
         self,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+SHARES = 1000
+"""The total of work whose share is known, for ``reach``."""
 _DELAY = 1.0
 """Seconds before the bar is shown."""
 
@@ -31,6 +33,10 @@ class Progress:
         self._done += by
         if self._shown is not None:
             self._shown.update(self._task, completed=self._done)
+
+    def reach(self, share: float) -> None:
+        """Show a share of the total as done."""
+        self.advance(round(share * (self._total or 0)) - self._done)
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():

@@ -48,6 +48,7 @@ from reasoning_store.ledger.rows import (
     origins,
     totals,
 )
+from reasoning_store.ledger.rows.keys import share_up_to
 from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import (
     STATE,
@@ -335,7 +336,12 @@ class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def verify(self, *, encodings: Collection[str] | None = None) -> Verified:
+    def verify(
+        self,
+        *,
+        encodings: Collection[str] | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Verified:
         """Go through every session, and the database itself.
 
         ``encodings`` are those in which the caller can count; without them any name is one.
@@ -362,6 +368,8 @@ class Audit:
                 count += 1
                 total += messages
                 problems += found
+                if progress is not None:
+                    progress(share_up_to(key))
             if not keys:
                 break
             after = keys[-1]

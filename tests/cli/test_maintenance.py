@@ -193,6 +193,24 @@ def test_a_report_adds_up_by_what_is_asked(here: Here) -> None:
     assert here("report --owner nobody --json").data == []
 
 
+def test_a_report_is_sorted_by_a_number_or_a_group(here: Here) -> None:
+    """Numbers from the highest down, names from the first up; the limit is applied after it."""
+    with rs.Store("sqlite:///chat.db") as store:
+        for name, output in (("much", 50), ("more", 70)):
+            usage = rs.Usage(input=1, output=output, reasoning=100 - output)
+            store.session(name, create=True).append(rs.assistant("Yes.", usage=usage))
+
+    def sessions(line: str) -> list[str]:
+        return [row["session"] for row in here(f"report {line} --json").data]
+
+    assert sessions("--sort output --limit 2") == ["more", "much"]
+    assert sessions("--sort reasoning --limit 2") == ["much", "more"]
+    assert sessions("--sort session") == ["chat-42", "more", "much", "short"]
+    refused = here("report --sort model")
+    assert refused.code == Exit.USAGE
+    assert "pass --by model" in refused.err
+
+
 def test_a_report_shows_what_nobody_reported_as_a_dash_and_a_total(here: Here) -> None:
     """The largest first where only some are asked for; the nameless owner needs no column."""
     with rs.Store("sqlite:///chat.db") as store:

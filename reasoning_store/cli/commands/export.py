@@ -17,7 +17,7 @@ from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import OPTIONAL_SESSION, name_in_error, remember_owner
 from reasoning_store.cli.output import plural, print_answer, print_items, print_note
-from reasoning_store.cli.progress import Progress
+from reasoning_store.cli.progress import SHARES, Progress
 from reasoning_store.cli.terminal_text import printable_json
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
@@ -53,17 +53,18 @@ def export(
         of: Owner = store if owner is None else store.for_owner(owner)
         if session_id is not None:
             session_id = store_access.find_session(call, of, session_id).id
-        lines = (printable_json(line) for line in of.export_lines(session_id))
+        progress = Progress("exporting", SHARES if session_id is None else None)
+        exported = of.export_lines(session_id, progress=progress.reach)
+        lines = map(printable_json, exported)
         if output is None or str(output) == "-":
             _to_standard_output(call, lines)
             return
         _check(call, output)
-        with _whole(output, overwrite) as file, Progress("exporting") as progress:
+        with _whole(output, overwrite) as file, progress:
             written = 0
             for line in lines:
                 file.write(line.encode("utf-8"))
                 written += 1
-                progress.advance()
     print_answer(call, {"path": str(output), "lines": written}, lambda page: page.line(str(output)))
     print_note(plural(written, "line"))
 

@@ -14,6 +14,7 @@ from reasoning_store.cli.options import DATES
 from reasoning_store.cli.output import Page, print_answer
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation import codec
+from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.records import ReportRow
@@ -28,17 +29,27 @@ _NUMBERS = (
     "counted",
     "unreported",
 )
+_BY = ("session", "owner", "model", "day")
+_TOTAL = "total"
+
+
+def _word(name: str) -> str:
+    return name.replace("_", "-")
 
 
 @click.command(
     "report",
     cls=Command,
-    examples=("report --limit 10", "report --by model --by day --since 2026-01-01"),
+    examples=(
+        "report --limit 10",
+        "report --by model --by day --since 2026-01-01",
+        "report --by model --sort reasoning",
+    ),
     answers="* owner session input output reasoning cached cacheWrite counted unreported",
 )
 @click.option(
     "--by",
-    type=click.Choice(["session", "owner", "model", "day"]),
+    type=click.Choice(_BY),
     multiple=True,
     default=["session"],
     show_default=True,
@@ -46,9 +57,17 @@ _NUMBERS = (
 )
 @click.option("--since", type=click.DateTime(DATES), help="From this time on, in local time.")
 @click.option("--until", type=click.DateTime(DATES), help="Before this time, in local time.")
+@click.option(
+    "--sort",
+    type=click.Choice([*_BY, _TOTAL, *map(_word, _NUMBERS)]),
+    help="The order: a group by name, a number from the highest down, total is input and output.",
+)
 @click.option("--owner", help="Only this owner; by default all.")
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="Only the N rows with the most tokens."
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only the first N rows; without --sort, those with the most tokens.",
 )
 @click.pass_obj
 def report(
@@ -56,6 +75,7 @@ def report(
     by: tuple[By, ...],
     since: datetime | None,
     until: datetime | None,
+    sort: str | None,
     owner: str | None,
     limit: int | None,
 ) -> None:
@@ -72,8 +92,10 @@ def report(
         rows = of.report(by, since=since, until=until)
     groups = fields(by)
     all_rows = rows
-    if limit is not None:
-        rows = sorted(rows, key=lambda row: row.input + row.output, reverse=True)[:limit]
+    if sort in _BY and sort not in groups:
+        raise InvalidCall(f"--sort {sort}: the rows have no {sort}", hint=f"pass --by {sort}, too")
+    if sort is not None or limit is not None:
+        rows = _sorted(rows, sort or _TOTAL)[:limit]
 
     def people(page: Page) -> None:
         # The nameless owner alone needs no column.
@@ -95,6 +117,14 @@ def report(
         [{codec.camel(name): getattr(row, name) for name in (*groups, *_NUMBERS)} for row in rows],
         people,
     )
+
+
+def _sorted(rows: Sequence[ReportRow], sort: str) -> list[ReportRow]:
+    if sort in _BY:
+        return sorted(rows, key=lambda row: getattr(row, sort) or "")
+    if sort == _TOTAL:
+        return sorted(rows, key=lambda row: row.input + row.output, reverse=True)
+    return sorted(rows, key=lambda row: int(getattr(row, sort.replace("-", "_"))), reverse=True)
 
 
 def _numbers(row: ReportRow) -> list[str]:

@@ -10,7 +10,7 @@ from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import Page, plural, print_answer, print_note, print_warnings
-from reasoning_store.cli.progress import Progress
+from reasoning_store.cli.progress import SHARES, Progress
 from reasoning_store.conversation.errors import CorruptRow
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def verify(call: Call) -> None:
     Exits with 7 if anything differs. Changes nothing.
     """
     try:
-        with store_access.open_to_read(call) as store, Progress("verifying"):
-            found = store.verify()
+        with store_access.open_to_read(call) as store, Progress("verifying", SHARES) as progress:
+            found = store.verify(progress=progress.reach)
     except CorruptRow as error:
         # What the error itself advises is to run this command.
         raise CorruptRow(str(error), hint="restore a backup; nothing was changed") from None

@@ -46,6 +46,14 @@ def session_key(owner: str, session_id: str) -> int:
     )
 
 
+def share_up_to(session_key: int) -> float:
+    """Return about the share of all sessions whose keys are up to this one; keys are spread evenly.
+
+    Sessions are verified and exported in the order of their keys.
+    """
+    return session_key / _63_BITS
+
+
 def owner_key(owner: str) -> int:
     """Return the key of what belongs to an owner and to none of its sessions.
 

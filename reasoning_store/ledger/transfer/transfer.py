@@ -21,7 +21,7 @@ from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import Imported, NewMessage
 from reasoning_store.ledger.rows.encode import EncodedMessage
-from reasoning_store.ledger.rows.keys import Clock
+from reasoning_store.ledger.rows.keys import Clock, share_up_to
 from reasoning_store.ledger.transfer import export, lines, load
 from reasoning_store.ledger.transfer.import_ import (
     IncomingSession,
@@ -56,7 +56,11 @@ class Transfer:
         self._messages = messages
 
     def export_lines(
-        self, session_key: int | None = None, *, owner: str | None = None
+        self,
+        session_key: int | None = None,
+        *,
+        owner: str | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> Iterator[str]:
         """Yield everything stored: of one session, of one owner, or of all.
 
@@ -80,6 +84,8 @@ class Transfer:
             exported += 1
             for pack in packed:
                 yield from export.unpacked(pack)
+            if progress is not None:
+                progress(share_up_to(key))
         yield lines.written(EndLine(sessions=exported))
 
     def _exported(self, session_key: int | None, owner: str | None) -> Iterator[int]:
