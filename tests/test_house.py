@@ -311,6 +311,22 @@ def test_every_rule_stands_beside_a_line_and_in_a_test() -> None:
     assert named((CHECKOUT / "tests").rglob("test_*.py")) == rules
 
 
+@each("page", ["CONTRIBUTING.md", "docs/explanation/how-it-works.md"])
+def test_the_pages_for_contributors_name_files_that_exist(page: str) -> None:
+    """A path, or the end of one: ``NAME`` stands for the part that you choose."""
+    text = (CHECKOUT / page).read_text("utf-8")
+    named = {*re.findall(r"(?<![\w*/])[\w./]*\w\.(?:py|toml)\b", text)}
+    folders = ("reasoning_store", "tests", "tools", "migrations")
+    inside = [path for folder in folders for path in (CHECKOUT / folder).rglob("*.*")]
+    files = [f"/{path}" for path in (*CHECKOUT.glob("*.toml"), *inside)]
+
+    assert [
+        name
+        for name in sorted(named)
+        if "NAME" not in name and not any(file.endswith(f"/{name}") for file in files)
+    ] == []
+
+
 def test_the_package_says_that_it_is_typed() -> None:
     """By the marker that type checkers look for."""
     assert (PACKAGE / "py.typed").exists()

@@ -1,20 +1,17 @@
 """The SQL of append: one short transaction, in two texts.
 
-Everything slow (tokens, JSON, digests) is done before: what comes here is columns. The
-branch row comes first, always: it holds the next position and the carried state, and its
-lock makes the order of positions the order of commits, with no gap.
+Everything slow (tokens, JSON, digests) is done before: what comes here is columns. The branch
+row is locked first. It holds the next position and the running totals, so positions have the
+order of the commits and no gap.
 
 SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
-PostgreSQL does the same in one statement, one round trip: the function
-``append_messages`` (in the migrations). It is a function because its plans are then kept by
-the server: prepared statements break behind poolers, and planning it anew takes twice as
-long as running it. The sum of two states (``carried.then``) is there written in SQL; a test
-holds them equal.
+PostgreSQL does the same in one statement, the function ``append_messages`` of the migrations. It
+is a function because the server then keeps its plans: prepared statements break behind poolers,
+and planning takes twice as long as running. It adds totals in SQL, as ``totals.add_totals`` does;
+a test holds the two equal.
 
-Both return the first position, or None where the branch is not there, where something
-already stands behind ``after``, or where the branch's live draft is not the one that this
-append ends (``drafts``). Neither reads anything: the idempotency key is a unique index, and
-whoever calls this answers its violation.
+Both return the first position. They return None if the branch does not exist, if ``after`` is
+not its last position, or if it has a live draft that this append does not end. A repeated idempotency key violates a unique index, and ``messages.py`` reads what it stands for.
 """
 
 from __future__ import annotations
