@@ -11,7 +11,8 @@ and planning takes twice as long as running. It adds totals in SQL, as ``totals.
 a test holds the two equal.
 
 Both return the first position. They return None if the branch does not exist, if ``after`` is
-not its last position, or if it has a live draft that this append does not end. A repeated idempotency key violates a unique index, and ``messages.py`` reads what it stands for.
+not its last position, or if it has a live draft that this append does not end. A repeated
+idempotency key violates a unique index; ``messages.py`` then returns the rows that it stands for.
 """
 
 from __future__ import annotations
