@@ -180,8 +180,8 @@ class Session:
         which nothing is understood is stored as interrupted, with ``finish_reason="unread"``, all
         of its events and a warning. A whole response is recorded as well. ``starts_inside`` is for
         models whose template opens a thought in the prompt. After native thinking ``merge`` keeps
-        thoughts in tags that differ from it, too. ``metadata`` is stored with the draft and the
-        message; ``secondsThought`` and ``secondsToFirstToken`` come to it.
+        thoughts in tags that differ from it, too. ``metadata`` becomes the first annotations
+        of the draft and the message; ``secondsThought`` and ``secondsToFirstToken`` are added.
         """
         options = ContextOptions(provider, model, api, base_url)
         from reasoning_store.recording.recording import record
@@ -244,7 +244,7 @@ class Session:
         """End the reply that is being recorded on this branch, from any process or thread.
 
         Within a second the part that has arrived is stored as interrupted, with
-        ``finish_reason="stopped"`` and ``stopReason`` in its metadata, and its stream is closed
+        ``finish_reason="stopped"`` and the annotation ``stopReason``, and its stream is closed
         (one that a thread waits for, at its next event). Returns whether a reply was live.
         """
         return self._here().stop(reason)

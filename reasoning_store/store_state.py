@@ -49,10 +49,11 @@ class StoreState:
         sent: Mapping[str, Any] | None = None,
         *,
         at: int | None = None,
+        annotations: Mapping[str, Any] | None = None,
     ) -> NewMessage:
         """Return a message ready to be written: masked first, then counted.
 
-        ``at`` is its place among several.
+        ``at`` is its place among several; its annotations are masked already.
         """
         place = "" if at is None else f"messages.{at}"
         if not isinstance(message, Message):
@@ -65,19 +66,19 @@ class StoreState:
         if sent is None:  # a recorded reply is stored as it came, whatever it lacks
             validation.check_content(message, place and f"{place}.")
         safe = message if self.masker is None else self._mask(message, self.masker)
-        return NewMessage(safe, self.count(safe, encoding), sent)
+        return NewMessage(safe, self.count(safe, encoding), sent, annotations)
 
     def resolve(self, draft: DraftRow) -> NewMessage | None:
         """Return what has arrived of a reply whose recorder is ended, if anything has."""
         # A reply that this process records has more parts than are written.
         rest = self.draft_writer.parts_after(draft.id, len(draft.parts))
         draft = replace(draft, parts=(*draft.parts, *rest))
-        message = drafted(draft, interrupted=True)
+        message, annotations = drafted(draft, interrupted=True)
         if not message.blocks and message.usage is None:
             return None
         encoding = self.ledger.views.usage(draft.session_key, draft.branch).encoding
         # Its parts were masked when they were written.
-        return NewMessage(message, self.count(message, encoding), draft.sent)
+        return NewMessage(message, self.count(message, encoding), draft.sent, annotations)
 
     @staticmethod
     def _mask(message: Message, masker: Masker) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar
@@ -91,7 +91,11 @@ class Stored:
 
     @property
     def annotations(self) -> dict[str, Any]:
-        """The facts that ``Session.annotate`` keeps with the message, as they were when read."""
+        """The facts that are stored with the message, as they were when it was read.
+
+        Those of ``Session.annotate`` and ``record(metadata=)``; of a recorded reply also
+        ``secondsThought``, ``secondsToFirstToken`` and, where it was stopped, ``stopReason``.
+        """
         return dict(self._row.annotations or {})
 
     @property
@@ -181,34 +185,33 @@ class Compaction:
 
 STOPPED = "stopped"
 """The finish reason of a reply that was stopped."""
+STOP_REASON = "stopReason"
+"""The annotation that says why it was."""
 
 
-def stopped(message: Message, reason: str) -> Message:
-    """Return what arrived of a reply as the message of one that was stopped."""
-    metadata = {**(message.metadata or {}), "stopReason": reason}
-    return replace(message, finish_reason=STOPPED, metadata=metadata)
+def stop_reason(message: Message, annotations: Mapping[str, Any] | None) -> str | None:
+    """Return why a reply was stopped; None of one that was not."""
+    return (annotations or {}).get(STOP_REASON) if message.finish_reason == STOPPED else None
 
 
-def was_stopped(message: Message) -> bool:
-    return message.finish_reason == STOPPED and "stopReason" in (message.metadata or {})
-
-
-def drafted(draft: DraftRow, *, interrupted: bool) -> Message:
-    """Return what has arrived of a reply, as the message that it would be."""
+def drafted(draft: DraftRow, *, interrupted: bool) -> tuple[Message, dict[str, Any] | None]:
+    """Return what has arrived of a reply, as the message that it would be, and its annotations."""
     from reasoning_store.ingress import draft_parts
 
     message = draft_parts.build_message(
         draft.parts,
         origin=draft.origin or Origin(),
         interrupted=interrupted,
-        metadata=draft.metadata,
     )
-    return stopped(message, draft.stop) if interrupted and draft.stop is not None else message
+    if not interrupted or draft.stop is None:
+        return message, draft.annotations
+    annotations = {**(draft.annotations or {}), STOP_REASON: draft.stop}
+    return replace(message, finish_reason=STOPPED), annotations
 
 
 def draft_so_far(draft: DraftRow, versions: tuple[Version, ...] = ()) -> Stored | None:
     """Return a draft as a reader sees it, if anything of it has arrived."""
-    message = drafted(draft, interrupted=draft.expired)
+    message, annotations = drafted(draft, interrupted=draft.expired)
     if not message.blocks:
         return None
     return Stored(
@@ -220,6 +223,7 @@ def draft_so_far(draft: DraftRow, versions: tuple[Version, ...] = ()) -> Stored 
             counts=Counts(),
             created_at=draft.created_at,
             digest=b"",
+            annotations=annotations,
         ),
         versions,
     )

@@ -147,9 +147,12 @@ def _add_metadata(
             whole["id"] = own["id"] or whole["id"]
             metadata |= {"position": own["position"], "branch": getattr(item, "branch", None)}
             created_at = getattr(item, "created_at", None)
-            if annotations := getattr(item, "annotations", None):
-                metadata["annotations"] = annotations
             metadata["createdAt"] = None if created_at is None else created_at.isoformat()
+        if annotations := getattr(item, "annotations", None):
+            metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
+            seconds = annotations.get("secondsThought")
+            if isinstance(seconds, int | float):
+                metadata["secondsThought"] = metadata.get("secondsThought", 0) + seconds
         metadata["messages"].append(own)
         metadata["tokens"] = metadata.get("tokens", 0) + getattr(item, "tokens", 0)
         siblings = [*getattr(item, "siblings", ())]
@@ -166,8 +169,5 @@ def _add_metadata(
         metadata |= {"provider": message.origin.provider, "model": message.origin.model}
     if message.finish_reason is not None:
         metadata["finishReason"] = finish_reason(message.finish_reason)
-    seconds = (message.metadata or {}).get("secondsThought")
-    if isinstance(seconds, int | float):
-        metadata["secondsThought"] = metadata.get("secondsThought", 0) + seconds
     if counts := usage_object(message.usage):
         metadata["usage"] = add_usage(metadata.get("usage", {}), counts)

@@ -235,7 +235,6 @@ def build_message(
     *,
     origin: Origin,
     interrupted: bool = True,
-    metadata: Mapping[str, Any] | None = None,
 ) -> Message:
     """Return the message that these parts come to, as far as they go."""
     accumulator = Accumulator()
@@ -243,7 +242,7 @@ def build_message(
         for chunk in _read_part(part):
             accumulator.add(chunk)
     return accumulator.build(
-        origin=origin, interrupted=interrupted, counters=Counters(), metadata=metadata or {}
+        origin=origin, interrupted=interrupted, counters=Counters(), metadata={}
     )
 
 

@@ -65,7 +65,7 @@ class Drafts:
         *,
         origin: Origin | None = None,
         sent: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         resolve: Resolve | None = None,
     ) -> DraftRow:
@@ -87,7 +87,7 @@ class Drafts:
             id=unsure or self._clock.new_id(),
             position=0,
             origin=origin,
-            metadata=None if metadata is None else dict(metadata),
+            annotations=None if annotations is None else dict(annotations),
             sent=None if sent is None else dict(sent),
             idempotency_key=key_text,
             created_at=now,

@@ -197,7 +197,7 @@ class DraftRow:
     id: str
     position: int
     origin: Origin | None
-    metadata: dict[str, Any] | None
+    annotations: dict[str, Any] | None
     sent: dict[str, Any] | None
     idempotency_key: str | None
     """As it is stored, to be compared only."""

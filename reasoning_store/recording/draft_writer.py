@@ -31,7 +31,7 @@ from reasoning_store.conversation.validation import check_seconds
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow
 from reasoning_store.ledger.rows import draft_rows
-from reasoning_store.stored import was_stopped
+from reasoning_store.stored import stop_reason
 
 if TYPE_CHECKING:
     from reasoning_store.recording.reply_recorder import ReplyRecorder
@@ -201,9 +201,7 @@ class DraftWriter:
     def _stopped_with(self, draft: DraftRow) -> str | None:
         """Return why a draft was to stop that another append has ended since."""
         row = self._ledger.drafts.became(draft.session_key, draft.branch, draft.id, draft.position)
-        if row is None or not was_stopped(row.message):
-            return None
-        return str((row.message.metadata or {})["stopReason"])
+        return None if row is None else stop_reason(row.message, row.annotations)
 
     def _write(self, replies: Iterable[ReplyRecorder], *, last: bool = False) -> None:
         """Write the new parts of replies. If the store takes nothing, the others wait, too."""

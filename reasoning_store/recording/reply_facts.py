@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation import codec
@@ -13,12 +12,10 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_mapping
 from reasoning_store.egress.request import Request
 from reasoning_store.ingress.normalizer import TagMode
+from reasoning_store.ledger.rows.encode import MOST_OF_DRAFT
 
 if TYPE_CHECKING:
     from reasoning_store.session_view import ContextOptions, SessionView
-
-MOST_METADATA = 16_384
-"""The most characters of what an application stores with a reply, as JSON."""
 
 
 def has_content(message: Message) -> bool:
@@ -64,18 +61,12 @@ def check_metadata(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if given is None:
         return None
     metadata = check_mapping("metadata", given)
-    if len(codec.dumps(metadata)) > MOST_METADATA:
+    if len(codec.dumps(metadata).encode()) > MOST_OF_DRAFT:
         raise InvalidCall(
-            f"metadata: more than {MOST_METADATA} characters of JSON",
+            f"metadata: more than {MOST_OF_DRAFT} bytes of JSON",
             hint="store a key here, and the data in a table of your own",
         )
-    return metadata or None
-
-
-def with_metadata(message: Message, given: Mapping[str, Any] | None, times: ReplyTimes) -> Message:
-    """Return a recorded message with the application's metadata and its times."""
-    metadata = {**(given or {}), **(message.metadata or {}), **times.to_metadata()}
-    return replace(message, metadata=metadata or None)
+    return {name: value for name, value in metadata.items() if value is not None} or None
 
 
 class ReplyTimes:
@@ -110,7 +101,7 @@ class ReplyTimes:
                 self._thought = (self._thought or 0.0) + now - self._thinks_since
                 self._thinks_since = None
 
-    def to_metadata(self) -> dict[str, float]:
+    def to_annotations(self) -> dict[str, float]:
         """Return the times as JSON has them; none of a reply of which nothing was streamed."""
         found: dict[str, float] = {}
         thought = self._thought

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation.blocks import Message
@@ -18,7 +19,7 @@ from reasoning_store.conversation.chunks import Chunk, FinishChunk
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ingress.draft_parts import DraftParts
-from reasoning_store.ingress.masking import mask_metadata, mask_origin
+from reasoning_store.ingress.masking import mask_origin, mask_value
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.ledger.records import DraftRow, NewParts
 from reasoning_store.ledger.rows import draft_rows
@@ -30,9 +31,8 @@ from reasoning_store.recording.reply_facts import (
     has_content,
     origin_and_tags,
     sent_of,
-    with_metadata,
 )
-from reasoning_store.stored import STOPPED, Stored, as_public_conflict, stopped, was_stopped
+from reasoning_store.stored import STOP_REASON, STOPPED, Stored, as_public_conflict, stop_reason
 
 if TYPE_CHECKING:
     from reasoning_store.egress.request import Request
@@ -83,7 +83,7 @@ class ReplyRecorder:
             merge=merge,
         )
         given = check_metadata(metadata)
-        self._metadata = given if given is None or masker is None else mask_metadata(given, masker)
+        self._annotations = given if given is None or masker is None else mask_value(given, masker)
         self._times = ReplyTimes()
         self._parts = DraftParts(masker)
         self._process = os.getpid()
@@ -146,7 +146,7 @@ class ReplyRecorder:
                 self._branch,
                 origin=self._origin,
                 sent=self._sent,
-                metadata=self._metadata,
+                annotations=self._annotations,
                 idempotency_key=self._key,
                 resolve=self._state.resolve,
             )
@@ -318,7 +318,8 @@ class ReplyRecorder:
         except Conflict as conflict:
             conflict = as_public_conflict(conflict)
             ended = conflict.stored
-            if isinstance(ended, Stored) and ended.id == draft.id and was_stopped(ended.message):
+            is_mine = isinstance(ended, Stored) and ended.id == draft.id
+            if is_mine and stop_reason(ended.message, ended.annotations) is not None:
                 self._stored = ended
             else:
                 self.conflict = conflict
@@ -345,16 +346,16 @@ class ReplyRecorder:
             self._ledger.drafts.drop(draft)
             self._here.fall_back(self._was_current)
             return None
-        message = with_metadata(message, self._metadata, self._times)
+        annotations = {**(self._annotations or {}), **self._times.to_annotations()}
         if self._stop_reason is not None:
-            message = stopped(message, self._stop_reason)
+            message = replace(message, finish_reason=STOPPED)
+            annotations[STOP_REASON] = self._stop_reason
         if not self._answers_request and message.origin is not None:
             self._sent["api"] = message.origin.api  # the next request goes the same way
         # Each further choice becomes a fork.
-        entry, *beside = [
-            self._state.prepare(choice, self._row.encoding, self._sent)
-            for choice in (message, *normalizer.others)
-        ]
+        prepare, encoding = self._state.prepare, self._row.encoding
+        entry = prepare(message, encoding, self._sent, annotations=annotations)
+        beside = [prepare(choice, encoding, self._sent) for choice in normalizer.others]
         (row,) = self._ledger.drafts.finish(draft, [entry], beside=beside)
         return Stored(row)
 

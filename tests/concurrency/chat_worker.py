@@ -162,7 +162,7 @@ class ChatWorker:
             reply = self._live.pop(chat)
             stored = await reply.ended()
             message = stored.message
-            why = (message.metadata or {}).get("stopReason")
+            why = stored.annotations.get("stopReason")
             finish, said = message.finish_reason, said_by(message)
             return stored.id, stored.position, finish, why, said, reply.shown.said
 

@@ -161,8 +161,6 @@ def test_users_who_ask_stop_follow_and_reload_anywhere_lose_nothing(
                 (one.id, one.position, one.message.role, one.message.status, said_by(one.message))
                 for one in history
             ] == user.rows
-            assert [
-                (one.message.metadata or {}).get("stopReason") for one in history
-            ] == user.reasons
+            assert [one.annotations.get("stopReason") for one in history] == user.reasons
             assert [branch.id for branch in session.branches()] == [1]
         assert store.verify().ok

@@ -183,14 +183,15 @@ def test_a_stored_message_brings_its_identity_and_its_facts() -> None:
 
 def test_the_seconds_of_a_thought_are_those_of_all_steps() -> None:
     """A page shows for how long a reply was thought about."""
-    steps = [
-        rs.assistant(call(), metadata={"secondsThought": 1.5}),
-        answer(),
-        rs.assistant("4 C.", metadata={"secondsThought": 2}),
-    ]
-    (reply,) = rs.ui_messages(steps)
+    with rs.Store("sqlite://") as store:
+        session = store.session(create=True)
+        session.append([rs.assistant(call()), answer(), rs.assistant("4 C.")])
+        session.annotate(1, {"secondsThought": 1.5, "agent": "cook"})
+        session.annotate(3, {"secondsThought": 2, "rating": 1})
+        (reply,) = rs.ui_messages(session.history())
 
     assert reply["metadata"]["secondsThought"] == 3.5
+    assert reply["metadata"]["annotations"] == {"secondsThought": 2, "agent": "cook", "rating": 1}
 
 
 def test_annotations_go_with_their_message() -> None:

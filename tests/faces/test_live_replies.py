@@ -174,7 +174,7 @@ def test_a_reply_is_stopped_and_stored_as_far_as_it_came(store: rs.Store, reader
     recorder.join(60)
 
     assert (stored.message.status, stored.message.finish_reason) == ("interrupted", "stopped")
-    assert (stored.message.text, stored.message.metadata["stopReason"]) == ("one", "too long")  # type: ignore[index]
+    assert (stored.message.text, stored.annotations["stopReason"]) == ("one", "too long")
     assert texts(found) == "one"
     assert found[-1] == rs.FinishChunk(reason="stopped")
     assert recorder.error is None
@@ -301,8 +301,32 @@ def test_the_metadata_of_a_recording_is_with_its_draft_and_its_message(store: rs
     recorder.end()
     (stored,) = session.history()
 
-    assert arriving.message.metadata == {"agent": "poet"}
-    assert stored.message.metadata["agent"] == "poet"  # type: ignore[index]
+    assert arriving.annotations == {"agent": "poet"}
+    assert stored.annotations["agent"] == "poet"
+    assert "agent" not in (stored.message.metadata or {})
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_reply_that_another_process_ends_has_its_annotations(
+    store: rs.Store, url: str, is_stopped: bool
+) -> None:
+    """They come from its draft, with the reason of a stop, however much they are."""
+    given, reason = {"agent": "poet", "more": "y" * 14_000}, "\1" * 200
+    recorder = Recorder(store.session("chat", create=True), metadata={**given, "none": None})
+    recorder.send("one")
+    with rs.Store(url) as elsewhere:
+        session = elsewhere.session("chat")
+        next(session.follow())
+        if is_stopped:
+            assert session.stop(reason)
+        session.append(rs.user("Something else."))
+        reply = session.history()[0]
+    recorder.end()
+
+    stopped = {"stopReason": reason} if is_stopped else {}
+    assert reply.annotations.items() >= {**given, **stopped}.items()
+    assert "none" not in reply.annotations
+    assert store.verify().ok
 
 
 @pytest.mark.parametrize("given", [{"x": "y" * 16_384}, {"x": object()}, "poet"])
@@ -334,9 +358,9 @@ def test_the_seconds_of_a_reply_are_stored_with_it(
 
     session = store.session("chat", create=True)
     list(session.record(stream(), model="m"))
-    metadata = session.history()[-1].message.metadata or {}
+    annotations = session.history()[-1].annotations
 
-    assert (metadata["secondsToFirstToken"], metadata["secondsThought"]) == (2.0, 3.75)
+    assert (annotations["secondsToFirstToken"], annotations["secondsThought"]) == (2.0, 3.75)
 
 
 def test_a_regeneration_that_fails_leaves_the_old_answer_current(store: rs.Store, url: str) -> None:

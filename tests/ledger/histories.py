@@ -202,9 +202,9 @@ def add_part(ledger: Ledger, draft: DraftRow, number: int, text: str) -> bool:
     return mine
 
 
-def note(ledger: Ledger, draft: DraftRow, metadata: dict[str, Any]) -> None:
-    """Give a draft metadata, as lines from elsewhere may."""
-    header = draft_rows.columns_of(replace(draft, metadata=metadata), until=None)["header"]
+def note(ledger: Ledger, draft: DraftRow, annotations: dict[str, Any]) -> None:
+    """Give a draft annotations, as lines from elsewhere may."""
+    header = draft_rows.columns_of(replace(draft, annotations=annotations), until=None)["header"]
     place = {"key": draft.session_key, "of": draft.branch, "it": header}
     ledger.database.write(lambda connection: _SET_HEADER.run(connection, place))
 

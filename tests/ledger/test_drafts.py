@@ -131,7 +131,7 @@ def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
             assert list(found.parts[: len(seen)]) == seen
             seen = list(found.parts)
             assert (found.id, found.position, found.expired) == (draft.id, 1, False)
-            assert (found.origin, found.metadata, found.sent) == (ORIGIN, {"x": "\0"}, {"y": 1})
+            assert (found.origin, found.annotations, found.sent) == (ORIGIN, {"x": "\0"}, {"y": 1})
 
         ledger.drafts.finish(draft, [complete(5)])
 

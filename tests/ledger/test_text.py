@@ -148,7 +148,7 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
         assert again.id == first[0].id
         draft = elsewhere.drafts.get(session.key, 1)
         assert draft is not None
-        assert (draft.metadata, draft.sent) == (more, more)
+        assert (draft.annotations, draft.sent) == (more, more)
         (compaction,) = elsewhere.compactions.in_force(session.key, 1)
         assert isinstance(compaction, SummaryRow)
         assert compaction.message == summary.message

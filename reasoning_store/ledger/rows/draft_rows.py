@@ -35,7 +35,7 @@ from reasoning_store.ledger.records import (
     NewParts,
 )
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
-from reasoning_store.ledger.rows.encode import fits_text_column
+from reasoning_store.ledger.rows.encode import MOST_OF_DRAFT, annotations_json, fits_text_column
 from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages
 
 LEASE = 30.0
@@ -167,8 +167,9 @@ def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
     header: dict[str, Any] = {}
     if draft.origin is not None:
         header["origin"] = codec.origin_to_json(draft.origin)
-    if draft.metadata is not None:
-        header["metadata"] = draft.metadata
+    if draft.annotations is not None:
+        annotations_json(draft.annotations, most=MOST_OF_DRAFT)
+        header["annotations"] = draft.annotations
     return {
         "session_key": draft.session_key,
         "branch": draft.branch,
@@ -241,7 +242,7 @@ def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow 
             id=id_,
             position=position,
             origin=codec.origin_from_json(fields["origin"]) if "origin" in fields else None,
-            metadata=fields.get("metadata"),
+            annotations=fields.get("annotations"),
             sent=None if sent is None else parsed(sent),
             idempotency_key=idempotency_key,
             created_at=created_at,

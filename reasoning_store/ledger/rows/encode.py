@@ -42,6 +42,8 @@ THINKING = ("ordinal", "tokens", "source_field", "thought", "data", "is_hidden")
 """What stands in ``EncodedMessage``, in the order in which it stands there and in the tables."""
 MOST_ANNOTATIONS = 16 * 1024
 """Bytes of JSON."""
+MOST_OF_DRAFT = 14 * 1024
+"""The same of a draft: its end adds times, and the reason of a stop."""
 _NAME_LIMIT = 1000
 """Bytes of a name: an index does not take more."""
 
@@ -127,15 +129,17 @@ def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
     return EncodedMessage(entry, columns, body, rows, own, used, origin)
 
 
-def annotations_json(annotations: Mapping[str, Any] | None) -> str | None:
+def annotations_json(
+    annotations: Mapping[str, Any] | None, *, most: int = MOST_ANNOTATIONS
+) -> str | None:
     """Return the column of what an application keeps with a message: absent while empty."""
     if not annotations:
         return None
     text = codec.dumps(dict(annotations))
     size = len(text.encode())
-    if size > MOST_ANNOTATIONS:
+    if size > most:
         raise InvalidCall(
-            f"annotations: {size} bytes of JSON, and a message has at most {MOST_ANNOTATIONS}",
+            f"annotations: {size} bytes of JSON, and a message has at most {most}",
             hint="they are for small facts: keep the rest in a table of your own, by the id",
         )
     return text

@@ -145,7 +145,7 @@ def _draft(row: DraftRow) -> Line:
         branch=row.branch,
         id=row.id,
         origin=None if row.origin is None else codec.origin_to_json(row.origin),
-        metadata=row.metadata,
+        annotations=row.annotations,
         sent=row.sent,
         repeat=row.idempotency_key,
         parts=list(row.parts),

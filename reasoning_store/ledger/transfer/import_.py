@@ -178,6 +178,8 @@ class IncomingSession:
             raise InvalidCall("parts: cannot be masked here")
         if not all(encode.fits_text_column(text) for text in (line.id, *parts)):
             raise InvalidCall("parts: are not parts of a draft")
+        annotations = self._masked(line.annotations)
+        encode.annotations_json(annotations, most=encode.MOST_OF_DRAFT)
         branch.draft_number = number
         branch.draft = DraftRow(
             session_key=self.key,
@@ -185,7 +187,7 @@ class IncomingSession:
             id=line.id,
             position=branch.next_position,
             origin=None if line.origin is None else _origin(line.origin),
-            metadata=line.metadata,
+            annotations=None if annotations is None else dict(annotations),
             sent=line.sent,
             idempotency_key=line.repeat,
             created_at=line.created_at,

@@ -150,7 +150,7 @@ class DraftLine(Line):
     branch: int
     id: str
     origin: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
     sent: dict[str, Any] | None = None
     repeat: str | None = None
     parts: list[str]
