@@ -6,14 +6,20 @@ Each test runs on a database that records, and on a Citus cluster where one is n
 
 from __future__ import annotations
 
+import gc
+import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, BinaryExpression, BindParameter, FromClause, make_url, select
+from sqlalchemy.sql import operators, visitors
 
 import reasoning_store as rs
+from reasoning_store import ledger
 from reasoning_store.conversation.errors import (
     InvalidCall,
     ReasoningStoreError,
@@ -21,7 +27,8 @@ from reasoning_store.conversation.errors import (
     StoreBusy,
 )
 from reasoning_store.ledger.database import distribution
-from reasoning_store.ledger.tables import metadata
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.tables import metadata, sessions, settings_profiles
 from tests import clusters
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
@@ -64,6 +71,52 @@ def test_a_table_is_distributed_after_those_it_refers_to() -> None:
     for table in metadata.tables.values():
         parents = {key.referred_table.name for key in table.foreign_key_constraints}
         assert all(names.index(parent) < names.index(table.name) for parent in parents)
+
+
+def statements() -> list[Any]:
+    """Return every statement of the ledger, as SQLAlchemy has it."""
+    for module in pkgutil.walk_packages(ledger.__path__, f"{ledger.__name__}."):
+        importlib.import_module(module.name)
+    return [one._statement for one in gc.get_objects() if isinstance(one, Statement)]
+
+
+def key_groups(statement: Any) -> int:
+    """Return in how many groups the tables of a statement fall that share a session's key."""
+    group: dict[Any, Any] = {}
+
+    def first(one: Any) -> Any:
+        while group.setdefault(one, one) is not one:
+            one = group[one]
+        return one
+
+    tables, originals = set(), set()
+    for part in visitors.iterate(statement):
+        if isinstance(part, FromClause) and part.__visit_name__ in ("table", "alias"):
+            tables.add(part)
+            originals.add(getattr(part, "element", None))
+        if isinstance(part, BinaryExpression) and part.operator is operators.eq:
+            sides = [part.left, part.right]
+            keys = [
+                "one key" if isinstance(one, BindParameter) else one.table
+                for one in sides
+                if isinstance(one, BindParameter) or getattr(one, "name", "") == "session_key"
+            ]
+            if len(keys) == 2 and keys != ["one key", "one key"]:
+                group[first(keys[0])] = first(keys[1])
+    # A table that stands in the statement only under another name is not a second one.
+    return len({first(one) for one in tables if one not in originals or one in group})
+
+
+def test_the_tables_of_a_statement_are_joined_by_the_session_key() -> None:
+    """Else Citus refuses it; a session's statements then need one shard."""
+    by_owner = select(sessions.c.id, settings_profiles.c.name).where(
+        settings_profiles.c.session_key == sessions.c.owner_key
+    )
+    groups = [(key_groups(one), str(one)) for one in statements()]
+
+    assert key_groups(by_owner) == 2
+    assert len(groups) > 100
+    assert [text for number, text in groups if number > 1] == []
 
 
 def test_every_verb_works_on_a_distributed_store(cluster: str) -> None:
