@@ -54,7 +54,7 @@ reference: $(VENV)/installed-dev ## write the parts of the documentation that th
 	@$(BIN)/python tools/make_reference.py
 
 docs: $(SITE)/installed ## the site, into build/site; a link that leads nowhere is an error
-	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 	@echo 'open build/site/index.html'
 
 wheel: $(VENV)/installed-dev ## build it, use it alone, with the newest and the oldest packages
