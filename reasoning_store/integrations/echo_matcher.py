@@ -6,7 +6,7 @@ thinking get the stored one back where the settings and the provider want it. Th
 and the reply are stored. A message that is not found is counted as missed, and stays as it is:
 no thinking is ever invented.
 
-No I/O but the store's: the HTTP transport and the gateway are made of it.
+Its only I/O is the store's. The HTTP transport of ``http.py`` is made of it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, bindparam, select
@@ -349,7 +350,7 @@ class Views:
     ) -> Outlook:
         """Return a session, what its next request needs to be counted, and the last sent."""
         return self._database.read(
-            lambda connection: outlook(connection, owner, id, branch, at, sent=sent)
+            partial(outlook, owner=owner, session_id=id, branch=branch, at=at, sent=sent)
         )
 
     def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:

@@ -62,7 +62,7 @@ def test_a_session_takes_one_read_and_its_settings_one_more(
         session = ledger.sessions.create("u", name, encoding="x")
     ledger.profiles.set("u", "deep", HIGH)
     run: list[Statement] = []
-    plain = Statement._execute
+    plain = Statement._bound
 
     def counting(self: Statement, connection: Connection, params: Params) -> Any:
         run.append(self)
@@ -71,7 +71,7 @@ def test_a_session_takes_one_read_and_its_settings_one_more(
     def reads(read: Callable[[], object]) -> int:
         run.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(Statement, "_execute", counting)
+            patch.setattr(Statement, "_bound", counting)
             read()
         return len(run)
 

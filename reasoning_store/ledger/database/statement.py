@@ -78,16 +78,17 @@ class Statement:
         """Return it as the driver runs it, for a caller with several on one cursor."""
         return self._for(connection).text
 
-    def _execute(self, connection: Connection, params: Params) -> Any:
+    def _bound(self, connection: Connection, params: Params) -> tuple[Any, str, Any, Any]:
+        """Return a cursor, the text, its parameters as the driver takes them, and the options."""
         text, names, constants, options = self._for(connection)
         given = params if type(params) is tuple else _given(params, names, constants)
-        cursor = driver(connection).cursor()
-        cursor.execute(text, given, **options)
-        return cursor
+        return driver(connection).cursor(), text, given, options
 
     def rows(self, connection: Connection, params: Params) -> list[tuple[Any, ...]]:
         """Run it and return every row, as the driver gave it."""
-        rows: list[tuple[Any, ...]] = self._execute(connection, params).fetchall()
+        cursor, text, given, options = self._bound(connection, params)
+        cursor.execute(text, given, **options)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
     @contextmanager
@@ -99,7 +100,9 @@ class Statement:
         A statement that is left in the middle holds its snapshot beyond the transaction, for
         as long as anybody keeps the traceback: so it ends here.
         """
-        with closing(self._execute(connection, params)) as cursor:
+        cursor, text, given, options = self._bound(connection, params)
+        with closing(cursor):
+            cursor.execute(text, given, **options)
             yield iter(partial(cursor.fetchmany, size), [])
 
     @contextmanager
@@ -115,20 +118,21 @@ class Statement:
             with self.pages(connection, params, size) as pages:
                 yield chain.from_iterable(pages)
             return
-        text, names, constants, options = self._for(connection)
-        given = _given(params, names, constants)
-        cursor = driver(connection).cursor()
+        cursor, text, given, options = self._bound(connection, params)
         with closing(cursor.stream(text, given, size=size, **options)) as rows:
             yield rows
 
     def row(self, connection: Connection, params: Params) -> tuple[Any, ...] | None:
         """Run it and return its one row, or None."""
-        rows: list[tuple[Any, ...]] = self._execute(connection, params).fetchall()
+        cursor, text, given, options = self._bound(connection, params)
+        cursor.execute(text, given, **options)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows[0] if rows else None
 
     def run(self, connection: Connection, params: Params) -> None:
         """Run it."""
-        self._execute(connection, params)
+        cursor, text, given, options = self._bound(connection, params)
+        cursor.execute(text, given, **options)
 
     def many(self, connection: Connection, rows: Sequence[Params]) -> None:
         """Run it once for each of ``rows``."""

@@ -33,4 +33,5 @@ def texts(connection: Connection, key: int) -> list[tuple[int, str]]:
 
 def all_of(connection: Connection, key: int) -> dict[int, Origin]:
     """Return the origins of a session by number."""
-    return {number: codec.origin_from_json(parsed(text)) for number, text in texts(connection, key)}
+    rows = _ALL.rows(connection, {"key": key})
+    return {number: codec.origin_from_json(parsed(text)) for number, text in rows}
