@@ -90,7 +90,7 @@ def may_import(here: str, there: str) -> bool:
     return ROOMS[there] < ROOMS[here]
 
 
-def test_a_folder_imports_only_what_stands_above_it() -> None:
+def test_a_folder_imports_only_folders_above_it() -> None:
     """DESIGN: conversation < tokens, wire < ingress, ledger, egress, display < root < doors."""
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {name.rpartition('.')[0]}"
@@ -248,7 +248,7 @@ def kinds(hint: Any) -> Iterator[type]:
 
 
 @pytest.mark.parametrize("module", [rs, results, testing], ids=lambda module: module.__name__)
-def test_whoever_uses_a_public_name_can_write_its_types(module: ModuleType) -> None:
+def test_the_types_of_each_public_name_can_be_written(module: ModuleType) -> None:
     """Each class in a public signature or field is public, too, or of the standard library."""
     promised = [(name, getattr(module, name)) for name in module.__all__]
     public = {
@@ -297,7 +297,7 @@ def test_asking_for_the_version_loads_no_sql_and_no_vocabulary() -> None:
     assert not set(ast.literal_eval(ran.stderr)) & {"sqlalchemy", "alembic", "tiktoken", "rich"}
 
 
-def test_every_rule_stands_beside_a_line_and_in_a_test() -> None:
+def test_every_rule_is_named_next_to_a_line_and_in_a_test() -> None:
     """The page of rules says so, and how to find them."""
     page = (CHECKOUT / "docs" / "reference" / "rules.md").read_text("utf-8")
     rules = {*re.findall(r"^\| ((?:BR|EC|ERR)-\d{3}) \|", page, re.MULTILINE)}

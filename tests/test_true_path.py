@@ -289,7 +289,7 @@ def test_a_recording_repeated_under_its_key_is_refused_before_anything_is_read(
     assert len(session.history()) == 1
 
 
-def test_further_choices_become_forks_beside_the_first(session: Any) -> None:
+def test_further_choices_become_forks_next_to_the_first(session: Any) -> None:
     """Choice 0 goes on; each other one is a branch that starts at the same place."""
     session.append(rs.user("Say a number."))
     stream = [

@@ -59,7 +59,7 @@ def test_a_plan_is_done_by_the_line_that_it_tells(here: Here, line: str) -> None
     assert done.data["compaction"]["branch"] == (2 if "--branch" in line else 1)
 
 
-def test_a_limit_of_the_environment_need_not_be_said_again(
+def test_a_limit_of_the_environment_need_not_be_given_again(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next command finds it where this one did, like the database."""
@@ -231,7 +231,7 @@ def test_no_command_line_is_written_down_that_would_forget_the_database(path: Pa
     assert bad == []
 
 
-def test_what_is_told_is_quoted_for_a_shell() -> None:
+def test_a_hint_is_quoted_for_a_shell() -> None:
     """A name may hold anything."""
     call = Call(owner="O'Hara; rm -rf ~")
     line = hints.command_line(call, "sessions", of_owner=True)

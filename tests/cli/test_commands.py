@@ -149,7 +149,7 @@ def test_sessions_are_listed(run: Run, chat: str) -> None:
     assert ran.stdout.splitlines()[1].split()[2:] == ["chat-42", "Weather", "6", "Wet."]
 
 
-def test_a_conversation_is_shown_with_its_thinking_beside(run: Run, chat: str) -> None:
+def test_a_conversation_is_shown_with_its_thinking(run: Run, chat: str) -> None:
     """Thinking stands apart from the answers, or not at all."""
     full = run("--db", chat, "show", "chat-42").stdout
     none = run("--db", chat, "show", "chat-42", "--thinking", "none").stdout
@@ -349,7 +349,7 @@ def test_show_writes_a_page_that_runs_nothing(here: Here) -> None:
     assert "default-src 'none'" in page
 
 
-def test_a_terminal_gets_whole_words_beside_a_bar(here: Here) -> None:
+def test_a_terminal_gets_whole_words_next_to_a_bar(here: Here) -> None:
     """A thought keeps its bar on every line; a pipe gets the text as it is."""
     words = " ".join(["thinking"] * 20)
     with rs.Store("sqlite:///chat.db") as store:

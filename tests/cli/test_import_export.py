@@ -150,7 +150,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("line", TEXTS)
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_a_text_in_another_encoding_is_told_with_what_converts_it(
+def test_a_text_in_another_encoding_is_refused_with_the_command_that_converts_it(
     here: Here, line: str, encoding: str
 ) -> None:
     """As PowerShell writes with ``>``; converted by what is told, it is read."""
@@ -263,7 +263,7 @@ def test_what_comes_out_of_a_pipe_comes_in_whole(here: Here, name: str) -> None:
     assert ran.data["already"] == {"history.json": 2, "export.jsonl": 6}[name]
 
 
-def test_a_session_that_stands_otherwise_is_refused_or_left_out(here: Here) -> None:
+def test_a_session_with_other_content_is_refused_or_left_out(here: Here) -> None:
     """6 and nothing of it; with --on-conflict skip the rest comes in."""
     here("export chat-42 -o one.jsonl")
     text = Path("one.jsonl").read_text("utf-8")
@@ -341,7 +341,7 @@ def test_a_replay_that_is_not_the_same_fails(here: Here, monkeypatch: pytest.Mon
     assert (ran.code, ran.data["same"]) == (Exit.FAILED, False)
 
 
-def test_a_torn_event_changes_nothing_but_is_told(here: Here) -> None:
+def test_a_torn_event_changes_nothing_and_is_reported(here: Here) -> None:
     """As it is with a stream that arrives."""
     text = Path("stream.jsonl").read_text("utf-8")
     Path("torn.jsonl").write_text(text + '\n{"choices": [{"ind', "utf-8")
@@ -377,7 +377,7 @@ def test_what_is_no_stream_of_a_known_protocol_is_not_rendered_to_nothing(
     assert "secret" not in ran.err + ran.out
 
 
-def test_a_stream_without_a_text_is_said_to_have_none(here: Here) -> None:
+def test_a_stream_without_a_text_is_reported_as_such(here: Here) -> None:
     """It may hold calls only, or an error."""
     Path("error.jsonl").write_text('{"error": {"message": "busy", "code": 429}}\n', "utf-8")
     ran = here("render error.jsonl")

@@ -211,7 +211,7 @@ def test_a_report_is_sorted_by_a_number_or_a_group(here: Here) -> None:
     assert "pass --by model" in refused.err
 
 
-def test_a_report_shows_what_nobody_reported_as_a_dash_and_a_total(here: Here) -> None:
+def test_a_report_shows_a_dash_for_unreported_tokens_and_a_total(here: Here) -> None:
     """The largest first where only some are asked for; the nameless owner needs no column."""
     with rs.Store("sqlite:///chat.db") as store:
         usage = rs.Usage(input=100, output=20, reasoning=0)

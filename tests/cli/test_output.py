@@ -163,7 +163,7 @@ def test_a_pipe_gets_plain_text(here: Here) -> None:
         ("9999-12-31T23:59:59Z", "WEST+12", "9999-12-31 11:59"),
     ],
 )
-def test_a_time_that_the_zone_of_the_place_does_not_have_is_told(
+def test_a_time_that_the_local_zone_does_not_have_is_refused(
     run: Run, folder: Path, said: str, zone: str, told: str
 ) -> None:
     """A history may say that it was begun before all times, or at their end."""
@@ -350,7 +350,7 @@ def test_ctrl_c_ends_a_command_with_one_line_and_the_signal_itself(
     [(signal.SIGTERM, "terminated"), (signal.SIGHUP, "hung up")],
     ids=lambda value: value.name if isinstance(value, signal.Signals) else "",
 )
-def test_whoever_ends_a_command_gets_one_line_and_leaves_nothing_behind(
+def test_an_interrupted_command_prints_one_line_and_leaves_no_files(
     folder: Path, tmp_path: Path, how: signal.Signals, says: str
 ) -> None:
     """What was put down of a pipe to be looked at twice is somebody's conversation."""
@@ -379,7 +379,7 @@ def test_a_shell_sees_130_of_a_command_that_ctrl_c_ended() -> None:
     assert ran.stdout == f"{Exit.INTERRUPTED:d}\n"
 
 
-def test_what_a_terminal_leaves_behind_goes_on(folder: Path) -> None:
+def test_a_command_under_nohup_survives_its_terminal(folder: Path) -> None:
     """As nohup asks: closing the terminal ends nothing."""
     words = ("nohup", *command("import", "-"))
     history = (folder / "history.json").read_text("utf-8")
@@ -482,7 +482,7 @@ def test_a_full_disk_is_one_line(folder: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_what_the_system_refuses_is_told_with_its_file(
+def test_an_error_of_the_system_names_its_file(
     folder: Path, line: str, says: str, unbuffered: str
 ) -> None:
     """Whether that was to be read or written, and if the disk takes only a part of it."""
@@ -579,9 +579,7 @@ def test_a_file_that_is_nested_without_end_is_refused(here: Here, line: str, say
 
 
 @of_a_deep_file
-def test_a_file_that_is_nested_as_deep_as_anybodys_is_read(
-    here: Here, line: str, says: str
-) -> None:
+def test_a_deeply_nested_file_is_read(here: Here, line: str, says: str) -> None:
     """A limit that is met only by what nobody means is not one on what is meant."""
     write_nested(100)
     ran = here(line)
@@ -600,7 +598,7 @@ def test_what_can_be_read_and_is_too_deep_to_be_sent_is_refused(here: Here) -> N
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_is_told_how_to_complete(run: Run, shell: str) -> None:
+def test_a_shell_gets_its_completion_script(run: Run, shell: str) -> None:
     """What each is given to read at its start."""
     ran = run(_REASONING_STORE_COMPLETE=f"{shell}_source")
 

@@ -209,7 +209,7 @@ def test_a_profile_keeps_its_other_keys(here: Here) -> None:
     assert here("profile show terse --json").data["settings"] == {"reasoning.budgetTokens": 100}
 
 
-def test_a_plan_is_told_done_and_undone(here: Here) -> None:
+def test_a_plan_is_shown_applied_and_undone(here: Here) -> None:
     """With the command to do it; nothing is deleted on the way."""
     planned = here("compact chat-42 --limit 60 --plan")
     plan = here("compact chat-42 --limit 60 --json").data

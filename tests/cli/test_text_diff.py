@@ -68,7 +68,7 @@ def test_the_same_text_has_no_difference(text: list[str]) -> None:
     assert list(unified_diff(text, text, ("now", "then"))) == []
 
 
-def test_a_difference_is_shown_with_what_stands_around_it() -> None:
+def test_a_difference_is_shown_with_its_context() -> None:
     """As every tool that reads a unified diff wants it."""
     old = [str(number) for number in range(10)]
     new = [*old[:5], "five", *old[6:]]

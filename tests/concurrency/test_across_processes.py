@@ -55,7 +55,7 @@ def test_a_reader_in_another_process_sees_a_reply_grow_at_its_end_only(url: str)
     assert [block.thought for block in kept.thinking] == ["slowly"]
 
 
-def test_a_writer_in_another_process_ends_a_reply_and_both_are_told(url: str) -> None:
+def test_a_writer_in_another_process_ends_a_reply_and_both_learn_it(url: str) -> None:
     """What had arrived is an interrupted message; its recorder ends with a conflict."""
     go, push = multiprocessing.Pipe(duplex=False)
     with (

@@ -191,7 +191,7 @@ print(json.dumps(told))
 """
 
 
-def test_a_fork_beside_threads_that_write_loses_nothing_of_theirs(url: str) -> None:
+def test_a_fork_next_to_writing_threads_loses_none_of_their_writes(url: str) -> None:
     """They go on, and the child is refused the file."""
     told = json.loads(run(WHILE_THREADS_WORK, url))
 

@@ -45,6 +45,6 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.parametrize("what", ["a schema", "a vocabulary"])
-def test_a_fork_waits_for_nobody_who_did_not_come_along(what: str) -> None:
+def test_a_fork_waits_for_no_thread_of_its_parent(what: str) -> None:
     """The thread that makes it does not exist in the child, which makes its own."""
     assert subprocess.run([sys.executable, "-c", FORKS, what], timeout=120).returncode == 7

@@ -100,7 +100,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
         assert "no cycles" in (refused.value.hint or "")
 
 
-def test_what_is_said_of_a_session_is_as_deep_and_no_deeper() -> None:
+def test_metadata_of_a_session_is_nested_to_the_limit_and_no_deeper() -> None:
     """Its metadata is an application's, too."""
     with rs.Store("sqlite://") as store:
         kept = store.session("s", create=True, metadata=nested(json_values.DEEPEST))

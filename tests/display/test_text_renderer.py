@@ -104,7 +104,7 @@ def test_white_space_before_a_thought_is_neither_shown_nor_kept_for_later() -> N
     assert pieces == whole == "\n\n---\nHm"
 
 
-def test_white_space_inside_and_behind_a_thought_goes_out_as_it_came() -> None:
+def test_white_space_inside_and_after_a_thought_is_sent_as_it_came() -> None:
     """Paragraphs and indents of an open section are the thought's own."""
     text = shown(("thinking", "a"), ("thinking", "\n\n"), ("thinking", "    b\n"))
 

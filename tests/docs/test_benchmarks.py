@@ -179,7 +179,7 @@ def test_contenders_take_turns_and_the_first_go_of_each_is_not_counted(storage: 
     assert {name: len(values) for name, values in measured[10].items()} == dict.fromkeys(names, 4)
 
 
-def test_a_contender_leaves_nothing_behind(storage: Storage) -> None:
+def test_a_contender_leaves_no_files(storage: Storage) -> None:
     """What was stored to be measured is gone afterwards."""
 
     @contextmanager
@@ -234,7 +234,7 @@ def test_a_miss_is_the_floors_where_the_bare_driver_misses_it_too(
     assert ("the floor 0.70" in report.terminal(report.lines([row]))) == (verdict == "floor")
 
 
-def test_a_floor_that_is_too_wide_to_judge_excuses_nobody() -> None:
+def test_a_floor_that_is_too_wide_to_judge_excuses_no_miss() -> None:
     """What is missed stays missed where the bare driver cannot be told to miss it."""
     sure, unsure = Spread(0.7, 0.69, 0.71, 0.6, 9), Spread(0.7, 0.5, 0.9, 0.4, 9)
 
@@ -242,7 +242,7 @@ def test_a_floor_that_is_too_wide_to_judge_excuses_nobody() -> None:
     assert figures.beside_the_floor("red", unsure, 0.6, "green") == "red"
 
 
-def test_a_promise_against_somebody_who_is_not_there_is_not_measured() -> None:
+def test_a_promise_against_an_absent_contender_is_not_measured() -> None:
     """Without the rivals no row is green by accident."""
     row = made_up(Bound(0.6, "best rival"), Bound(0.5, "somebody"), ours=1.0, floor=1.0)
 
@@ -289,7 +289,7 @@ def test_a_run_of_some_workloads_replaces_only_their_rows(tmp_path: Path) -> Non
     assert rows["other"] == {**old, "name": "other"}
 
 
-def test_a_page_keeps_what_stands_around_the_results() -> None:
+def test_a_page_keeps_the_text_around_the_results() -> None:
     """Only the marked part is written anew, and a second time gives the same."""
     once = page.filled(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", "new")
 
@@ -338,7 +338,7 @@ def said(*rows: dict[str, Any]) -> str:
     return " ".join(sentences.written(rows).split())
 
 
-def test_a_turn_is_told_beside_the_driver_and_beside_every_store() -> None:
+def test_a_turn_is_compared_with_the_driver_and_with_every_store() -> None:
     """Whoever is quicker: the ratio is said, and no word judges it."""
     turn = row_of("turn", ours=3.0, floor=2.0, **{NEAREST: 1.0, **dict.fromkeys(STORES, 12.0)})
     writers = row_of("writers", ours=3.0, floor=1.5, **{NEAREST: 6.0})
@@ -351,7 +351,7 @@ def test_a_turn_is_told_beside_the_driver_and_beside_every_store() -> None:
     )
 
 
-def test_a_request_is_told_beside_the_quickest_rival() -> None:
+def test_a_request_is_compared_with_the_quickest_rival() -> None:
     """With the JSON that only the rival writes, and without."""
     figures = {NEAREST: 5.0, STORES[0]: 4.0}
     without = {rivals.without_json(name): value / 2 for name, value in figures.items()}
@@ -364,7 +364,7 @@ def test_a_request_is_told_beside_the_quickest_rival() -> None:
     )
 
 
-def test_what_a_count_costs_is_told_of_all_lengths() -> None:
+def test_the_cost_of_a_count_is_reported_for_all_lengths() -> None:
     """The least and the most, so that it is as true of a cost that grows."""
     row = row_of("usage", ours=50e-6, **{RECOUNTING: 0.4})
     row["sizes"]["100000"]["ours"]["median"] = 2e-3
@@ -375,7 +375,7 @@ def test_what_a_count_costs_is_told_of_all_lengths() -> None:
     )
 
 
-def test_a_ratio_that_is_too_wide_is_not_told_alone() -> None:
+def test_a_ratio_that_is_too_wide_is_not_reported_alone() -> None:
     """A sentence is no place to hide the quartiles of a noisy figure."""
     row = row_of("turn", ours=1.0, floor=1.0, **{NEAREST: 1.0})
     row["ratios"][0] |= {"median": 1.2, "low": 0.3, "high": 1.3}
@@ -383,7 +383,7 @@ def test_a_ratio_that_is_too_wide_is_not_told_alone() -> None:
     assert "takes 1.20 (noisy: 0.30 to 1.30) times as long" in said(row)
 
 
-def test_what_was_not_measured_is_not_told() -> None:
+def test_an_unmeasured_row_is_not_reported() -> None:
     """Without the rivals nothing is said of them, and nothing breaks."""
     alone = [row_of(name, ours=1.0, floor=1.0) for name in ("turn", "writers", "request-kept")]
 

@@ -162,7 +162,7 @@ def test_a_stop_at_another_worker_ends_the_reply(
     assert facts["status"] == "interrupted"
 
 
-def test_a_reply_that_never_began_is_over_for_whoever_waits(
+def test_a_reply_that_never_began_is_over_for_its_waiters(
     provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
 ) -> None:
     """The connection died before the first event: the reader is told, and the chat goes on."""
@@ -209,7 +209,7 @@ def test_a_page_that_has_not_seen_the_last_message_is_refused(
     assert len(shown(first)["messages"]) == 4
 
 
-def test_a_chat_or_a_message_that_there_is_not_is_told(
+def test_an_absent_chat_or_message_is_named(
     two_workers: tuple[httpx.Client, httpx.Client],
 ) -> None:
     """By its status, and a text for people."""

@@ -159,7 +159,7 @@ def test_an_edit_makes_a_version_and_the_arrows_lead_back(page: Page) -> None:
     expect(reply(page)).to_contain_text("91 is not a prime number")
 
 
-def test_a_reply_that_is_made_again_stands_next_to_the_first(page: Page) -> None:
+def test_a_regenerated_reply_is_shown_next_to_the_first(page: Page) -> None:
     """Twice: the arrows go through all three."""
     ask(page, "Is 91 a prime number?")
     for count in (2, 3):

@@ -230,7 +230,7 @@ def test_a_session_whose_erasure_was_killed_is_erased_again_through_its_handle(
                 session.erase()
 
 
-def test_whoever_opens_the_file_finishes_an_erasure_that_was_killed(sqlite_path: Path) -> None:
+def test_opening_the_file_finishes_a_killed_erasure(sqlite_path: Path) -> None:
     """While another has it open."""
     with _erasure_killed(sqlite_path, "session"):
         rs.Store(f"sqlite:///{sqlite_path}").close()

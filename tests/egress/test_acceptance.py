@@ -168,7 +168,7 @@ EFFORTS: list[dict[str, Any]] = [
     ("key", "value"),
     [("reasoning.enabled", False), ("reasoning.effort", "none"), ("reasoning.budgetTokens", 0)],
 )
-def test_a_turn_that_carries_thoughts_is_not_told_to_stop_thinking(key: str, value: object) -> None:
+def test_a_turn_with_thoughts_is_not_asked_to_stop_thinking(key: str, value: object) -> None:
     """The warning says which setting waits for the user's next message."""
     target = next(one for one in TARGETS if one.model == "claude-opus-4-7")
     loop = a_turn(target, "only", steps=2, ends=False)
@@ -182,7 +182,7 @@ def test_a_turn_that_carries_thoughts_is_not_told_to_stop_thinking(key: str, val
 
 @each_target
 @each("asked", PARAMETERS)
-def test_what_is_said_to_wait_can_be_said_to_the_next_user_message(
+def test_a_held_parameter_is_sent_with_the_next_user_message(
     target: Target, asked: dict[str, Any]
 ) -> None:
     """What a model has no words for waits for nothing."""
@@ -369,7 +369,7 @@ def test_what_a_user_shows_is_accepted(target: Target, shown: dict[str, Any]) ->
 
 @each_target
 @each("asked", PARAMETERS)
-def test_a_reply_that_stands_last_is_accepted_or_said(
+def test_a_reply_at_the_end_is_accepted_or_warned_about(
     target: Target, asked: dict[str, Any]
 ) -> None:
     """Nothing can be put behind it that the user did not say."""

@@ -121,7 +121,9 @@ SESSION_VERBS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("given", GIVEN, ids=str)
-def test_whoever_counts_system_and_tools_refuses_what_cannot_be_sent(given: dict[str, Any]) -> None:
+def test_counting_refuses_system_and_tools_that_cannot_be_sent(
+    given: dict[str, Any],
+) -> None:
     """In the very words of the request that would be built, free or of a session."""
     said = []
     with rs.Store("sqlite://") as store:
@@ -162,7 +164,7 @@ def test_every_way_to_ask_refuses_the_same(ask: Any) -> None:
         ask([rs.Message(role="developer")])  # type: ignore[arg-type]
 
 
-def test_an_unknown_provider_is_said_with_the_one_that_was_meant() -> None:
+def test_a_warning_about_an_unknown_provider_names_the_probable_one() -> None:
     """It is an unknown host, to which nothing is owed: that may surprise."""
     (warning,) = build(provider="deepseak", model="m").warnings
 
@@ -170,7 +172,7 @@ def test_an_unknown_provider_is_said_with_the_one_that_was_meant() -> None:
     assert "did you mean deepseek?" in warning.text
 
 
-def test_a_block_of_a_newer_type_is_left_out_and_said() -> None:
+def test_a_block_of_a_newer_type_is_left_out_with_a_warning() -> None:
     """All that is known of it is its name."""
     newer = codec.block_from_json({"type": "hologram", "light": "canary"})
     found = build([rs.user("See:", newer)], model="m")

@@ -21,12 +21,12 @@ def budget(reported: int, *, limit: int | None = 1_000, **given: Any) -> Budget:
     ("used", "state"),
     [(0, "ok"), (799, "ok"), (800, "warning"), (999, "warning"), (1_000, "exceeded")],
 )
-def test_the_state_is_where_the_use_stands(used: int, state: str) -> None:
+def test_the_state_follows_the_use(used: int, state: str) -> None:
     """A warning at the share, exceeded at the whole; reaching a mark is passing it."""
     assert budget(used).state == state
 
 
-def test_each_mark_is_told_once() -> None:
+def test_each_mark_is_reported_once() -> None:
     """What the store remembers is not told again."""
     first = budget(850)
     again = budget(900, remembered=first.marks)
@@ -44,7 +44,7 @@ def test_a_leap_past_both_marks_tells_the_last() -> None:
     assert budget(900, remembered=leap.marks).crossed == ()
 
 
-def test_a_raised_limit_is_told_again() -> None:
+def test_a_raised_limit_is_reported_again() -> None:
     """What was told of a smaller limit says nothing of a larger one."""
     small = budget(1_000)
     large = budget(1_000, limit=10_000, remembered=small.marks)
@@ -61,7 +61,7 @@ def test_absent_usage_is_not_zero() -> None:
     assert (silent.state, silent.used, silent.unreported) == ("unknown", 0, 3)
 
 
-def test_counted_thinking_stands_in_for_a_report() -> None:
+def test_counted_thinking_replaces_a_missing_report() -> None:
     """A provider that reports no reasoning still uses the budget up."""
     mixed = budget(500, counted=400, unreported=2)
 

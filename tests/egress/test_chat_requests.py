@@ -284,7 +284,7 @@ def test_a_seal_without_its_entry_becomes_one() -> None:
         ("github-copilot", "gpt-5.6", "reasoning_text", "reasoning_opaque"),
     ],
 )
-def test_what_seals_a_string_stands_beside_it(
+def test_the_seal_of_a_string_is_in_another_field(
     provider: str, model: str, field: str, seal: str
 ) -> None:
     """Both come back in the fields that they came in."""
@@ -401,7 +401,7 @@ def test_mistral_has_parts_of_its_own(provider: str, model: str, part: dict[str,
     assert sent(rs.user("See:", block), provider=provider, model=model)[0]["content"][1] == part
 
 
-def test_ollama_has_pictures_beside_the_text() -> None:
+def test_ollama_has_pictures_in_a_field_of_their_own() -> None:
     """As bare base64, and by data only."""
     (found,) = sent(rs.user("See:", IMAGE), provider="ollama", model="qwen3")
 
@@ -423,7 +423,7 @@ def test_ollama_has_pictures_beside_the_text() -> None:
         ("cohere", rs.MediaBlock(kind="audio", mime_type="audio/wav", data=b"x"), "audio"),
     ],
 )
-def test_a_medium_without_a_place_is_left_out_and_said(
+def test_a_medium_without_a_place_is_left_out_with_a_warning(
     provider: str | None, block: rs.MediaBlock, kind: str
 ) -> None:
     """Never silently."""
@@ -563,7 +563,7 @@ def test_extra_cannot_set_what_the_builder_owns(provider: str | None, key: str) 
         rs.build_request([rs.user("Hi")], provider=provider, extra={key: []})
 
 
-def test_an_unknown_host_is_told_nothing_and_the_request_says_so() -> None:
+def test_an_unknown_host_gets_no_parameters_and_the_request_warns() -> None:
     """A parameter that a host does not know may be refused."""
     request = rs.build_request(
         [rs.user("Hi")],
@@ -587,7 +587,7 @@ def test_br_006_disabled_sends_no_parameter_but_off() -> None:
 
 
 @pytest.mark.parametrize("provider", ["zai", "alibaba"])
-def test_br_006_what_is_off_is_not_said_to_be_unsaid(provider: str) -> None:
+def test_br_006_disabled_reasoning_gives_no_warning_about_parameters(provider: str) -> None:
     """BR-006: an effort that this host has no word for is not missed where nothing is asked."""
     off = {"reasoning.enabled": False, "reasoning.effort": "high"}
     to: dict[str, Any] = {"provider": provider, "model": "m"}
@@ -597,7 +597,7 @@ def test_br_006_what_is_off_is_not_said_to_be_unsaid(provider: str) -> None:
     assert rs.build_request([rs.user("Hi")], settings=off, **to).warnings == ()
 
 
-def test_what_a_model_cannot_be_told_is_not_said_in_other_words() -> None:
+def test_a_parameter_that_a_model_lacks_is_not_sent_in_another_form() -> None:
     """A model that always thinks cannot be switched off, and the request says so."""
     request = rs.build_request(
         [rs.user("Hi")],

@@ -130,7 +130,7 @@ def test_the_open_turn_is_never_summarized() -> None:
     assert plan.to_summarize is None
 
 
-def test_what_stands_before_the_first_question_is_in_no_range() -> None:
+def test_messages_before_the_first_question_are_in_no_range() -> None:
     """A system message of the conversation is no turn."""
     made = Chat()
     made.add(says(200))

@@ -183,7 +183,7 @@ SEALS = {
 
 @each_target
 @each("maker", [t for t in TARGETS if t.provider])
-def test_what_sits_on_text_and_calls_goes_to_its_maker_and_to_nobody_else(
+def test_signatures_on_texts_and_calls_are_sent_only_to_their_maker(
     target: Target, maker: Target
 ) -> None:
     """Strip and include leave it, for it is no reasoning; a foreign origin takes it off.
@@ -209,7 +209,7 @@ def test_what_sits_on_text_and_calls_goes_to_its_maker_and_to_nobody_else(
 
 @each_target
 @each("maker", [t for t in TARGETS if t.provider])
-def test_what_came_in_another_protocol_is_anothers_whoever_made_it(
+def test_a_block_of_another_protocol_is_foreign_even_from_the_same_model(
     target: Target, maker: Target
 ) -> None:
     """A reply may have been recorded with ``api=`` alone: its protocol is known all the same."""

@@ -109,7 +109,7 @@ def test_deepseek_says_the_same_in_the_words_of_both_its_protocols() -> None:
     assert explain_refusal("deepseek", text(messages)) == explain_refusal("deepseek", text(chat))
 
 
-def test_a_gateway_hands_on_what_another_said() -> None:
+def test_a_refusal_is_explained_through_a_gateway() -> None:
     """The words tell, whoever was asked; and without a name too."""
     text = "Upstream: Expected `thinking` or `redacted_thinking`, but found `tool_use`"
 

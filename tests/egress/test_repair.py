@@ -81,7 +81,7 @@ def test_of_parallel_calls_only_the_unanswered_one_is_answered() -> None:
     assert found.body["messages"][2:4] == [tool_message("a", NO_RESULT), tool_message("b")]
 
 
-def test_a_response_that_stands_elsewhere_is_put_behind_its_call() -> None:
+def test_a_misplaced_response_is_moved_after_its_call() -> None:
     """The result came after the user had spoken again; it is not lost."""
     found = request(QUESTION, rs.assistant(call()), rs.user("Hurry."), answer())
 
@@ -252,7 +252,7 @@ def test_a_system_prompt_alone_is_nothing_where_the_order_is_strict(
 
 @each("target", TARGETS)
 @each("message", [rs.user(call()), rs.system(call()), rs.assistant(replace(call(), name=""))])
-def test_a_call_that_nobody_can_have_made_is_left_out_with_its_answer(
+def test_an_impossible_call_is_left_out_with_its_response(
     target: Target, message: rs.Message
 ) -> None:
     """One that is no model's, or that names no tool; nothing of it is refused."""
@@ -308,7 +308,7 @@ def test_mistral_continues_a_message_of_its_own_only_where_it_is_marked() -> Non
 # --- blocks
 
 
-def test_a_block_newer_than_the_code_is_left_out_and_said() -> None:
+def test_a_block_newer_than_the_code_is_left_out_with_a_warning() -> None:
     """Never silently: a newer release wrote something that this one cannot render."""
     newer = rs.RawBlock(kind="hologram", data={"type": "hologram", "x": 1})
     found = request(rs.user("See:", newer))

@@ -260,7 +260,7 @@ def test_what_the_official_client_sends_is_the_body(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.provider} {row.model}")
-def test_a_request_with_nothing_but_a_message_is_sent_as_it_stands(row: Row) -> None:
+def test_a_request_with_a_single_message_is_sent_unchanged(row: Row) -> None:
     """No tools, no system, no parameters: nothing is put beside it."""
     request = rs.build_request(
         [rs.user("Hello")], provider=row.provider, model=row.model, api=row.api

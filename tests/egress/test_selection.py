@@ -529,7 +529,7 @@ def test_without_the_floor_the_warning_is_a_sentence(provider: str, model: str, 
     assert [warning.text for warning in selection.warnings] == [said]
 
 
-def test_without_the_floor_a_call_that_nobody_thought_of_warns_too() -> None:
+def test_without_the_floor_a_call_without_a_thought_warns_too() -> None:
     """The field must be present, though empty, and the letter of the settings leaves it out."""
     loop = (rs.user("Weather?"), rs.assistant(call()), answer())
     off = {"reasoning.floor": "off"}
@@ -557,7 +557,7 @@ GEMINI = rs.Origin(provider="google", api="openai.chat", model="gemini-3-pro")
         ("zai", "glm-4.7", None, "answers may get worse"),
     ],
 )
-def test_what_is_demanded_and_cannot_be_sent_says_what_stands_in(
+def test_demanded_reasoning_that_cannot_be_sent_names_its_substitute(
     provider: str, model: str, api: str | None, instead: str
 ) -> None:
     """The contract's repair, or what follows without one."""
@@ -607,7 +607,7 @@ def test_a_rolling_strip_breaks_what_reasoning_is_bound_to(strip: str, warns: in
     assert all("reasoning.stripFromContext" in text for text in found)
 
 
-def test_an_erased_message_breaks_what_stands_behind_it() -> None:
+def test_an_erased_message_breaks_the_seals_after_it() -> None:
     """The prefix is not what it was."""
     erased = (rs.Message(role="user", status="erased"), *BOUND_TURNS)
 
@@ -617,7 +617,7 @@ def test_an_erased_message_breaks_what_stands_behind_it() -> None:
     )
 
 
-def test_a_compacted_range_breaks_what_stands_behind_it() -> None:
+def test_a_compacted_range_breaks_the_seals_after_it() -> None:
     """A summary is not what the model had read."""
     view = view_of(*BOUND_TURNS)
     view[0] = replace(view[0], summary=True)
@@ -626,7 +626,7 @@ def test_a_compacted_range_breaks_what_stands_behind_it() -> None:
     assert "compacted" in selected(view, SENT, to).warnings[0].text
 
 
-def test_other_tools_than_a_reply_was_made_with_are_said() -> None:
+def test_changed_tools_since_a_reply_are_warned_about() -> None:
     """Known where the view says which request a reply answered."""
     view = [replace(item, inputs_digest="before") for item in view_of(*BOUND_TURNS)]
     to = find_target("anthropic", "claude-opus-5-5", None, None)
@@ -698,7 +698,7 @@ def test_a_request_without_a_model_warns() -> None:
         assert warning.code == "no_model"
 
 
-def test_an_unknown_provider_is_said() -> None:
+def test_an_unknown_provider_is_warned_about() -> None:
     """Nothing is silently different: an unknown host is owed nothing and told nothing."""
     (warning,) = rs.select(TWO_TURNS, provider="deepsek").warnings
 

@@ -97,7 +97,7 @@ def test_readable_thoughts_are_taken_off_what_was_reported() -> None:
     assert [v.tokens for v in rs.select(too_little).verdicts] == [tokens("Plan A."), 0]
 
 
-def test_opaque_reasoning_that_nobody_reported_is_an_estimate() -> None:
+def test_unreported_sealed_reasoning_is_an_estimate() -> None:
     """A quarter of its bytes, and labelled."""
     count = rs.effective_tokens([rs.assistant(rs.ThinkingBlock(encrypted="A" * 401), "Hi")])
 
@@ -216,7 +216,7 @@ def test_a_count_says_how_it_came_about(messages: tuple[rs.Message, ...], label:
 
 
 @pytest.mark.parametrize("reported", [-1, 1 << 40, 1 << 70])
-def test_a_report_that_makes_no_sense_is_none(store: rs.Store, reported: int) -> None:
+def test_a_senseless_report_is_ignored(store: rs.Store, reported: int) -> None:
     """What was thought is estimated then; the reply is kept, and what was reported with it."""
     session = store.session(create=True)
     usage = rs.Usage(output=reported, reasoning=reported)

@@ -117,7 +117,7 @@ def test_what_has_a_stand_in_is_legal() -> None:
     ],
 )
 @pytest.mark.parametrize("floor", ["provider", "off"])
-def test_who_takes_an_open_loop_over_without_its_thinking_is_not_said_to_refuse(
+def test_no_refusal_is_predicted_for_a_model_that_takes_over_an_open_loop(
     provider: str, model: str, api: str | None, floor: str
 ) -> None:
     """Claude with adaptive thinking and Responses without server ids go on; the row warns."""

@@ -99,7 +99,7 @@ def test_a_thought_that_the_prompt_opened_is_recorded_as_one_awaited(url: str) -
     run(work, url)
 
 
-def test_what_is_tagged_behind_native_thinking_is_kept_awaited(url: str) -> None:
+def test_tagged_text_after_native_thinking_is_kept_awaited(url: str) -> None:
     """Where it is asked for, as by the synchronous face."""
 
     async def work(opened: rs.AsyncStore) -> None:
@@ -318,7 +318,7 @@ def test_sixty_four_tasks_write_at_once_without_an_error(url: str) -> None:
     run(work, url)
 
 
-def test_in_a_file_nobody_waits_longer_than_everybodys_one_turn(sqlite_path: Path) -> None:
+def test_in_a_file_no_task_waits_longer_than_one_turn_of_each_other(sqlite_path: Path) -> None:
     """One lane, first come first served."""
 
     async def work(opened: rs.AsyncStore) -> None:

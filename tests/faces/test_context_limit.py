@@ -98,7 +98,7 @@ with rs.Store(sys.argv[1]) as store:
 """
 
 
-def test_a_mark_of_a_budget_is_told_to_one_of_two_processes(tmp_path: Path) -> None:
+def test_a_mark_of_a_budget_is_reported_to_one_of_two_processes(tmp_path: Path) -> None:
     """Whichever asks first; a limit that is raised is another mark."""
     url = f"sqlite:///{tmp_path / 'chat.db'}"
     with rs.Store(url) as store:

@@ -66,7 +66,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: ascii(path)[:20])
-def test_what_leads_to_no_file_is_told_as_that(
+def test_a_path_that_leads_to_no_file_is_named_as_such(
     place: Path, call: Callable[[str], object], path: str
 ) -> None:
     """A usage error with what helps; nothing is made."""
@@ -167,9 +167,7 @@ def test_where_there_is_no_home_a_database_has_to_be_named(
     assert main(["doctor", "--db", "sqlite:///chat.db"]) == Exit.DONE
 
 
-def test_a_home_that_holds_no_folder_is_told(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_home_without_a_folder_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The folder for the database cannot be made there."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in clean({}, place / "file.txt").items():
@@ -193,7 +191,7 @@ def in_a_child(work: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_what_one_may_not_enter_is_told_as_that(place: Path) -> None:
+def test_a_folder_without_permission_is_named_as_such(place: Path) -> None:
     """It may be there: that it is not would be a guess."""
     (place / "folder").chmod(0)
     path = f"{place}/folder/chat.db"
@@ -216,7 +214,7 @@ def test_what_one_may_not_enter_is_told_as_that(place: Path) -> None:
         (place / "folder").chmod(0o700)
 
 
-def test_a_process_that_may_open_no_more_files_is_told(place: Path) -> None:
+def test_a_process_that_may_open_no_more_files_gets_a_named_error(place: Path) -> None:
     """By whichever part asks for one: another name would not help."""
 
     def look() -> None:

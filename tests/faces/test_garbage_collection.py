@@ -127,7 +127,7 @@ def test_a_reply_is_kept_that_is_collected_between_two_verbs(store: rs.Store) ->
 
 
 @pytest.mark.parametrize("then", ["the store is closed", "somebody else says something"])
-def test_what_comes_behind_a_collected_reply_waits_for_it(url: str, then: str) -> None:
+def test_a_write_after_a_collected_reply_waits_for_it(url: str, then: str) -> None:
     """It is written before."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)

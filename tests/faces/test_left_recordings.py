@@ -73,7 +73,7 @@ def test_a_stream_that_cannot_be_closed_hides_no_refusal(url: str) -> None:
     assert told.value.__notes__[1:] == _NOTES
 
 
-def test_a_stream_that_cannot_be_closed_is_told_where_nothing_else_is_wrong(url: str) -> None:
+def test_a_stream_that_cannot_be_closed_is_reported_if_there_is_no_other_error(url: str) -> None:
     """Who leaves without reading it hears of it."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
@@ -185,9 +185,7 @@ def test_a_reply_that_had_only_begun_leaves_nothing_and_its_attempt_begins_again
     ],
     ids=["what it costs", "why it fails", "why it ends"],
 )
-def test_a_reply_without_a_word_is_kept_for_what_else_it_said(
-    url: str, said: dict[str, Any]
-) -> None:
+def test_a_reply_without_text_is_kept_for_its_other_blocks(url: str, said: dict[str, Any]) -> None:
     """It is what the application looks for when an answer did not come."""
 
     def silent() -> Iterator[dict[str, Any]]:
@@ -334,7 +332,7 @@ begun.wait()
 @pytest.mark.parametrize(
     ("how", "then"), [("read", ("complete", "one two")), ("left", ("interrupted", "one "))]
 )
-def test_a_reply_is_kept_that_ends_behind_the_end_of_the_main_thread(
+def test_a_reply_that_ends_after_the_main_thread_is_kept(
     url: str, how: str, then: tuple[str, str]
 ) -> None:
     """Python's pools of threads take nothing there."""

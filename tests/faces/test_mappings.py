@@ -99,7 +99,7 @@ def test_what_is_given_for_one_request_may_be_any_mapping(
 
 
 @each
-def test_what_is_said_of_a_session_may_be_any_mapping(
+def test_metadata_of_a_session_may_be_any_mapping(
     make: Callable[[dict[str, Any]], Any],
 ) -> None:
     """When it is made, and later."""

@@ -301,9 +301,7 @@ SLIPS: dict[str, Slip] = {
 
 
 @pytest.mark.parametrize("case", SLIPS)
-def test_a_slip_is_told_by_its_argument_with_what_would_be_right(
-    store: rs.Store, case: str
-) -> None:
+def test_an_invalid_argument_is_named_with_a_valid_one(store: rs.Store, case: str) -> None:
     """As it would stand in the call; and nothing is done."""
     verb, said, hint = SLIPS[case]
     error = refused(store, verb)
@@ -359,7 +357,7 @@ def test_whom_something_is_from_is_named_by_strings(verb: Any) -> None:
         verb(provider=5)
 
 
-def test_a_conflict_shows_what_stands_in_the_place(store: rs.Store) -> None:
+def test_a_conflict_has_the_stored_messages(store: rs.Store) -> None:
     """Who submits twice sees that the first one is his own."""
     chat = store.session("chat")
     first = chat.append(rs.user("More."), after=2)
@@ -675,7 +673,7 @@ def test_a_message_of_another_library_is_refused_by_the_name_of_its_type(
     assert said == {f"a message, not {name}", f"messages.1: a message, not {name}"}
 
 
-def test_what_a_history_holds_is_told_how_to_become_a_message(store: rs.Store) -> None:
+def test_an_item_of_a_history_is_refused_with_a_hint(store: rs.Store) -> None:
     """Copying from one session into another is the ``message`` of each."""
     history: Any = store.session("chat").history()
     error = refused(store, lambda _, chat: chat.append(history))
@@ -766,9 +764,7 @@ def test_the_furthest_times_come_back(store: rs.Store, time: datetime) -> None:
 
 
 @pytest.mark.parametrize("time", [-(10**18), 10**18, 1.5, True, "2026"], ids=repr)
-def test_a_line_with_a_time_that_nobody_could_read_again_is_refused(
-    store: rs.Store, time: Any
-) -> None:
+def test_a_line_with_a_time_out_of_range_is_refused(store: rs.Store, time: Any) -> None:
     """It is named by its number; a history that was imported can be shown."""
     lines = [json.loads(line) for line in store.export_lines()]
     given = [

@@ -394,7 +394,7 @@ UNUSABLE: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("says", UNUSABLE)
-def test_a_line_that_nobody_could_use_is_refused_by_its_number(store: rs.Store, says: str) -> None:
+def test_an_invalid_line_is_refused_by_its_number(store: rs.Store, says: str) -> None:
     """It is not its session's next reader who finds it; mended, the same import goes on."""
     whole = lines_of(store.session("chat", create=True))
     number, change = UNUSABLE[says]
@@ -413,7 +413,7 @@ def test_a_line_that_nobody_could_use_is_refused_by_its_number(store: rs.Store, 
         assert [json.loads(line) for line in other.export_lines()] == whole
 
 
-def test_a_profile_that_nobody_could_use_is_refused_by_its_number(store: rs.Store) -> None:
+def test_an_invalid_profile_is_refused_by_its_number(store: rs.Store) -> None:
     """What it sets is looked at as it is when it is set (ERR-001)."""
     store.settings.profiles.set("p", {"reasoning.effort": "high"})
     lines = [line.replace("high", "bogus") for line in store.export_lines()]

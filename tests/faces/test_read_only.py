@@ -81,7 +81,7 @@ def test_messages_in_a_log_that_cannot_be_read_are_not_left_out_silently(written
     assert "chat.db-wal holds messages that are not in chat.db yet" in ran.stderr
 
 
-def test_reading_leaves_no_file_behind_and_sees_what_others_write(written: Path) -> None:
+def test_reading_leaves_no_file_and_sees_the_writes_of_others(written: Path) -> None:
     """What is written after it was opened, too, in the log and out of it."""
     with rs.Store(f"sqlite:///{written}", read_only=True) as reader:
         assert len(reader.session("s").history()) == 1

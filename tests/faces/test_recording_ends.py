@@ -419,7 +419,7 @@ def test_a_reply_is_recorded_without_its_thread_and_the_next_one_has_it_again(
 
 
 @pytest.mark.parametrize("what", ["close", "append", "leave", "read on"])
-def test_a_forked_child_waits_for_nobody_who_keeps_a_reply(url: str, what: str) -> None:
+def test_a_forked_child_does_not_wait_for_a_recording(url: str, what: str) -> None:
     """What another thread of the parent holds, nobody in the child will ever let go of."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
@@ -508,7 +508,7 @@ def cancel() -> None:
 
 
 @pytest.mark.parametrize(("how", "error"), [(fail, Mine), (cancel, asyncio.CancelledError)])
-def test_an_error_behind_a_closed_store_goes_on_unchanged(
+def test_an_error_after_closing_the_store_is_raised_unchanged(
     url: str, how: Callable[[], None], error: type[BaseException]
 ) -> None:
     """Awaited as well, and it says that the reply was not stored."""
@@ -521,7 +521,7 @@ def test_an_error_behind_a_closed_store_goes_on_unchanged(
     assert asyncio.run(run()) == ["the interrupted reply could not be stored: the store is closed"]
 
 
-def test_a_reply_that_is_left_behind_a_closed_store_is_told(url: str) -> None:
+def test_a_reply_left_after_closing_the_store_is_reported(url: str) -> None:
     """A break is not silent about it."""
     with pytest.raises(rs.InvalidCall, match="closed"):
         asyncio.run(left_behind_a_closed_store(url, lambda: "break"))

@@ -153,7 +153,7 @@ def test_a_live_draft_is_neither_sent_nor_counted(store: rs.Store) -> None:
         list(reply)
 
 
-def test_a_second_writer_ends_the_draft_and_the_recorder_is_told_at_its_end(
+def test_a_second_writer_ends_the_draft_and_the_recorder_learns_it_at_its_end(
     store: rs.Store,
 ) -> None:
     """What had arrived is an interrupted message; the rest is still shown to its reader."""
@@ -180,7 +180,7 @@ def test_a_second_writer_ends_the_draft_and_the_recorder_is_told_at_its_end(
     ]
 
 
-def test_the_further_choices_of_a_reply_that_was_ended_stand_beside_it(store: rs.Store) -> None:
+def test_the_further_choices_of_an_ended_reply_become_forks(store: rs.Store) -> None:
     """Only its recorder knows of these: they are stored when it comes to its end."""
     session = store.session("s", create=True)
     session.append(rs.user("A name?"))
@@ -225,7 +225,7 @@ def test_a_second_recording_on_the_branch_ends_the_first(store: rs.Store) -> Non
     assert [s.message.text for s in session.history()] == ["one", "two"]
 
 
-def test_what_follows_the_finish_is_not_lost_to_whoever_ends_the_reply(store: rs.Store) -> None:
+def test_parts_after_the_finish_are_kept_if_another_writer_ends_the_reply(store: rs.Store) -> None:
     """A call that a host sends behind it is shown to nobody, and stored all the same."""
     session = store.session("s", create=True)
     call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
@@ -333,9 +333,7 @@ def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(
     assert [s.message.text for s in session.history()] == ["ab", "Next."]
 
 
-def test_a_reader_that_comes_back_late_goes_on_where_nobody_was_in_a_hurry(
-    timed: rs.Store, clock: Clock
-) -> None:
+def test_a_late_recorder_continues_if_no_other_has_written(timed: rs.Store, clock: Clock) -> None:
     """A lease that has run out is renewed by the next word, if nothing else was said."""
     session = timed.session("s", create=True)
     recording = session.record(iter([event("a"), event("b")]), model="m")
@@ -699,7 +697,7 @@ def in_two_places() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("merge", "kept"), [(False, ["One."]), (True, ["One.", "Two."])])
-def test_a_recording_may_keep_what_is_tagged_behind_native_thinking(
+def test_a_recording_may_keep_tagged_text_after_native_thinking(
     store: rs.Store, merge: bool, kept: list[str]
 ) -> None:
     """It is never in the answer; it is stored where it says something else and is asked for."""
@@ -743,7 +741,7 @@ def test_a_second_writer_in_this_process_loses_nothing_that_was_shown(
             list(chunks)
 
 
-def test_what_could_not_be_written_any_more_is_not_lost_to_whoever_ends_the_reply(
+def test_unwritten_parts_are_kept_if_another_writer_ends_the_reply(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     """The thread that keeps it comes between taking the draft and making a message of it."""
@@ -839,7 +837,7 @@ def test_a_reply_is_shown_while_a_part_of_it_is_being_written(
     assert [item.message.text for item in session.history()] == ["one two"]
 
 
-def test_a_reply_that_was_left_and_cannot_be_stored_is_told_under_with(store: rs.Store) -> None:
+def test_a_left_reply_that_cannot_be_stored_is_reported_at_the_end_of_with(store: rs.Store) -> None:
     """A break is not silent about it."""
     session = store.session("s", create=True)
 

@@ -267,7 +267,7 @@ def made_for_what_came_behind_it(session: rs.Session) -> rs.Request:
         (made_for_what_came_behind_it, True),
     ],
 )
-def test_the_cache_breaks_where_another_summary_stands_than_was_sent(
+def test_the_cache_breaks_where_another_summary_was_sent(
     session: rs.Session, history: Callable[[rs.Session], rs.Request], holds: bool
 ) -> None:
     """What was in force when the reply was asked for, on the reply's own branch, decides."""
@@ -538,7 +538,7 @@ def test_a_plan_is_of_one_moment_and_refused_once_turns_begin_elsewhere(
 
 
 @pytest.mark.parametrize("what", ["a summary", "a summary taken back", "an erasure"])
-def test_what_a_provider_has_cached_is_not_told_by_the_clock(
+def test_the_cached_prefix_does_not_depend_on_the_clock(
     session: rs.Session, url: str, what: str
 ) -> None:
     """It goes back before a reply and while that arrives; another handle tells what is the same."""
@@ -573,7 +573,7 @@ def test_what_a_provider_has_cached_is_not_told_by_the_clock(
     assert request.body["messages"][:same] == sent.body["messages"][:same]
 
 
-def test_how_far_a_request_has_grown_is_not_told_by_the_clock(session: rs.Session) -> None:
+def test_the_growth_of_a_request_does_not_depend_on_the_clock(session: rs.Session) -> None:
     """It goes back by an hour between two summaries: what counts is the one made last."""
     clock = Clock()
     clock.pass_(10**9)
@@ -622,7 +622,7 @@ def test_a_fork_plans_around_the_summary_that_it_took_along(session: rs.Session)
 
 
 @pytest.mark.parametrize("case", ["nothing to do", "no summary", "needless summary", "elsewhere"])
-def test_a_plan_is_applied_as_it_stands_or_not_at_all(session: rs.Session, case: str) -> None:
+def test_a_plan_is_applied_whole_or_not_at_all(session: rs.Session, case: str) -> None:
     """What does not fit it is refused, and nothing changes."""
     for number in range(6):
         turn(session, number)
@@ -642,7 +642,7 @@ def test_a_plan_is_applied_as_it_stands_or_not_at_all(session: rs.Session, case:
 # The reasoning budget
 
 
-def test_each_mark_of_a_budget_is_told_once(store: rs.Store, session: rs.Session) -> None:
+def test_each_mark_of_a_budget_is_reported_once(store: rs.Store, session: rs.Session) -> None:
     """A warning at a share, and at exceeding; whoever asks second is not told."""
     session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))
     told = [session.budget(limit=100), store.session("chat").budget(limit=100)]

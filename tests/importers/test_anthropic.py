@@ -98,7 +98,7 @@ def test_what_was_sent_can_be_sent_again() -> None:
     ]
 
 
-def test_a_cache_mark_is_about_one_request_and_stays_behind() -> None:
+def test_a_cache_mark_belongs_to_one_request_and_is_not_imported() -> None:
     """Four of them in a history would be refused."""
     marked = {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}
     found = messages(

@@ -116,7 +116,7 @@ def test_what_is_not_json_is_refused_by_its_line(lines: list[str | bytes], line:
         (['{"a": ' + "9" * 5_000 + "}"], "line 1: a number has more digits than"),
     ],
 )
-def test_what_is_not_json_is_told_by_its_place_in_its_line(lines: list[str], says: str) -> None:
+def test_invalid_json_is_named_by_its_place_in_its_line(lines: list[str], says: str) -> None:
     """Also within a value that stands on many."""
     with pytest.raises(InvalidCall) as refused:
         list(read_entries(lines))

@@ -148,7 +148,7 @@ other.close()
     "read",
     [formats.detect, lambda path: list(formats.conversations(path, format="openai")), llm.check],
 )
-def test_a_file_of_an_open_store_is_not_opened_beside_it(
+def test_a_file_of_an_open_store_is_not_opened_by_another_library(
     tmp_path: Path, read: Callable[[Path], object]
 ) -> None:
     """By its name, a link, a hard link or its log: closing it would drop the store's locks, and
@@ -179,7 +179,7 @@ def test_what_is_no_history_is_refused(head: bytes) -> None:
     assert "openai" in (refused.value.hint or "")
 
 
-def test_a_format_that_nobody_reads_is_refused() -> None:
+def test_an_unknown_format_is_refused() -> None:
     """Those that there are stand in the hint."""
     with pytest.raises(InvalidCall, match="no importer for 'slack'") as refused:
         formats.conversations([], format="slack")

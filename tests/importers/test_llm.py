@@ -61,7 +61,7 @@ def test_old_responses_become_prompt_answer_and_calls(tmp_path: Path) -> None:
     assert (reply.text, [block.thought for block in reply.thinking]) == ("No.", ["So it is not."])
 
 
-def test_a_whole_response_beside_the_text_gives_its_signatures(tmp_path: Path) -> None:
+def test_a_whole_response_next_to_the_text_gives_its_signatures(tmp_path: Path) -> None:
     """Where it says the same as the columns; one that says something else is left alone."""
     path = llm_logs.responses(tmp_path / "logs.db", (3,))
     assert messages(path)[-1].thinking == (
@@ -168,7 +168,7 @@ def test_a_conversation_that_llm_moved_has_the_keys_it_had(tmp_path: Path) -> No
     assert moved.report.skipped == ()
 
 
-def test_what_a_thread_left_behind_is_reported(tmp_path: Path) -> None:
+def test_rows_that_a_thread_does_not_repeat_are_reported(tmp_path: Path) -> None:
     """A turn on another line, and a response that the thread does not repeat."""
     logs = Logs(tmp_path / "logs.db")
     logs.add("conversations", id="c", name=None, model="m")

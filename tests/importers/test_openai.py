@@ -67,7 +67,7 @@ def test_a_chat_keeps_its_reasoning_with_its_seals() -> None:
     assert cut.interrupted
 
 
-def test_what_is_said_is_free_of_leaks_and_otherwise_the_same() -> None:
+def test_imported_text_is_free_of_leaks_and_otherwise_unchanged() -> None:
     """Only the delimiters are gone from what the model said."""
     replies = [message for message in messages(*dirty.CHAT) if message.role == "assistant"]
 
@@ -92,7 +92,7 @@ def test_calls_and_answers_stay_together_as_they_came() -> None:
     )
 
 
-def test_what_nobody_reads_is_kept() -> None:
+def test_unknown_parts_are_kept() -> None:
     """Unknown fields go to the metadata, unknown parts stay in their place."""
     found = messages(*dirty.CHAT)
 
@@ -133,7 +133,7 @@ def test_tags_can_be_left_where_they_are() -> None:
     assert messages(reply)[0].text == "Write ."
 
 
-def test_a_thought_beside_native_reasoning_is_kept_where_it_is_no_copy() -> None:
+def test_a_tagged_thought_next_to_native_reasoning_is_kept_unless_it_is_a_copy() -> None:
     """A history keeps each thought; what only repeats another is stored once."""
     reply = {
         "role": "assistant",
@@ -251,7 +251,7 @@ def test_media_come_with_their_bytes_or_their_address() -> None:
     )
 
 
-def test_calls_without_ids_are_told_apart_and_answered() -> None:
+def test_calls_without_ids_are_distinct_and_answered() -> None:
     """function_call had no id: each call gets one, and its answer the same."""
     call = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
     answer = {"role": "function", "name": "f", "content": "1"}
@@ -329,7 +329,7 @@ def test_lines_that_name_a_conversation_belong_to_it() -> None:
     ]
 
 
-def test_a_key_stands_for_all_before_it() -> None:
+def test_a_key_covers_all_messages_before_it() -> None:
     """The same beginning has the same keys; another beginning has no key in common."""
     longer = read(*dirty.CHAT, {"role": "user", "content": "More."})[0]
     shorter = read(*dirty.CHAT)[0]
@@ -393,7 +393,7 @@ def test_titles_times_and_models_come_along() -> None:
     assert one.items[1].message.origin.model == "deepseek-chat"
 
 
-def test_who_answered_can_be_said() -> None:
+def test_the_answering_model_can_be_given() -> None:
     """Opaque reasoning belongs to whoever is named."""
     (found,) = messages(
         {"role": "assistant", "content": "Hi"}, provider="moonshotai", model="kimi-k2-thinking"

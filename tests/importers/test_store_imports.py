@@ -110,7 +110,7 @@ def test_a_log_that_repeats_a_conversation_adds_what_each_line_adds(store: rs.St
     assert len(said(store, "s")) == 5
 
 
-def test_lines_of_two_conversations_are_told_apart(store: rs.Store) -> None:
+def test_lines_of_two_conversations_are_separated(store: rs.Store) -> None:
     """Each line goes to the conversation it names, in its order."""
     log = dirty.lines(
         {"session_id": name, "role": "user", "content": text}
@@ -275,7 +275,7 @@ def times(store: rs.Store, id: str) -> list[str]:
     return [item.created_at.isoformat() for item in store.session(id).history()]
 
 
-def test_a_message_without_a_time_was_said_when_the_one_before_it_was(store: rs.Store) -> None:
+def test_a_message_without_a_time_gets_that_of_the_one_before_it(store: rs.Store) -> None:
     """And what stands before the first that has one, with that: not when it was imported."""
     history = {"id": "a", "messages": TIMES_OF_SOME}
     import_conversations(store, openai.conversations(dirty.lines([history])))
@@ -296,7 +296,7 @@ def test_a_message_without_a_time_goes_by_the_one_before_it_when_a_history_has_g
     assert times(store, "a") == [NOON, NOON, NOON, ONE, ONE]
 
 
-def test_a_message_without_a_time_goes_by_the_one_before_it_wherever_that_stands(
+def test_a_message_without_a_time_gets_that_of_the_one_before_it_among_other_lines(
     store: rs.Store,
 ) -> None:
     """Two conversations whose messages take turns in a file."""
@@ -314,7 +314,7 @@ def test_messages_without_a_time_are_as_old_as_their_conversation(store: rs.Stor
     assert times(store, "a") == [NOON] * 3
 
 
-def test_a_list_of_sessions_is_in_the_order_of_what_was_said(store: rs.Store) -> None:
+def test_a_list_of_sessions_is_in_the_order_of_their_messages(store: rs.Store) -> None:
     """The latest first, by the times of the source, and not by those of the import."""
     last = ["2025-03-01T00:00:00+00:00", "2025-01-01T00:00:00+00:00", "2025-02-01T00:00:00+00:00"]
     histories = [
@@ -350,7 +350,7 @@ def test_an_import_belongs_to_its_owner_and_is_masked() -> None:
         assert "correct-horse" not in ada.session("a").history()[0].message.text
 
 
-def test_a_title_is_masked_and_is_else_what_a_user_said_first() -> None:
+def test_a_title_is_masked_and_defaults_to_the_first_user_message() -> None:
     """The beginning of it, as a line, so that a list of sessions can be read."""
     long = "My key is sk-secret-1234567890.\n" + "And so on. " * 20
     histories = [

@@ -173,7 +173,7 @@ def test_text_that_is_held_from_before_a_thought_parts_it_nowhere() -> None:
     assert thoughts(message) == [("reasoning", "one thought")]
 
 
-def test_details_win_over_the_flat_text_beside_them() -> None:
+def test_details_win_over_the_flat_text_next_to_them() -> None:
     """They carry what the flat string lacks, and the string is a copy."""
     detail = {"type": "reasoning.text", "text": "Plan", "signature": "c2ln", "index": 0}
     message = read(delta(reasoning="Plan", reasoning_details=[detail]))
@@ -303,7 +303,7 @@ def test_a_tagged_thought_that_native_reasoning_does_not_repeat_stays() -> None:
     assert [thought for _, thought in thoughts(message)] == ["One.", "Two."]
 
 
-def test_merge_keeps_tagged_thoughts_beside_native_ones() -> None:
+def test_merge_keeps_tagged_thoughts_next_to_native_ones() -> None:
     """For who wants both; an equal one is still stored once."""
     deltas = (
         delta(reasoning_content="One."),
@@ -317,7 +317,7 @@ def test_merge_keeps_tagged_thoughts_beside_native_ones() -> None:
 @pytest.mark.parametrize(
     ("said", "merged"), [("One", ["One"]), ("Two", ["One", "Two"]), ("One too", ["One", "One too"])]
 )
-def test_a_tagged_thought_behind_a_native_one_is_counted_where_it_is_left_out(
+def test_a_tagged_thought_left_out_after_a_native_one_is_counted(
     said: str, merged: list[str]
 ) -> None:
     """By default whatever it says; with merge where it says nothing else."""
@@ -347,7 +347,7 @@ def test_ec_003_reasoning_and_text_may_take_turns() -> None:
     ]
 
 
-def test_ec_006_reasoning_stands_before_its_call() -> None:
+def test_ec_006_reasoning_is_stored_before_its_call() -> None:
     """EC-006: a call without an answer keeps the reasoning that led to it, in front."""
     function = {"name": "f", "arguments": "{}"}
     message = read(
@@ -520,7 +520,7 @@ def test_nothing_is_shown_after_the_finish_and_nothing_is_lost() -> None:
     assert thoughts(message) == [("reasoning_content", "c")]
 
 
-def test_a_note_on_text_behind_a_call_belongs_to_the_text_before_it() -> None:
+def test_a_note_on_text_after_a_call_belongs_to_the_text_before_it() -> None:
     """Annotations that come last begin no block of their own."""
     function = {"name": "f", "arguments": "{}"}
     message = read(
@@ -564,14 +564,14 @@ def kinds(message: rs.Message) -> list[tuple[str, str]]:
     ]
 
 
-def test_text_that_was_held_stands_where_it_arrived() -> None:
+def test_held_text_is_stored_where_it_arrived() -> None:
     """What could have become a delimiter and did not is before the call that came between."""
     message = read(delta(content="1 <"), delta(tool_calls=[CALL]), delta(content=" 2"))
 
     assert kinds(message) == [("text", "1 <"), ("tool_call", ""), ("text", " 2")]
 
 
-def test_text_that_a_removal_may_join_stands_where_it_arrived() -> None:
+def test_text_that_a_removal_may_join_is_stored_where_it_arrived() -> None:
     """Half a delimiter in front of a block waits for its other half; a call does not move it."""
     deltas = (delta(content="<thi<think>a</think>"), delta(tool_calls=[CALL]), delta(content="s"))
 
@@ -595,7 +595,7 @@ def test_half_a_delimiter_before_another_block_is_text() -> None:
 # --- a block that is never closed, behind native reasoning
 
 
-def test_an_answer_that_speaks_of_a_delimiter_is_not_lost_behind_native_reasoning() -> None:
+def test_an_answer_about_a_delimiter_is_not_lost_after_native_reasoning() -> None:
     """A literal open is no copy of the thought: what follows is never visible, never lost."""
     message = read(
         delta(reasoning_content="Plan"),

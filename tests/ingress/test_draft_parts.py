@@ -161,7 +161,7 @@ def test_the_newest_text_waits_until_no_secret_can_begin_in_it() -> None:
     assert "hunter2" not in part
 
 
-def test_a_part_that_nobody_wrote_is_corrupt() -> None:
+def test_an_unknown_part_is_corrupt() -> None:
     """A damaged draft is reported, never half read."""
     with pytest.raises(rs.CorruptRow):
         draft_parts.build_message(['[{"type":"nonsense"}]'], origin=rs.Origin())

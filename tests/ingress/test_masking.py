@@ -265,7 +265,7 @@ def test_what_is_no_text_is_not_masked() -> None:
         SecretMasker().mask(None)  # type: ignore[arg-type]
 
 
-def test_with_a_key_equal_secrets_can_be_told_to_be_equal() -> None:
+def test_with_a_key_equal_secrets_have_equal_placeholders() -> None:
     """The digest is keyed, so that a short secret cannot be found by trying."""
     one, other = KEYS["secret_key"][:2]
     masker = SecretMasker([VALUE], key=b"kept elsewhere")
@@ -362,7 +362,7 @@ def test_a_long_text_in_pieces_is_masked_like_the_whole(masker: Masker, size: in
 
 
 @given(st.text("ab \n", max_size=4_000), st.lists(st.integers(0, 4_000), max_size=20))
-def test_what_is_handed_out_stays_behind_the_newest_text(text: str, cuts: list[int]) -> None:
+def test_released_text_stays_a_lookback_before_the_newest_text(text: str, cuts: list[int]) -> None:
     """At least ``lookback`` characters behind, and not much more than twice that."""
     masker = SecretMasker(["swordfish"])
     stream = StreamMasker(masker)
@@ -510,7 +510,7 @@ def test_a_sealed_block_is_never_altered(block: Block) -> None:
         "textSignature",
     ],
 )
-def test_opaque_values_beside_text_and_calls_stay(name: str) -> None:
+def test_opaque_values_next_to_text_and_calls_stay(name: str) -> None:
     """Gemini signs text and calls, OpenAI names items: those go back as they came."""
     metadata = {name: KEY, "vercel": {"google": {name: [KEY]}}, "note": KEY}
     kept = {name: KEY, "vercel": {"google": {name: [KEY]}}, "note": HIDDEN}

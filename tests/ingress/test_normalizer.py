@@ -124,7 +124,7 @@ def test_a_finished_stream_holds_its_text_once() -> None:
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_none_is_kept_as_its_name(number: float) -> None:
+def test_nan_and_infinity_are_kept_as_their_names(number: float) -> None:
     """JSON has no NaN; what a host put where a number belongs is told all the same."""
     normalizer = rs.StreamNormalizer(api="openai.chat")
     normalizer.feed({"choices": [{"index": number, "delta": {"content": "x"}}]})

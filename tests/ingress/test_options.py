@@ -33,7 +33,7 @@ def test_what_is_true_or_false_is_nothing_else(made: Callable[[Any], Any], odd: 
 
 
 @pytest.mark.parametrize("odd", [5, 1, 0, "no", []], ids=repr)
-def test_whether_a_reply_starts_inside_is_true_false_or_not_said(odd: Any) -> None:
+def test_starts_inside_is_true_false_or_unset(odd: Any) -> None:
     """Not said, the model's contract knows."""
     assert rs.StreamNormalizer(starts_inside=None).feed(DELTA)
     for made in (rs.StreamNormalizer, lambda **more: rs.normalize_response("a", **more)):
@@ -80,7 +80,7 @@ def test_names_of_tags_may_come_one_by_one() -> None:
         "import",
     ],
 )
-def test_a_name_that_nobody_knows_is_quoted_short_and_printable(given: Callable[[], Any]) -> None:
+def test_an_unknown_name_is_quoted_short_and_printable(given: Callable[[], Any]) -> None:
     """Whoever reads the error sees that it is the wrong name, and their terminal obeys none."""
     with pytest.raises(rs.InvalidCall) as refused:
         given()
@@ -91,7 +91,7 @@ def test_a_name_that_nobody_knows_is_quoted_short_and_printable(given: Callable[
     assert "one of: " in (refused.value.hint or "")
 
 
-def test_a_provider_that_nobody_knows_is_quoted_short_and_printable() -> None:
+def test_an_unknown_provider_is_quoted_short_and_printable() -> None:
     """It is no error but a warning, which is read all the same."""
     (warning,) = (
         one

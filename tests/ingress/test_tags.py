@@ -508,7 +508,7 @@ def test_reformed_delimiter_is_removed_once() -> None:
     assert drive(["<thi<thi<think></think>nk>nk>"]).visible == "<think>"
 
 
-def test_visible_text_held_over_a_block_comes_behind_it() -> None:
+def test_visible_text_held_over_a_block_comes_after_it() -> None:
     """Text that proved to be none of a delimiter stands where that was found."""
     assert plain(["a<<think>x</think>b"]) == [
         ("visible", "a"),
@@ -658,7 +658,7 @@ def test_held_text_is_bounded_and_complete(chunks: list[str], inside: bool) -> N
 
 
 @given(cut_texts, texts, st.booleans())
-def test_reset_leaves_nothing_behind(chunks: list[str], text: str, inside: bool) -> None:
+def test_reset_clears_all_state(chunks: list[str], text: str, inside: bool) -> None:
     """A filter that was used and reset is as good as new."""
     used = TagFilter(starts_inside=inside, events=True)
     for chunk in chunks:

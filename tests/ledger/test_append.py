@@ -362,7 +362,7 @@ def test_the_faces_refuse_it_too(url: str, message: Message, said_: str, hint: s
         assert session.history() == []
 
 
-def test_what_was_said_long_ago_leaves_the_session_as_old_as_that(ledger: Ledger) -> None:
+def test_an_old_message_makes_its_session_as_old(ledger: Ledger) -> None:
     """The first message says when something was said; an older one after it changes nothing."""
     session = new_session(ledger)
     year = 365 * 86_400_000_000

@@ -95,7 +95,7 @@ def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) ->
             assert len(rows) % 2 == 0
 
 
-def test_what_is_there_is_not_overwritten_unless_told(sqlite_path: Path, tmp_path: Path) -> None:
+def test_an_existing_file_is_kept_without_overwrite(sqlite_path: Path, tmp_path: Path) -> None:
     """The error says so, and nothing changes."""
     target = tmp_path / "copy.db"
     target.write_text("somebody's letter")
@@ -163,7 +163,7 @@ def test_a_backup_does_not_take_the_place_of_a_file_that_is_open(
         assert other.audit.verify().ok
 
 
-def test_a_backup_is_not_put_beside_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
+def test_a_backup_is_not_written_next_to_a_foreign_log(sqlite_path: Path, tmp_path: Path) -> None:
     """Of a file that was moved away, or removed by itself."""
     (tmp_path / "copy.db-wal").write_bytes(b"the rest of a conversation")
     with (
@@ -174,7 +174,7 @@ def test_a_backup_is_not_put_beside_the_log_of_another(sqlite_path: Path, tmp_pa
     assert {"chat.db", "copy.db-wal"} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_somebody_else_first_is_not_overwritten(
+def test_a_file_of_another_writer_is_not_overwritten(
     sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where the file appears while the copy is made."""

@@ -17,7 +17,7 @@ def texts(ledger: Ledger, key: int, branch: int) -> list[str]:
     return [row.message.text for row in ledger.history.read(key, branch)]
 
 
-def test_a_fork_shares_what_stands_before_it(ledger: Ledger) -> None:
+def test_a_fork_shares_the_messages_before_it(ledger: Ledger) -> None:
     """Positions continue; what is appended to one branch is not in the other."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said("a"), said("b"), said("c")])

@@ -109,7 +109,7 @@ def test_the_sums_are_those_of_the_messages(
     )
 
 
-def test_a_mark_is_told_once(url: str) -> None:
+def test_a_mark_is_reported_once(url: str) -> None:
     """By the first of any number of workers, in any number of processes."""
     with Ledger.open(url) as one, Ledger.open(url) as other:
         session = new_session(one)

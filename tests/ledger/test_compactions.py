@@ -80,7 +80,7 @@ def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list
 # What stands in the view
 
 
-def test_a_summary_stands_where_its_range_began(ledger: Ledger) -> None:
+def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
     """History, states of rows and the head stay what they were; nothing is written there."""
     session = conversation(ledger, 5)
     history, recounted = ledger.history.read(session.key, 1), recount(ledger, session.key, 1)
@@ -185,7 +185,7 @@ def test_the_same_range_again_supersedes_the_first(ledger: Ledger) -> None:
     assert shown(ledger.views.view(session.key, 1)) == ["two", 3, 4, 5, 6]
 
 
-def test_what_a_wider_one_stands_for_is_not_undone_under_it(ledger: Ledger) -> None:
+def test_a_compaction_under_a_wider_one_cannot_be_undone(ledger: Ledger) -> None:
     """The conflict says which has to be undone first."""
     session = conversation(ledger, 4)
     compact(ledger, session.key, 1, 1, 2, summary())
@@ -375,7 +375,7 @@ def test_a_range_that_no_summary_can_stand_for_is_refused(
     assert before == ledger.compactions.in_force(session.key, 1, every=True)
 
 
-def test_what_stands_before_the_first_turn_belongs_to_none(ledger: Ledger) -> None:
+def test_messages_before_the_first_turn_belong_to_no_turn(ledger: Ledger) -> None:
     """A system message stays; without a real user message nothing can be summarized."""
     session = new_session(ledger)
     system = NewMessage(Message(role="system"), Counts(visible=4))

@@ -38,7 +38,7 @@ def entry(message: Message, *thinking: int) -> NewMessage:
     return NewMessage(message, Counts(visible=1, thinking=thinking))
 
 
-def test_the_view_shows_a_conversation_as_it_was_said(url: str) -> None:
+def test_the_view_shows_a_conversation_as_it_was_written(url: str) -> None:
     """The session is found by its plain id; thoughts are joined, and texts, whatever is in them."""
     with Ledger.open(url) as ledger:
         key = ledger.sessions.create("user-7", "chat-42", encoding="o200k_base", title="Primes").key

@@ -172,7 +172,7 @@ def test_a_recording_into_a_deleted_session_says_so_at_its_end(url: str) -> None
 
 
 @pytest.mark.parametrize("bad", ["2026-01-01", 5])
-def test_a_time_that_is_none_deletes_nothing(store: rs.Store, bad: Any) -> None:
+def test_an_invalid_time_deletes_nothing(store: rs.Store, bad: Any) -> None:
     """A named error."""
     talk(store, "s", OLD)
 

@@ -84,7 +84,7 @@ texts = st.lists(st.none() | st.text(max_size=3), max_size=4)
 
 
 @given(texts, texts)
-def test_columns_are_told_apart_by_their_lengths(
+def test_columns_are_separated_by_their_lengths(
     one: list[str | None], other: list[str | None]
 ) -> None:
     """What ends one column is not what begins the next; nothing is not an empty text."""

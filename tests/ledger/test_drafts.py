@@ -252,7 +252,7 @@ def test_any_string_is_a_part_once_it_is_json(ledger: Ledger) -> None:
 # Somebody else ends it
 
 
-def test_an_append_by_somebody_else_ends_it_as_interrupted(ledger: Ledger) -> None:
+def test_an_append_of_another_writer_ends_it_as_interrupted(ledger: Ledger) -> None:
     """First what has arrived, then the message; the recorder is told, and told at its end."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said("q")])
@@ -514,7 +514,7 @@ def test_a_recorder_that_was_only_slow_goes_on(timed: Ledger, clock: Clock) -> N
     assert timed.drafts.finish(draft, [complete(2)])[0].position == 1
 
 
-def test_an_attempt_whose_recorder_died_is_kept_and_told(timed: Ledger, clock: Clock) -> None:
+def test_an_attempt_whose_recorder_died_is_kept_and_returned(timed: Ledger, clock: Clock) -> None:
     """Begun again under its key it is a conflict that carries what had arrived of it."""
     session = new_session(timed)
     draft = recording(timed, session, 2, idempotency_key="k")
@@ -586,7 +586,7 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_killed_recorder_loses_no_part_that_it_was_told_is_kept(url: str) -> None:
+def test_a_killed_recorder_loses_no_acknowledged_part(url: str) -> None:
     """While its lease lasts it reads as arriving, then as interrupted; then it is a message."""
     with Ledger.open(url) as ledger:
         session = new_session(ledger)
@@ -615,7 +615,7 @@ def test_a_killed_recorder_loses_no_part_that_it_was_told_is_kept(url: str) -> N
         assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
 
 
-def test_a_recorder_in_another_process_goes_on_and_is_told_at_its_end(url: str) -> None:
+def test_a_recorder_in_another_process_continues_and_learns_it_at_its_end(url: str) -> None:
     """A second writer barges in; a reader follows; nothing is twice and nothing is lost."""
     with Ledger.open(url) as ledger:
         session = new_session(ledger)

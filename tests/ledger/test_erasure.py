@@ -233,7 +233,7 @@ def test_the_seals_of_thoughts_go_with_the_reasoning(
         whole(ledger, session.key)
 
 
-def test_a_summary_stays_where_only_a_seal_went(ledger: Ledger) -> None:
+def test_a_summary_stays_if_only_a_seal_was_erased(ledger: Ledger) -> None:
     """It was made of what was said, and that is still there."""
     session = new_session(ledger)
     sealed = assistant(TextBlock(text="No.", provider_metadata={"thoughtSignature": SEAL}))
@@ -527,7 +527,7 @@ def test_a_late_repeat_does_not_bring_back_what_was_erased(ledger: Ledger, only:
     assert "CANARY" not in str(stored)
 
 
-def test_origins_that_nobody_uses_go(ledger: Ledger) -> None:
+def test_unused_origins_are_removed(ledger: Ledger) -> None:
     """And those that another message has stay."""
     session = new_session(ledger)
     one, two = Origin(model="one"), Origin(model="two")
@@ -847,7 +847,7 @@ def test_a_store_in_memory_erases_too() -> None:
 
 
 @given(any_text)
-def test_what_stands_for_a_key_says_nothing(key: str) -> None:
+def test_the_stored_number_of_a_key_reveals_nothing(key: str) -> None:
     """32 hexadecimal digits, whatever the key."""
     column = encode.repeat(key)
 

@@ -336,7 +336,7 @@ def test_a_killed_import_is_run_again(ledger: Ledger, tmp_path: Path) -> None:
         assert exported == every(fresh)
 
 
-def test_what_stands_otherwise_is_a_conflict(ledger: Ledger, other: Ledger) -> None:
+def test_different_stored_content_is_a_conflict(ledger: Ledger, other: Ledger) -> None:
     """Named with its line; nothing of that session changes, and it can be left out."""
     sessions = rich(ledger)
     exported = every(ledger)
@@ -360,7 +360,7 @@ def test_what_stands_otherwise_is_a_conflict(ledger: Ledger, other: Ledger) -> N
         other.transfer.import_lines(exported, on_conflict="perhaps")  # type: ignore[arg-type]
 
 
-def test_what_was_said_since_comes_behind_what_is_there(ledger: Ledger, other: Ledger) -> None:
+def test_new_messages_are_appended_after_the_stored_ones(ledger: Ledger, other: Ledger) -> None:
     """A later export of the same sessions adds what is new, a draft's message in its place."""
     session = rich(ledger, 1)[0]
     other.transfer.import_lines(every(ledger))
@@ -442,7 +442,7 @@ def test_what_was_used_is_recounted_with_the_messages(ledger: Ledger, other: Led
     assert other.audit.verify().ok
 
 
-def test_a_masker_stands_before_what_is_imported(ledger: Ledger, other: Ledger) -> None:
+def test_a_masker_filters_an_import(ledger: Ledger, other: Ledger) -> None:
     """What it changes is counted anew; what it leaves keeps its counts; drafts too."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said("my secret"), said("hello")])
@@ -898,7 +898,7 @@ def test_an_older_export_brings_no_draft_back(ledger: Ledger, end: str) -> None:
     assert every(ledger) == newer
 
 
-def test_a_draft_of_which_nothing_has_arrived_stays_where_it_is(ledger: Ledger) -> None:
+def test_an_empty_draft_is_not_exported(ledger: Ledger) -> None:
     """It would be ended as nothing; exports that have one bring none."""
     session = new_session(ledger)
     before = every(ledger)

@@ -23,7 +23,7 @@ def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 @pytest.mark.usefixtures("links")
-def test_what_is_made_gets_its_name_unless_somebody_was_first(tmp_path: Path) -> None:
+def test_a_new_file_gets_its_name_unless_another_has_it(tmp_path: Path) -> None:
     """What stands there stays."""
     target = tmp_path / "chat.db"
     told = []

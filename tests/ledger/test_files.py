@@ -262,7 +262,7 @@ def test_only_what_killed_makers_left_is_removed(tmp_path: Path) -> None:
     assert {one.name for one in tmp_path.iterdir()} == {path.name, *names}
 
 
-def test_what_stands_beside_a_file_is_not_looked_through(
+def test_files_next_to_a_database_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file for each user, all in one folder: opening one costs the same, however many."""
@@ -349,7 +349,7 @@ def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
         assert not [*sqlite_path.parent.iterdir()]
 
 
-def test_a_store_that_nobody_has_any_more_keeps_no_file_open(sqlite_path: Path) -> None:
+def test_an_unreferenced_store_keeps_no_file_open(sqlite_path: Path) -> None:
     """Nobody closed it: its connections go with it."""
     ledger = opened(sqlite_path)
     session = new_session(ledger)
@@ -387,7 +387,7 @@ def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
         assert ledger.audit.verify().ok
 
 
-def test_no_new_file_is_made_beside_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
+def test_no_new_file_is_made_next_to_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
     """It would be given what that file said, and lose what it is told itself."""
     away = tmp_path / "away"
     with opened(sqlite_path) as ledger:
@@ -476,7 +476,7 @@ def test_another_process_that_writes_is_waited_for(sqlite_path: Path) -> None:
         assert stored.result()[0].position == 1
 
 
-def test_who_waits_for_another_process_too_long_is_told(sqlite_path: Path) -> None:
+def test_waiting_too_long_for_another_process_is_an_error(sqlite_path: Path) -> None:
     """That the store is busy; reads go on, and so do writes when it is not."""
     holder = LIBRARY.connect(sqlite_path, isolation_level=None)
     with opened(sqlite_path) as ledger:

@@ -25,7 +25,7 @@ def interrupted(connection: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_read_that_was_interrupted_keeps_nobody_at_its_moment(ledger: Ledger) -> None:
+def test_an_interrupted_read_keeps_no_snapshot(ledger: Ledger) -> None:
     """What is written after it is read, though its traceback is kept."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said()] * 3)

@@ -172,7 +172,7 @@ def test_the_json_of_a_page_is_what_its_rows_are_one_by_one(values: list[object]
     assert list(decode._parsed_each(texts)) == list(parsed_by_row(texts)) == values
 
 
-def test_a_history_that_broke_off_keeps_nobody_at_its_moment(ledger: Ledger) -> None:
+def test_a_history_that_broke_off_keeps_no_snapshot(ledger: Ledger) -> None:
     """Though its error is kept, and pages of it were not read yet: what is new is seen."""
 
     def run(statement: str) -> None:
@@ -224,7 +224,7 @@ WAYS: dict[str, Callable[[Ledger, int], Any]] = {
         ("exactness", 4),
     ],
 )
-def test_a_value_that_is_none_of_the_known_is_raised_by_its_position(
+def test_an_unknown_value_is_raised_by_its_position(
     ledger: Ledger, kind: NewMessage, column: str, value: object
 ) -> None:
     """Whichever way the message is read, and whatever stands around it."""
@@ -246,7 +246,7 @@ def test_a_value_that_is_none_of_the_known_is_raised_by_its_position(
     ("column", "value", "only"),
     [("role", "nobody", None), ("exactness", -1, "reasoning")],
 )
-def test_what_is_none_of_the_known_is_not_written_again(
+def test_an_unknown_value_is_not_written_again(
     ledger: Ledger, column: str, value: object, only: Any
 ) -> None:
     """An erasure that would have to take it over is refused, and changes nothing."""

@@ -59,7 +59,7 @@ THEIRS = """
 
 @pytest.mark.parametrize("revision", [None, "deadbeef0001", "0001", migrate.REVISIONS[-1]])
 @pytest.mark.parametrize("schema", [None, "chats of ours"])
-def test_a_store_has_a_schema_of_its_own_beside_the_tables_of_an_application(
+def test_a_store_has_a_schema_of_its_own_next_to_the_tables_of_an_application(
     create_database: Callable[..., URL], revision: str | None, schema: str | None
 ) -> None:
     """The application's tables and versions are never read, taken for ours or touched."""
@@ -140,7 +140,7 @@ def test_a_store_in_the_public_schema_is_found_there(postgres_url: str) -> None:
         assert store.session("s").id == "s"
 
 
-def test_how_long_what_was_lost_is_tried_again_is_said_in_the_url(postgres_url: str) -> None:
+def test_the_url_sets_how_long_a_lost_connection_is_retried(postgres_url: str) -> None:
     """In seconds; what is no number of them is refused."""
     tries: list[int] = []
 
@@ -192,7 +192,7 @@ def test_a_database_of_another_encoding_is_refused(create_database: Callable[...
     ],
     ids=["host", "database"],
 )
-def test_a_server_that_cannot_be_reached_is_told_from_one_that_refuses(
+def test_an_unreachable_server_is_distinguished_from_one_that_refuses(
     postgres_url: str, change: dict[str, Any], kind: type[Exception]
 ) -> None:
     """One clear error, without the password of the URL."""
@@ -317,7 +317,7 @@ def drop_behind_a_commit(
 
 
 @pytest.mark.parametrize("seconds", [postgres.RETRY_SECONDS, -1.0])
-def test_a_reply_begins_though_the_connection_is_lost_behind_its_beginning(
+def test_a_reply_begins_though_the_connection_is_lost_after_its_beginning(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     """By itself, and where that took too long, by trying again under the same key."""

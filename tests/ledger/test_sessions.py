@@ -163,7 +163,7 @@ def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
     assert ledger.sessions.page("nobody").items == []
 
 
-def test_a_cursor_beyond_all_times_is_before_or_behind_every_session(ledger: Ledger) -> None:
+def test_a_cursor_beyond_all_times_is_before_or_after_every_session(ledger: Ledger) -> None:
     """Its form is a cursor's, and a column need not hold it."""
     made = ledger.sessions.create("u", "s", encoding="o200k_base")
     most = "9" * 20

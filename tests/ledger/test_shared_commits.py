@@ -48,7 +48,7 @@ def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
         assert ledger.audit.verify().ok
 
 
-def test_one_that_fails_takes_nobody_along(sqlite_path: Path) -> None:
+def test_a_failing_write_fails_alone(sqlite_path: Path) -> None:
     """Each is told what it would have been told alone, and the others are stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
@@ -76,7 +76,7 @@ def test_one_that_fails_takes_nobody_along(sqlite_path: Path) -> None:
         assert ledger.audit.verify().ok
 
 
-def test_one_that_fails_makes_nobody_wait_again(sqlite_path: Path) -> None:
+def test_a_failing_write_makes_no_other_wait_again(sqlite_path: Path) -> None:
     """What it wrote is taken back alone; the others are on the disk with the one commit."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
@@ -95,7 +95,7 @@ def test_one_that_fails_makes_nobody_wait_again(sqlite_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["a statement", "with all that was begun", "to take it back"])
 @pytest.mark.parametrize("at", range(0, 60, 4))
-def test_a_statement_that_fails_among_several_writers_loses_nothing_that_was_told(
+def test_a_failing_statement_among_several_writers_loses_no_acknowledged_write(
     sqlite_path: Path, at: int, way: str
 ) -> None:
     """Whichever it is, and whatever it takes along: who is told of no error is stored, once."""
@@ -171,7 +171,7 @@ def test_one_key_at_once_is_one_message(sqlite_path: Path) -> None:
         assert [row.message.text for row in ledger.history.read(key, 1)] == ["once"]
 
 
-def test_a_disk_that_is_full_is_told_to_each_who_had_no_room(sqlite_path: Path) -> None:
+def test_a_full_disk_is_reported_to_each_writer_without_room(sqlite_path: Path) -> None:
     """Who is not told of it is stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key

@@ -204,7 +204,7 @@ def test_damage_is_found_and_placed(
     assert SECRET not in str([replace(one, session=None) for one in found])
 
 
-def test_one_damaged_row_is_not_a_problem_for_each_behind_it(ledger: Ledger) -> None:
+def test_a_damaged_row_is_one_problem_and_not_one_for_each_row_after_it(ledger: Ledger) -> None:
     """A wrong sum is told where it is wrong, and where it would go on."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said(), answered()] * 300)
@@ -375,7 +375,7 @@ def test_a_message_whose_keys_are_numbers_is_what_was_written(ledger: Ledger) ->
     assert not ledger.messages.append(session.key, 1, again, idempotency_key="k")[0].is_new
 
 
-def test_a_damaged_session_can_still_be_told_apart(ledger: Ledger) -> None:
+def test_a_damaged_session_can_still_be_identified(ledger: Ledger) -> None:
     """A session that cannot be opened is a problem, not the end of the report."""
     sessions = [history(ledger) for _ in range(3)]
     ledger.database.write(

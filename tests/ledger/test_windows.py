@@ -97,7 +97,7 @@ def test_reasoning_that_is_a_message_of_its_own_stays_with_its_call(ledger: Ledg
     assert positions(ledger, session.key, limit=2) == [5, 6]
 
 
-def test_an_answer_that_nobody_asked_for_moves_nothing(ledger: Ledger) -> None:
+def test_a_response_without_a_call_moves_nothing(ledger: Ledger) -> None:
     """Nor does a call that nobody answered."""
     session = new_session(ledger)
     ledger.messages.append(
@@ -340,7 +340,7 @@ def test_windows_read_as_much_at_5000_messages_as_at_100(
     assert max(sum(statements) for statements in few) < 160
 
 
-def test_a_cut_is_told_whether_it_parts_a_pair(ledger: Ledger) -> None:
+def test_a_cut_knows_whether_it_separates_a_pair(ledger: Ledger) -> None:
     """At the end of a turn: a call that is answered in the next one."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said(), asks("a"), answers("a"), answered()])

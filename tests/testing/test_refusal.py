@@ -115,7 +115,7 @@ def test_a_provider_is_known_by_its_other_names(name: str, provider: str) -> Non
     assert strict_provider.received_request({}, provider=name)[1].provider == provider
 
 
-def test_the_model_is_the_bodys_where_nobody_says() -> None:
+def test_the_model_defaults_to_that_of_the_body() -> None:
     """Protocols that have it in the address need to be told."""
     assert "reasoning_content" in (refusal(chat("kimi-k2.6"), provider="kimi") or "")
     assert refusal(chat("kimi-k2.6"), provider="kimi", model="moonshot-v1-8k") is None
@@ -150,7 +150,7 @@ def test_a_date_is_no_version(model: str) -> None:
     assert refusal(messages(model, thinking=asked), provider="anthropic") is None
 
 
-def test_what_a_thought_stood_behind_may_be_cut_into_messages_anew() -> None:
+def test_the_prefix_of_a_thought_may_be_cut_into_messages_differently() -> None:
     """The record knows a conversation by its blocks, and leaves caching aside."""
     model = "claude-opus-5-5"
     body = edited(
@@ -161,7 +161,7 @@ def test_what_a_thought_stood_behind_may_be_cut_into_messages_anew() -> None:
     assert refusal(body, provider="anthropic", record=remembered(messages(model))) is None
 
 
-def test_an_edited_thought_and_a_seal_of_someone_else_are_told_apart() -> None:
+def test_an_edited_thought_and_a_foreign_seal_are_distinguished() -> None:
     """Only with a record: both look like a real one."""
     model = "claude-opus-5"
     edit = edited(messages(model), put(M, 1, "content", 0, "thinking", "EDITED"))

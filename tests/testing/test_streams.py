@@ -557,7 +557,7 @@ def test_an_unknown_api_is_refused() -> None:
         ),
     ],
 )
-def test_a_thought_stands_in_the_hosts_own_field(
+def test_a_thought_is_in_the_hosts_own_field(
     provider: str | None, model: str | None, block: ThinkingBlock, delta: dict[str, Any]
 ) -> None:
     """The contract names the field, unless the block says which it came from."""
@@ -575,7 +575,7 @@ def test_a_host_without_a_field_for_thoughts_hides_them() -> None:
     ]
 
 
-def test_where_a_message_came_from_is_said_in_its_events() -> None:
+def test_the_origin_of_a_message_is_in_its_events() -> None:
     """The response's id and the model go along, as a provider would send them."""
     message = assistant("a", origin=Origin(model="claude-opus-5", response_id="msg_7"))
     got = normalized(stream(message, api="anthropic.messages"), "anthropic.messages").origin

@@ -116,7 +116,7 @@ def test_objects_of_the_official_sdk_read_like_dicts(case: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("case", STREAMED, ids=NAMES)
-def test_events_of_the_sdks_stream_helper_are_not_said_twice(case: dict[str, Any]) -> None:
+def test_events_of_the_sdks_stream_helper_are_read_once(case: dict[str, Any]) -> None:
     """It yields events of its own beside the raw ones, and snapshots at the stops."""
     snapshot = None
     buffers: dict[int, bytes] = {}
@@ -338,7 +338,7 @@ def test_input_that_is_there_at_the_opening_is_kept() -> None:
     assert streamed(events).tool_calls[0].parameters == {"x": 1}
 
 
-def test_what_stands_beside_a_call_survives() -> None:
+def test_other_fields_of_a_call_survive() -> None:
     """A call out of code says who made it, and is sent back so."""
     caller = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
     block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}, "caller": caller}
@@ -408,7 +408,7 @@ def test_every_other_block_is_kept_whole_with_its_deltas(
     assert streamed(events).metadata is None
 
 
-def test_a_delta_of_an_unknown_kind_is_kept_beside_its_block() -> None:
+def test_a_delta_of_an_unknown_kind_is_kept_with_its_block() -> None:
     """What cannot be put in is not thrown away, and what can be sent back stays sendable."""
     strange = {"type": "delta_of_next_year", "more": 1}
     cut = {"type": "input_json_delta", "partial_json": '{"query'}
@@ -736,7 +736,7 @@ def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
     assert not adapter.can_handle("claude-opus-5", None)
 
 
-def test_what_is_said_of_the_message_as_a_whole_is_kept_with_it() -> None:
+def test_fields_of_the_whole_message_are_kept_with_it() -> None:
     """A container is named in the next request, and belongs to no block."""
     container = {"id": "container_1", "expires_at": "2026-11-18T12:00:00Z"}
     edits = {"applied_edits": [{"type": "clear_thinking_20251015", "cleared_thinking_turns": 1}]}

@@ -57,7 +57,7 @@ def test_a_recorded_tool_loop_goes_back_as_it_came() -> None:
     assert sent(*loop) == EGRESS["tool_loop_messages"]
 
 
-def test_deepseek_gets_the_thought_of_every_call_an_empty_one_where_there_is_none() -> None:
+def test_deepseek_gets_the_thought_of_every_call_or_an_empty_one() -> None:
     """It refuses a call without, of earlier turns too; a message without a call owes nothing."""
     thought = rs.ThinkingBlock(thought="Hm.", source_field="thinking")
     other = replace(CALL, id="toolu_2")
@@ -229,7 +229,7 @@ def test_answers_stand_before_what_else_the_user_says() -> None:
     ]
 
 
-def test_a_reply_that_nobody_asked_for_is_asked_for() -> None:
+def test_a_missing_user_message_is_added() -> None:
     """A conversation begins with a user."""
     assert [m["role"] for m in sent(rs.assistant("Welcome!"), rs.user("Hi"))] == [
         "user",
@@ -310,7 +310,7 @@ def test_media_without_a_place_are_left_out_and_named(medium: rs.MediaBlock, kin
     assert written([rs.user("Hi", medium)], "anthropic").left_out == (kind,)
 
 
-def test_system_stands_at_the_top() -> None:
+def test_system_is_sent_at_the_top() -> None:
     """What was given and what the conversation begins with, each a text of its own."""
     begun = [rs.system("Be kind."), rs.user("Hi")]
 
@@ -344,7 +344,7 @@ def test_a_later_system_message_follows_the_user_where_the_model_takes_it() -> N
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-6", "claude-opus-4-5"])
-def test_a_later_system_message_is_said_by_the_user_to_older_models(model: str) -> None:
+def test_a_later_system_message_is_sent_as_the_user_to_older_models(model: str) -> None:
     """They know no other sides than two."""
     found = sent(*INSIDE, model=model)
 
@@ -416,7 +416,7 @@ EFFORTS = {
 
 
 @pytest.mark.parametrize("model", EFFORTS)
-def test_effort_is_said_in_the_words_of_the_model(model: str) -> None:
+def test_effort_is_sent_in_the_parameters_of_the_model(model: str) -> None:
     """The nearest that it knows."""
     ours = ("minimal", "low", "medium", "high", "xhigh", "max")
     found = [asks("anthropic", model, effort=effort)[0]["output_config"] for effort in ours]
@@ -450,7 +450,7 @@ def test_a_budget_is_below_the_limit() -> None:
         ("claude-3-5-haiku-latest", {"effort": "low"}, ("effort",)),
     ],
 )
-def test_what_a_model_refuses_is_not_said(
+def test_a_parameter_that_a_model_refuses_is_not_sent(
     model: str, asked: dict[str, Any], unsaid: tuple[str, ...]
 ) -> None:
     """A budget that is too small, one where none is taken, an effort that there is not."""
@@ -464,7 +464,7 @@ def test_br_006_without_reasoning_nothing_else_of_it_is_asked() -> None:
     assert (about, unsaid) == ({"thinking": {"type": "disabled"}, "max_tokens": 16000}, ())
 
 
-def test_nothing_is_asked_that_nobody_chose() -> None:
+def test_no_parameter_is_sent_unless_chosen() -> None:
     """The protocol's one required number is all that a request adds."""
     assert asks("anthropic", "claude-opus-5") == ({"max_tokens": 16000}, ())
     assert asks("anthropic", "claude-next") == ({"max_tokens": 16000}, ())
@@ -480,7 +480,7 @@ def test_a_loop_that_carries_thoughts_goes_on_thinking(model: str) -> None:
     assert written(LOOP, "anthropic", model).body["thinking"]["type"] in ("adaptive", "enabled")
 
 
-def test_a_loop_that_carries_thoughts_cannot_be_told_to_stop() -> None:
+def test_a_loop_with_thoughts_cannot_be_asked_to_stop_thinking() -> None:
     """A model that thinks unless told otherwise is not told."""
     found = written(LOOP, "anthropic", "claude-opus-5", options=ReasoningOptions(enabled=False))
 
@@ -587,7 +587,7 @@ def test_a_model_under_its_owner_s_name_gets_its_thoughts_back_and_is_asked_for_
     assert set(built.body) == {"model", "max_tokens", "messages"}
 
 
-def test_where_the_model_stands_in_the_address_the_body_names_the_version() -> None:
+def test_if_the_model_is_in_the_address_the_body_names_the_version() -> None:
     """The SDK's call takes the model; the version is left to who knows a newer one."""
     to: dict[str, Any] = {"provider": "vertex", "model": "claude-opus-5"}
     built = rs.build_request([rs.user("Hi")], **to)
@@ -724,7 +724,7 @@ def test_the_sdk_s_types_accept_every_body(messages: list[rs.Message]) -> None:
     assert drained(SDK.validate_python(body))["max_tokens"] == 16000
 
 
-def test_a_paused_turn_is_continued_as_it_stands_with_its_thinking() -> None:
+def test_a_paused_turn_is_continued_unchanged_with_its_thinking() -> None:
     """It is open though no tool of the application was called, and nothing follows it."""
     content = [
         {"type": "thinking", "thinking": "hm", "signature": "c2ln"},

@@ -729,7 +729,7 @@ def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
     assert not adapter.can_handle(MODEL, None)
 
 
-def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
+def test_fields_of_the_whole_response_are_kept_with_it() -> None:
     """Fields that were asked for by path, and what a guardrail found, belong to no block."""
     fields, trace = {"stop_sequence": "##"}, {"guardrail": {"modelOutput": ["x"]}}
     events = [

@@ -81,7 +81,7 @@ def test_the_sdk_takes_bytes_where_the_json_has_base64() -> None:
     assert second["content"][3]["toolUse"]["input"] == call.parameters
 
 
-def test_the_model_stands_in_the_address_and_not_in_the_body() -> None:
+def test_the_model_is_in_the_address_and_not_in_the_body() -> None:
     """The SDK takes it by its own name."""
     found = written([rs.user("Hi")], "aws", CLAUDE)
 
@@ -290,7 +290,7 @@ def test_a_conversation_with_calls_brings_the_tools_that_it_calls() -> None:
 # What is asked of reasoning
 
 
-def test_a_call_whose_type_is_named_is_answered_and_sent_back_beside_a_servers() -> None:
+def test_a_typed_call_is_answered_and_sent_back_with_a_servers_call() -> None:
     """Only `server_tool_use` is answered by Bedrock, in the model's own message."""
     server = {"toolUseId": "srv_1", "name": "nova_code_interpreter", "type": "server_tool_use"}
     content = [
@@ -381,7 +381,7 @@ def test_thinking_is_switched_off_where_it_can_be(model: str) -> None:
         ("openai.gpt-oss-120b-1:0", {FIELDS: {"reasoning_effort": "high"}}),
     ],
 )
-def test_effort_is_said_where_the_model_s_maker_has_it(model: str, about: dict[str, Any]) -> None:
+def test_effort_is_sent_where_the_models_maker_has_it(model: str, about: dict[str, Any]) -> None:
     """Claude's has a place in the protocol; that of gpt-oss is its own field."""
     found, unsaid = asks("aws", model, effort="xhigh")
 

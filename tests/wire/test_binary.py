@@ -34,7 +34,7 @@ def test_bytes_come_back_however_they_are_written(data: bytes) -> None:
 @pytest.mark.parametrize(
     "text", ["a", "YQ==YQ==", "Y Q==", "YQ==\n", "not base64!", "\u00e9", None, 7, b"YQ=="]
 )
-def test_what_is_no_base64_is_none(text: object) -> None:
+def test_invalid_base64_gives_none(text: object) -> None:
     """It is not read as far as it goes."""
     assert from_base64(text) is None
 

@@ -193,9 +193,7 @@ def read_with(case: Case, place: int, stray: Any) -> tuple[rs.Message, list[rs.C
 @pytest.mark.parametrize("case", AT_ONCE)
 @examples(30)
 @given(seed=st.integers(0, 2**32))
-def test_a_spoiled_event_that_nobody_understands_is_as_if_it_had_not_been(
-    case: Case, seed: int
-) -> None:
+def test_a_spoiled_unknown_event_has_no_effect(case: Case, seed: int) -> None:
     """One wrong value in an event of the protocol's own: counted, and no trace of it is left.
 
     An event that still says something is another matter: the good in it counts.

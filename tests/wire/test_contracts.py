@@ -105,7 +105,7 @@ def test_every_host_has_a_row_for_its_own_api() -> None:
         assert contracts.resolve(host.id).provider == host.id
 
 
-def test_the_more_particular_row_stands_first() -> None:
+def test_the_more_particular_row_comes_first() -> None:
     """The first match wins, so a row for all models hides every row behind it."""
     seen: set[tuple[str | None, str]] = set()
     for row in contracts.rows():
@@ -135,7 +135,7 @@ def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
 
 
 @each("case", all_cases())
-def test_every_provider_and_api_of_the_cases_is_known_as_it_stands(case: Any) -> None:
+def test_every_provider_and_api_of_the_cases_is_known(case: Any) -> None:
     """Nobody has to translate the names of the recorded shapes."""
     contract = contracts.resolve(case.provider, api=case.api)
 

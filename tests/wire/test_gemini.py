@@ -162,7 +162,7 @@ def test_signature_without_any_text_field_seals_too() -> None:
     assert message.blocks == (TextBlock(text="a", provider_metadata=sealed()),)
 
 
-def test_signed_text_stands_alone() -> None:
+def test_signed_text_is_a_block_of_its_own() -> None:
     """A signed part is merged neither with an unsigned nor with another signed one."""
     message = streamed(
         [
@@ -190,7 +190,7 @@ def test_second_lone_signature_is_not_lost() -> None:
     assert [block.provider_metadata for block in message.blocks] == [sealed("s1"), sealed("s2")]
 
 
-def test_lone_signature_behind_a_call_is_a_part_of_its_own() -> None:
+def test_a_lone_signature_after_a_call_is_a_part_of_its_own() -> None:
     """It seals no text that stands before something else."""
     message = streamed([chunk(text("a")), chunk(call("f", id="c1")), chunk(text("", **sealed()))])
 
@@ -396,7 +396,7 @@ def test_other_parts_are_kept_as_they_came(part: dict[str, Any]) -> None:
     assert message.blocks == (TextBlock(text="a"), RawBlock(data=part), TextBlock(text="b"))
 
 
-def test_empty_text_beside_a_call_hides_nothing() -> None:
+def test_empty_text_next_to_a_call_hides_nothing() -> None:
     """Some proxies send an empty text in the same part as the call."""
     assert whole(chunk({"text": ""} | call("f", id="c1"))).tool_calls[0].id == "c1"
 
@@ -632,7 +632,7 @@ def test_a_call_that_was_cut_off_keeps_the_arguments_that_came() -> None:
     )
 
 
-def test_what_is_said_of_the_answer_as_a_whole_is_kept_with_it() -> None:
+def test_fields_of_the_whole_answer_are_kept_with_it() -> None:
     """Why an answer was stopped or refused belongs to no part of it."""
     ratings = [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}]
     stopped = chunk(

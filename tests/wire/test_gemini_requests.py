@@ -285,7 +285,7 @@ def test_system_and_tools_have_places_of_their_own() -> None:
     }
 
 
-def test_the_model_stands_in_the_address_and_not_in_the_body() -> None:
+def test_the_model_is_in_the_address_and_not_in_the_body() -> None:
     """The SDK takes it by its own name."""
     found = written([rs.user("Hi")], "google", MODEL)
 

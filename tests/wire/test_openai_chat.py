@@ -973,7 +973,7 @@ def test_a_fragment_of_nothing_is_no_call(field: dict[str, Any]) -> None:
     assert chunks(delta(**field)) == []
 
 
-def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
+def test_fields_of_the_whole_response_are_kept_with_it() -> None:
     """Search results of Perplexity and xAI, and whom OpenRouter asked, belong to no choice."""
     about_it = {"provider": "Anthropic", "citations": ["https://example.org"]}
     usage = {"usage": {"completion_tokens": 1}}

@@ -663,7 +663,7 @@ def test_a_value_behind_arguments_that_came_in_pieces_is_kept_aside() -> None:
     assert (message.metadata or {})["unknownEvents"] == [5]
 
 
-def test_what_stands_beside_a_call_survives() -> None:
+def test_other_fields_of_a_call_survive() -> None:
     """Namespace and caller of a call are sent back with it."""
     item = {**call(), "namespace": "crm", "caller": {"type": "direct"}, "status": "completed"}
 
@@ -1162,7 +1162,7 @@ def test_an_item_that_cannot_be_read_when_it_is_done_is_not_done(content: Any) -
         assert unknown_in(message) == 1
 
 
-def test_what_is_said_of_the_response_as_a_whole_is_kept_with_it() -> None:
+def test_fields_of_the_whole_response_are_kept_with_it() -> None:
     """Which conversation it belongs to, and what the application noted on it."""
     kept = {"conversation": {"id": "conv_1"}, "metadata": {"user": "7"}}
     event = ended(said("a"), conversation=kept["conversation"], metadata=kept["metadata"])

@@ -594,7 +594,7 @@ EFFORTS = {
 
 
 @pytest.mark.parametrize(("provider", "model"), EFFORTS)
-def test_effort_is_said_in_the_words_of_the_model(provider: str | None, model: str) -> None:
+def test_effort_is_sent_in_the_parameters_of_the_model(provider: str | None, model: str) -> None:
     """The nearest that it knows; what cannot be said is reported."""
     found = []
     for effort in ("none", "minimal", "low", "medium", "high", "xhigh", "max"):
