@@ -1,18 +1,18 @@
 """The chunks of a reply that is followed: read from its draft's entries, and from its message.
 
-A place in a reply is a number of units: the characters of its texts, and one for each entry that
-holds more than text. However the entries were joined on their way, the same place has the same
-number, so a reader can go on in another process where it stopped in this one.
+A place in a reply is two numbers: the characters of its texts, and the entries that hold more than
+text. However the entries were joined on their way, the same place has the same numbers, so a reader
+can go on in another process where it stopped in this one.
 
 The last entries of a reply are in its message alone. ``rest`` returns the parts of the message that
-its reader does not have.
+its reader does not have. No text is in them twice; the begin or the end of a block may be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
@@ -43,25 +43,36 @@ from reasoning_store.ingress.draft_parts import (
 )
 
 
+class Place(NamedTuple):
+    """How far a reader of a reply has come."""
+
+    characters: int
+    marks: int
+    """The entries that hold more than text."""
+
+
+BEGIN: Final = Place(0, 0)
+
+
 class Placed(NamedTuple):
     """A chunk, and the place in the reply after it."""
 
     chunk: Chunk
-    place: int
+    place: Place
 
 
 class FollowedChunks:
     """The chunks of one reply after a place in it."""
 
-    def __init__(self, after: int = 0) -> None:
+    def __init__(self, after: Place = BEGIN) -> None:
         self._after = after
-        self._place = 0
+        self._place = BEGIN
         self._seen = Accumulator()
         self._calls: dict[int | None, int] = {}
 
     @property
-    def place(self) -> int:
-        """How far this has come, from the begin of the reply."""
+    def place(self) -> Place:
+        """How far this has come."""
         return self._place
 
     def read_part(self, part: str) -> Iterator[Placed]:
@@ -74,28 +85,29 @@ class FollowedChunks:
         yield from self._read(entry, chunk_of(entry))
 
     def _read(self, entry: Entry, chunk: Chunk) -> Iterator[Placed]:
-        text = entry.get(TEXT_OF.get(entry["type"], ""), "")
-        marks = 0 if is_plain(entry) else 1
+        # The end of a thought may state the whole, which is no more of it.
+        text = "" if entry.get("phase") == "end" else entry.get(TEXT_OF.get(entry["type"], ""), "")
         self._seen.add(chunk)
         if isinstance(chunk, ToolCallChunk):
             number = self._calls.setdefault(chunk.content_index, len(self._calls))
             chunk = replace(chunk, index=number)
-        before, self._place = self._place, self._place + marks + len(text)
-        if self._place <= self._after:
-            return
-        if before < self._after:
-            cut = text[max(0, self._after - before - marks) :]
-            if isinstance(chunk, ToolCallChunk):
-                chunk = replace(chunk, arguments=cut)
-            elif isinstance(chunk, TextChunk | ReasoningChunk):
-                chunk = replace(chunk, text=cut)
-        yield Placed(chunk, self._place)
+        read = max(0, self._after.characters - self._place.characters)
+        self._move(len(text), marks=not is_plain(entry))
+        if self._place > self._after:
+            yield Placed(_cut(chunk, text, read), self._place)
+
+    def _move(self, characters: int, *, marks: int) -> None:
+        self._place = Place(self._place.characters + characters, self._place.marks + marks)
 
     def rest(self, message: Message) -> Iterator[Placed]:
         """Yield the parts of the stored message that its reader does not have yet."""
         for chunk in self._rest(message):
-            self._place += 1
-            yield Placed(chunk, self._place)
+            text = _text_of(chunk)
+            read = max(0, self._after.characters - self._place.characters)
+            self._move(len(text), marks=1)
+            is_read = read > len(text) or (read == len(text) > 0 and _is_text(chunk))
+            if not is_read or isinstance(chunk, UsageChunk | FinishChunk):
+                yield Placed(_cut(chunk, text, read), self._place)
 
     def _rest(self, message: Message) -> Iterator[Chunk]:
         seen = self._seen.indexed()
@@ -114,9 +126,14 @@ class FollowedChunks:
 
     def _rest_of(self, seen: Block | None, block: Block, index: int) -> Iterable[Chunk]:
         match block:
-            case TextBlock():
-                if text := _after(seen.text if isinstance(seen, TextBlock) else "", block.text):
-                    yield TextChunk(text=text, content_index=index)
+            case TextBlock() if seen != block:
+                text = seen if isinstance(seen, TextBlock) else TextBlock(text="")
+                is_known = text.provider_metadata == block.provider_metadata
+                yield TextChunk(
+                    text=_after(text.text, block.text),
+                    content_index=index,
+                    metadata=None if is_known else block.provider_metadata,
+                )
             case ThinkingBlock() if seen != block:
                 yield from _rest_of_thought(seen, block, index)
             case ToolCallBlock() if seen != block:
@@ -130,6 +147,7 @@ class FollowedChunks:
                     parameters=block.parameters if block.arguments is None else None,
                     is_complete=block.parameters is not None,
                     content_index=index,
+                    metadata=block.provider_metadata,
                 )
             case MediaBlock() | RawBlock() if seen is None:
                 yield BlockChunk(block=block, content_index=index)
@@ -151,6 +169,30 @@ def _rest_of_thought(
         is_complete=not block.interrupted,
         metadata={name: fields[name] for name in names if fields.get(name)},
     )
+
+
+def _is_text(chunk: Chunk) -> bool:
+    """Whether a chunk holds text alone."""
+    return isinstance(chunk, TextChunk | ReasoningChunk) and not chunk.metadata
+
+
+def _text_of(chunk: Chunk) -> str:
+    match chunk:
+        case TextChunk() | ReasoningChunk():
+            return chunk.text
+        case ToolCallChunk():
+            return chunk.arguments
+    return ""
+
+
+def _cut(chunk: Chunk, text: str, read: int) -> Chunk:
+    """Return a chunk without the begin of its text."""
+    match chunk:
+        case TextChunk() | ReasoningChunk() if read:
+            return replace(chunk, text=text[read:])
+        case ToolCallChunk() if read:
+            return replace(chunk, arguments=text[read:])
+    return chunk
 
 
 def _after(seen: str, whole: str) -> str:

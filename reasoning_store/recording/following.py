@@ -17,7 +17,7 @@ from contextlib import suppress
 from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
 from reasoning_store.ingress.draft_parts import Entry
-from reasoning_store.ingress.followed_chunks import FollowedChunks, Placed
+from reasoning_store.ingress.followed_chunks import BEGIN, FollowedChunks, Place, Placed
 from reasoning_store.ledger.records import Arrival
 from reasoning_store.session_branch import SessionBranch
 
@@ -25,7 +25,7 @@ READ_SECONDS = 0.05
 """How often a draft of another process is read: by its key, in a small part of a millisecond."""
 ALIVE_SECONDS = 0.25
 """How often a follower in memory looks whether its recorder is still there."""
-_CURSOR = re.compile(r"([0-9a-f]{1,16})\.([^.]{1,64})\.([0-9]{1,15})")
+_CURSOR = re.compile(r"([0-9a-f]{1,16})\.([^.]{1,64})\.([0-9]{1,15})\.([0-9]{1,15})")
 _MADE = "the .cursor of a follower of this session; leave it out to start at the beginning"
 
 
@@ -78,9 +78,9 @@ class ReplyFollower:
             found.extend(self._chunks.read(entry))
         return found
 
-    def cursor_at(self, place: int) -> str:
+    def cursor_at(self, place: Place) -> str:
         """Return the cursor of a place in the reply."""
-        return f"{self._here.key:x}.{self._id}.{place}"
+        return f"{self._here.key:x}.{self._id}.{place.characters}.{place.marks}"
 
     def _begin(self) -> list[Placed]:
         reply = self._here.state.draft_writer.find(self._here.key, self._here.branch)
@@ -100,9 +100,9 @@ class ReplyFollower:
         _, written, waiting = recorded
         return self._read([*arrival.parts[:written], *waiting])
 
-    def _place_in(self, arrival: Arrival) -> int:
+    def _place_in(self, arrival: Arrival) -> Place:
         if self._after is None:
-            return 0
+            return BEGIN
         reply, place = self._after
         if reply != arrival.id:
             raise InvalidCall("after: the cursor of another reply, which has ended", hint=_MADE)
@@ -187,7 +187,7 @@ class Following:
         return chunk
 
 
-def _parse(after: str | None, session_key: int) -> tuple[str, int] | None:
+def _parse(after: str | None, session_key: int) -> tuple[str, Place] | None:
     if after is None:
         return None
     found = _CURSOR.fullmatch(after) if isinstance(after, str) else None
@@ -195,7 +195,7 @@ def _parse(after: str | None, session_key: int) -> tuple[str, int] | None:
         raise InvalidCall("after: not a cursor", hint=_MADE)
     if int(found[1], 16) != session_key:
         raise InvalidCall("after: the cursor of another session", hint=_MADE)
-    return found[2], int(found[3])
+    return found[2], Place(int(found[3]), int(found[4]))
 
 
 def _do_nothing() -> None:
