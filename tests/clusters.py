@@ -1,20 +1,23 @@
 """A cluster to distribute a store on: the one that is named, and a database that records.
 
 REASONING_STORE_TEST_CITUS names the coordinator of a Citus cluster, by a URL of a database with
-the extension and nodes, as a role that owns what it makes. Where there is none, only the other
-one is used: a plain PostgreSQL with functions and tables of Citus's names. It shows which
-statements are run, in which order and in which transaction, and nothing of what Citus does.
+the extension and nodes, as a role that may create schemas. Every test that asks for
+``postgres_url`` then works on a store that is distributed. Where there is none, only the other one
+is used: a plain PostgreSQL with functions and tables of Citus's names. It shows which statements
+are run, in which order and in which transaction, and nothing of what Citus does.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from typing import Any
 
-from sqlalchemy import NullPool, create_engine, make_url
+from sqlalchemy import URL, NullPool, create_engine, make_url
 
+from reasoning_store.ledger.database import distribution
 from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.database.postgres import DRIVER
 
@@ -81,11 +84,53 @@ def recorded_calls(url: str) -> list[str]:
 @contextmanager
 def named_cluster() -> Iterator[str]:
     """Give a new store on the cluster that is named, in a schema of its own."""
-    bare = make_url(os.environ[NAMED]).set(drivername=DRIVER).render_as_string(hide_password=False)
-    schema = f"rs_{os.getpid()}"
-    url = engine.with_schema(bare, schema)
-    engine.upgrade(url)
+    name = f"rs_{os.getpid()}_{next(_NUMBERS)}"
+    bare = make_url(os.environ[NAMED]).set(drivername=DRIVER)
+    # So a test that asks in SQL finds the tables by their names.
+    url = bare.update_query_dict(
+        {"options": f"-c search_path={name},public -c citus.shard_count=4"}
+    )
+    run(_text(bare), f"CREATE SCHEMA {name}")
     try:
-        yield str(url.render_as_string(hide_password=False)) if not isinstance(url, str) else url
+        engine.upgrade(engine.with_schema(url, name))
+        yield _text(url)
     finally:
-        run(bare, f"DROP SCHEMA {schema} CASCADE")
+        run(_text(bare), f"DROP SCHEMA {name} CASCADE")
+
+
+class DistributedStores:
+    """Empty stores on the cluster that is named, which are lent, emptied and lent again."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._free: list[str] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[str]:
+        """Give a distributed store with no rows; one whose tables a test changed is dropped."""
+        url = self._free.pop() if self._free else self._made()
+        before = run(url, _SHAPE)
+        yield url
+        if run(url, _SHAPE) == before:
+            run(url, "TRUNCATE sessions, settings_profiles CASCADE")
+            self._free.append(url)
+
+    def close(self) -> None:
+        """Drop them all."""
+        self._stack.close()
+
+    def _made(self) -> str:
+        url = self._stack.enter_context(named_cluster())
+        distribution.distribute(url)
+        return url
+
+
+_NUMBERS = count()
+_SHAPE = """
+    SELECT relname, relnatts, relchecks, relhastriggers, relforcerowsecurity FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace ORDER BY relname
+"""
+
+
+def _text(url: URL) -> str:
+    return url.render_as_string(hide_password=False)

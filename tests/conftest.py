@@ -112,10 +112,36 @@ def sqlite_path(tmp_path: Path, sqlite_template: Path) -> Path:
 
 
 @pytest.fixture
-def postgres_url(databases: Databases) -> Iterator[str]:
-    """An empty database with the schema."""
+def plain_url(databases: Databases) -> Iterator[str]:
+    """An empty database with the schema, on one server."""
     with databases.lend() as url:
         yield url.render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def recording_url(plain_url: str) -> str:
+    """An empty database with the schema, which records what Citus would be asked to do."""
+    clusters.record_calls(plain_url)
+    return plain_url
+
+
+@pytest.fixture(scope="session")
+def distributed_stores() -> Iterator[clusters.DistributedStores]:
+    """Stores on the Citus that is named; they go when the tests end."""
+    made = clusters.DistributedStores()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty store on a server: distributed over the nodes of a Citus, where one is named."""
+    if clusters.CITUS in clusters.KINDS:
+        stores: clusters.DistributedStores = request.getfixturevalue("distributed_stores")
+        with stores.lend() as url:
+            yield url
+    else:
+        yield request.getfixturevalue("plain_url")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

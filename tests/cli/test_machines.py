@@ -15,10 +15,10 @@ DISTRIBUTED = "distributed by session_key: 32 shards on 2 nodes"
 
 
 def test_doctor_shows_the_standbys_and_the_machine_of_the_tables(
-    here: Here, postgres_url: str
+    here: Here, plain_url: str
 ) -> None:
     """On one server that has no standby."""
-    ran = here(f"doctor --db '{postgres_url}' --json")
+    ran = here(f"doctor --db '{plain_url}' --json")
     details = {one["name"]: one["detail"] for one in ran.data["findings"]}
 
     assert details["standbys"].startswith("0 connected, synchronous_standby_names is empty")
@@ -66,12 +66,11 @@ def test_doctor_names_what_a_fail_over_would_lose(
     ],
 )
 def test_doctor_names_what_is_not_distributed(
-    here: Here, postgres_url: str, before: str, name: str, state: str, says: str
+    here: Here, recording_url: str, before: str, name: str, state: str, says: str
 ) -> None:
     """On a database that records what Citus is asked to do."""
-    clusters.record_calls(postgres_url)
-    clusters.run(postgres_url, before)
-    ran = here(f"doctor --db '{postgres_url}' --json")
+    clusters.run(recording_url, before)
+    ran = here(f"doctor --db '{recording_url}' --json")
     (found,) = [one for one in ran.data["findings"] if one["name"] == name]
 
     assert found["state"] == state
@@ -79,17 +78,16 @@ def test_doctor_names_what_is_not_distributed(
 
 
 def test_distribute_prints_the_statements_and_leaves_nothing_to_do(
-    here: Here, postgres_url: str
+    here: Here, recording_url: str
 ) -> None:
     """On a database that records: printed by --check, run once, and doctor finds all well."""
-    clusters.record_calls(postgres_url)
-    with rs.Store(postgres_url) as store:
+    with rs.Store(recording_url) as store:
         store.session("chat-42", create=True).append(rs.user("Hello"))
-    checked = here(f"distribute --check --db '{postgres_url}'")
-    unchanged = clusters.recorded_calls(postgres_url)
-    ran = here(f"distribute --db '{postgres_url}'")
-    again = here(f"distribute --check --db '{postgres_url}'")
-    findings = here(f"doctor --db '{postgres_url}' --json").data["findings"]
+    checked = here(f"distribute --check --db '{recording_url}'")
+    unchanged = clusters.recorded_calls(recording_url)
+    ran = here(f"distribute --db '{recording_url}'")
+    again = here(f"distribute --check --db '{recording_url}'")
+    findings = here(f"doctor --db '{recording_url}' --json").data["findings"]
 
     assert (checked.code, ran.code, again.code) == (Exit.FAILED, Exit.DONE, Exit.DONE)
     assert (unchanged, again.out) == ([], "")

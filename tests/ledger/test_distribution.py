@@ -45,9 +45,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
         with clusters.named_cluster() as url:
             yield url
     else:
-        url = request.getfixturevalue("postgres_url")
-        clusters.record_calls(url)
-        yield url
+        yield request.getfixturevalue("recording_url")
 
 
 def words(statement: str) -> str:
@@ -161,19 +159,18 @@ def test_the_rows_from_before_leave_the_coordinator(cluster: str) -> None:
     assert distribution.plan(cluster).steps == ()
 
 
-def test_a_half_distributed_store_gets_the_rest(postgres_url: str) -> None:
+def test_a_half_distributed_store_gets_the_rest(recording_url: str) -> None:
     """On a database that records: the rest lies with what is distributed already."""
-    clusters.record_calls(postgres_url)
-    clusters.run(postgres_url, "SELECT create_distributed_table('sessions', 'session_key')")
-    clusters.run(postgres_url, "SELECT create_distributed_table('branches', 'session_key')")
-    done = distribution.distribute(postgres_url)
+    clusters.run(recording_url, "SELECT create_distributed_table('sessions', 'session_key')")
+    clusters.run(recording_url, "SELECT create_distributed_table('branches', 'session_key')")
+    done = distribution.distribute(recording_url)
 
     assert [*{*metadata.tables} - {step.subject for step in done.steps}] in (
         ["sessions", "branches"],
         ["branches", "sessions"],
     )
     assert "colocate_with => 'sessions'" in done.steps[0].statement
-    assert len(clusters.recorded_calls(postgres_url)) == len(metadata.tables) + 2
+    assert len(clusters.recorded_calls(recording_url)) == len(metadata.tables) + 2
 
 
 REFUSED: dict[str, tuple[str, type[ReasoningStoreError], str]] = {
@@ -215,53 +212,50 @@ REFUSED: dict[str, tuple[str, type[ReasoningStoreError], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_cluster_that_is_not_fit_is_refused_by_name(postgres_url: str, case: str) -> None:
+def test_a_cluster_that_is_not_fit_is_refused_by_name(recording_url: str, case: str) -> None:
     """On a database that records: nothing more is distributed, and there is help."""
     made, kind, says = REFUSED[case]
-    clusters.record_calls(postgres_url)
-    clusters.run(postgres_url, made)
-    before = clusters.recorded_calls(postgres_url)
+    clusters.run(recording_url, made)
+    before = clusters.recorded_calls(recording_url)
 
     for verb in (distribution.plan, distribution.distribute):
         with pytest.raises(kind, match=says) as caught:
-            verb(postgres_url)
+            verb(recording_url)
         assert caught.value.hint
-    assert clusters.recorded_calls(postgres_url) == before
+    assert clusters.recorded_calls(recording_url) == before
 
 
-def test_a_role_that_does_not_own_the_tables_is_refused(postgres_url: str) -> None:
+def test_a_role_that_does_not_own_the_tables_is_refused(recording_url: str) -> None:
     """Before anything is distributed."""
-    clusters.record_calls(postgres_url)
-    clusters.run(postgres_url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO pg_monitor")
-    url = make_url(postgres_url).update_query_dict({"options": "-c role=pg_monitor"})
+    clusters.run(recording_url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO pg_monitor")
+    url = make_url(recording_url).update_query_dict({"options": "-c role=pg_monitor"})
 
     with pytest.raises(InvalidCall, match="does not own the tables"):
         distribution.distribute(url.render_as_string(hide_password=False))
-    assert clusters.recorded_calls(postgres_url) == []
+    assert clusters.recorded_calls(recording_url) == []
 
 
-def test_a_statement_that_fails_takes_the_others_back(postgres_url: str) -> None:
+def test_a_statement_that_fails_takes_the_others_back(recording_url: str) -> None:
     """The error names its table; the next run begins again."""
-    clusters.record_calls(postgres_url)
     clusters.run(
-        postgres_url,
+        recording_url,
         "ALTER TABLE pg_dist_partition ADD CHECK (logicalrelid <> 'drafts'::regclass)",
     )
 
     with pytest.raises(ReasoningStoreError, match=r"^drafts: .*; nothing was changed$"):
-        distribution.distribute(postgres_url)
-    assert clusters.recorded_calls(postgres_url) == []
+        distribution.distribute(recording_url)
+    assert clusters.recorded_calls(recording_url) == []
 
 
 def test_a_server_without_citus_says_what_is_missing(
-    create_database: Callable[..., URL], postgres_url: str
+    create_database: Callable[..., URL], plain_url: str
 ) -> None:
     """By plan; by distribute as an error; and an older schema is to be upgraded first."""
-    found = distribution.plan(postgres_url)
+    found = distribution.plan(plain_url)
 
     assert found.steps == ()
     assert found.missing == "this server has no Citus: all tables are on one machine"
     with pytest.raises(InvalidCall, match="has no Citus"):
-        distribution.distribute(postgres_url)
+        distribution.distribute(plain_url)
     with pytest.raises(SchemaError, match="no schema of reasoning-store yet"):
         distribution.plan(create_database().render_as_string(hide_password=False))
