@@ -23,7 +23,7 @@ from reasoning_store.ledger.records import BranchRow, Segment, SessionRow, Store
 from reasoning_store.ledger.rows.keys import owner_key
 from reasoning_store.ledger.searching import search_lookup, search_rows
 from reasoning_store.ledger.searching.search_lookup import ANSWER, THINKING, TITLE, Place, place_at
-from reasoning_store.ledger.searching.search_rows import Behind, Entry
+from reasoning_store.ledger.searching.search_rows import Entry, UnindexedPart
 
 Within: TypeAlias = Literal["answers", "thinking", "all"]
 Branches: TypeAlias = Literal["current", "all"]
@@ -78,16 +78,16 @@ class Search:
         _check("within", within, get_args(Within))
         _check("branches", on, get_args(Branches))
         check_number("limit", limit, least=1, hint="as in search(text, limit=20)")
-        behind = search_lookup.place_of(after)
+        before = search_lookup.place_of(after)
         is_read_only = self._database.is_read_only
         if not is_read_only:
             self.catch_up(owner)
 
         def found(connection: Connection) -> tuple[list[FoundRow], Place | None]:
             reader = _Reader(connection, owner, query, on)
-            items, left = reader.find(_KINDS[within], behind, limit + 1)
+            items, left = reader.find(_KINDS[within], before, limit + 1)
             if is_read_only:
-                unindexed = reader.find_unindexed(_KINDS[within], behind)
+                unindexed = reader.find_unindexed(_KINDS[within], before)
                 items += [one for one in unindexed if left is None or one.place > left]
                 items.sort(key=lambda one: one.place, reverse=True)
             return items, left
@@ -108,23 +108,23 @@ class Search:
             if titles:
                 self._database.write(partial(_add_titles, titles=titles, whose=whose))
             parts = self._database.read(
-                partial(search_rows.behind, whose=whose, limit=_PARTS), single=True
+                partial(search_rows.unindexed_parts, whose=whose, limit=_PARTS), single=True
             )
             total += self._add_messages(parts, whose["owner_key"])
             if not titles and not parts:
                 return total
 
-    def _add_messages(self, parts: Sequence[Behind], key: int) -> int:
+    def _add_messages(self, parts: Sequence[UnindexedPart], key: int) -> int:
         """Add messages of these parts, in steps."""
         total = 0
-        step: list[tuple[Behind, int, list[Entry]]] = []
+        step: list[tuple[UnindexedPart, int, list[Entry]]] = []
         messages = characters = 0
         for part in sorted(parts, key=lambda part: (part.key, part.branch)):
             for until, entries in self._read(part, key):
                 step.append((part, until, entries))
                 messages += until - part.first
                 characters += sum([len(entry.words) for entry in entries])
-                part = Behind(part.key, part.erased_at, part.branch, until, part.until)
+                part = UnindexedPart(part.key, part.erased_at, part.branch, until, part.until)
                 if messages >= _STEP or characters >= _STEP_CHARACTERS:
                     total += messages
                     self._database.write(partial(_add, step=step))
@@ -133,7 +133,7 @@ class Search:
             self._database.write(partial(_add, step=step))
         return total + messages
 
-    def _read(self, part: Behind, key: int) -> Iterator[tuple[int, list[Entry]]]:
+    def _read(self, part: UnindexedPart, key: int) -> Iterator[tuple[int, list[Entry]]]:
         """Yield the entries of a part page by page, each with where the page ends."""
         for first in range(part.first, part.until, _PAGE):
             until = min(first + _PAGE, part.until)
@@ -156,7 +156,7 @@ def _check(name: str, value: str, allowed: Sequence[str]) -> None:
         raise InvalidCall(f"{name}: one of {', '.join(allowed)}")
 
 
-def _add(connection: Connection, step: Sequence[tuple[Behind, int, list[Entry]]]) -> None:
+def _add(connection: Connection, step: Sequence[tuple[UnindexedPart, int, list[Entry]]]) -> None:
     for part, until, entries in step:
         search_rows.add(connection, part, until, entries)
 
@@ -173,7 +173,7 @@ def _add_titles(
 
 
 class _Reader:
-    """The texts behind entries of the index, on one snapshot."""
+    """The texts of entries of the index, on one snapshot."""
 
     def __init__(self, connection: Connection, owner: str, query: Query, on: Branches) -> None:
         self._connection = connection
@@ -183,7 +183,7 @@ class _Reader:
         self._known: dict[int, tuple[SessionRow, BranchRow]] = {}
 
     def find(
-        self, kinds: Sequence[int], behind: Place, limit: int
+        self, kinds: Sequence[int], before: Place, limit: int
     ) -> tuple[list[FoundRow], Place | None]:
         """Return what is found, and the last place looked at, where others were left."""
         asked = search_lookup.index_query(
@@ -193,10 +193,10 @@ class _Reader:
         out: list[FoundRow] = []
         while looked_at < _MOST_LOOKED_AT:
             places = search_lookup.find(
-                self._connection, asked, self._whose, behind=behind, limit=size
+                self._connection, asked, self._whose, before=before, limit=size
             )
             for place in places:
-                found = self._looked_at(place)
+                found = self._read_place(place)
                 if found is not None:
                     out.append(found)
                 if len(out) == limit:
@@ -204,15 +204,15 @@ class _Reader:
             if len(places) < size:
                 return out, None
             looked_at += len(places)
-            behind, size = places[-1], min(2 * size, 512)
-        return out, behind
+            before, size = places[-1], min(2 * size, 512)
+        return out, before
 
-    def find_unindexed(self, kinds: Sequence[int], behind: Place) -> list[FoundRow]:
+    def find_unindexed(self, kinds: Sequence[int], before: Place) -> list[FoundRow]:
         """Return what was said since the index was brought up to date: each text is read."""
         places = []
         for key, created_at, _ in search_rows.renamed(self._connection, self._whose, _EVERY):
             places.append(place_at(created_at, key, 0, 0, TITLE))
-        for part in search_rows.behind(self._connection, self._whose, _EVERY):
+        for part in search_rows.unindexed_parts(self._connection, self._whose, _EVERY):
             for first in range(part.first, part.until, _PAGE):
                 last = min(first + _PAGE, part.until) - 1
                 for row in history.of_segments(
@@ -226,11 +226,11 @@ class _Reader:
                         for kind, text in search_rows.texts_of(row.message).items()
                         if self._query.places(text)
                     ]
-        wanted = [place for place in places if place < behind and place.kind in kinds]
-        return [found for place in wanted if (found := self._looked_at(place)) is not None]
+        wanted = [place for place in places if place < before and place.kind in kinds]
+        return [found for place in wanted if (found := self._read_place(place)) is not None]
 
-    def _looked_at(self, place: Place) -> FoundRow | None:
-        """Return what stands at a place, where the query finds it there."""
+    def _read_place(self, place: Place) -> FoundRow | None:
+        """Return the text at a place, if the query still finds it there."""
         if place.key not in self._known:
             session = sessions.by_key(self._connection, place.key)
             self._known[place.key] = (

@@ -103,19 +103,19 @@ def find(
     query: str,
     whose: dict[str, Any],
     *,
-    behind: Place,
+    before: Place,
     limit: int,
 ) -> list[Place]:
-    """Return the places behind one that an index query finds, latest first."""
-    params = {**whose, "query": query, "limit": limit, "number": behind.number}
+    """Return the places before one that an index query finds, the latest first."""
+    params = {**whose, "query": query, "limit": limit, "number": before.number}
     if connection.dialect.name == "sqlite":
         rows = _FIND_IN_FILE.rows(connection, params)
     else:
         place = {
-            "session_key": behind.key,
-            "branch": behind.branch,
-            "position": behind.position,
-            "kind": behind.kind,
+            "session_key": before.key,
+            "branch": before.branch,
+            "position": before.position,
+            "kind": before.kind,
         }
         rows = _FIND_ON_SERVER.rows(connection, {**params, **place})
     return [Place(*row) for row in rows]

@@ -50,7 +50,7 @@ from reasoning_store.ledger.tables import (
 _e, _p, _s, _b, _m = search_entries.c, search_progress.c, sessions.c, branches.c, messages.c
 _SECURE_SINCE = (3, 42)
 _DONE = func.coalesce(_p.next_position, _b.first)
-_BEHIND = Statement(
+_UNINDEXED = Statement(
     select(_s.session_key, _s.erased_at, _b.branch, _DONE, _b.next_position)
     .select_from(
         sessions.join(branches, _b.session_key == _s.session_key).outerjoin(
@@ -145,20 +145,22 @@ _FORGET_KIND = Statement(delete(search_entries).where(*_AT, _e.kind == bindparam
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class UnindexedPart:
     """A part of a branch that is not in the index yet, up to ``until``."""
 
     key: int
     erased_at: int | None
-    """When something in the session last was, as it is read: what was erased since is not."""
+    """The session's last erasure when this was read; after a later one the part is not added."""
     branch: int
     first: int
     until: int
 
 
-def behind(connection: Connection, whose: dict[str, Any], limit: int) -> list[Behind]:
+def unindexed_parts(
+    connection: Connection, whose: dict[str, Any], limit: int
+) -> list[UnindexedPart]:
     """Return branches of an owner whose messages are not all in the index."""
-    return [Behind(*row) for row in _BEHIND.rows(connection, {**whose, "limit": limit})]
+    return [UnindexedPart(*row) for row in _UNINDEXED.rows(connection, {**whose, "limit": limit})]
 
 
 def renamed(
@@ -202,7 +204,7 @@ def entries_of(row: StoredRow, owner_key: int) -> list[Entry]:
     ]
 
 
-def add(connection: Connection, part: Behind, until: int, entries: Sequence[Entry]) -> bool:
+def add(connection: Connection, part: UnindexedPart, until: int, entries: Sequence[Entry]) -> bool:
     """Write the entries of a part; not where another did, or something was erased meanwhile."""
     held = _HOLD.row(connection, {"key": part.key})
     if held is None or held[0] != part.erased_at:
