@@ -35,6 +35,8 @@ MODEL: dict[str, Any] = {
 }
 SYSTEM = "You are a helpful assistant. Answer in Markdown."
 LIMIT = int(os.environ.get("CONTEXT_LIMIT", "2000"))
+BUDGET = int(os.environ.get("THINKING_BUDGET", "50000"))
+"""The tokens of thinking that one user may have in a day."""
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = [{"name": "get_weather", "description": "The weather in a city, now.", "parameters": CITY}]
 PATIENCE = 60.0
@@ -260,13 +262,17 @@ async def show(chat: str, mine: Mine, running: Running) -> dict[str, Any]:
         asked = last_question(history)
         history = [item for item in history if item.position <= asked]
     context = session.context(**MODEL, system=SYSTEM, tools=TOOLS, limit=LIMIT)
-    usage, choices = await asyncio.gather(context.usage(), context.what_if())
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    usage, choices, budget = await asyncio.gather(
+        context.usage(), context.what_if(), mine.budget(limit=BUDGET, since=midnight)
+    )
     return {
         "id": chat,
         "title": session.title,
         "live": live,
         "messages": rs.ui_messages(history, settings),
         "settings": {key: settings[key].value for key in TOGGLES},
+        "budget": {"used": budget.used, "limit": budget.limit},
         "context": {
             "used": usage.effective,
             "limit": usage.limit,

@@ -199,6 +199,9 @@ def test_the_ring_counts_by_kind_and_its_toggles_hold(page: Page) -> None:
 
     expect(page.get_by_label("Send thinking again")).to_be_checked()
     assert before[4] > 0
+    expect(page.locator("#budget")).to_have_text(
+        re.compile(r"Today you have used [1-9]\d* of 50,000 tokens of thinking\.")
+    )
     assert after[3] + after[4] == before[3] + before[4]
     assert after[4] == 0
     page.locator("#strip").select_option("all")
@@ -243,3 +246,19 @@ def test_chats_are_listed_and_deleted(page: Page) -> None:
     address = page.url.partition("#")[0]
     listed = httpx.get(f"{address}api/chats", trust_env=False).json()["items"]
     assert [one["title"] for one in listed] == ["Hello there"]
+
+
+def test_a_chat_is_renamed_and_archived(page: Page) -> None:
+    """It leaves the list, and comes back from the list of archived ones."""
+    ask(page, "Hello there")
+    page.once("dialog", lambda dialog: dialog.accept("Greetings"))
+    page.locator("#title").click()
+    expect(page.locator("#title")).to_have_text("Greetings")
+    page.get_by_role("button", name="Archive Greetings").click()
+    expect(page.locator("#list a")).to_have_count(0)
+    page.get_by_label("Archived").check()
+    page.get_by_role("button", name="Restore Greetings").click()
+    expect(page.locator("#list a")).to_have_count(0)
+    page.get_by_label("Archived").uncheck()
+
+    expect(page.locator("#list a")).to_have_text(["Greetings"])
