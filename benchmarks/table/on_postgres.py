@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import floors, ours, rivals, searching
+from benchmarks import floors, following, ours, rivals, searching
 from benchmarks.table import who
-from benchmarks.workload import FLOOR, Bound, Workload
+from benchmarks.workload import CLASS, FLOOR, Bound, Workload
 
 WORKLOADS: tuple[Workload, ...] = (
     Workload(
@@ -48,5 +48,17 @@ WORKLOADS: tuple[Workload, ...] = (
         server=True,
         rounds=(3, 15),
         contenders=(who.ours(searching.ours_on_server), who.floor(searching.floor_on_server)),
+    ),
+    Workload(
+        name="postgres-follow",
+        title="a chunk on its way to a follower in another process on PostgreSQL, p99",
+        of="chunks",
+        promise="a follower in another process",
+        sizes=(300,),
+        server=True,
+        storage="disk",
+        rounds=(3, 5),
+        bounds=(Bound(0.2, CLASS),),
+        contenders=(who.ours(following.delayed(server=True)),),
     ),
 )

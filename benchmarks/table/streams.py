@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import chat_stream, tags
+from benchmarks import chat_stream, following, tags
 from benchmarks.rivals import streams
 from benchmarks.table import who
 from benchmarks.workload import CLASS, Bound, Contender, Workload
@@ -84,4 +84,15 @@ WORKLOADS: tuple[Workload, ...] = (
     _stream("text"),
     _stream("reasoning"),
     _stream("tagged"),
+    Workload(
+        name="follow",
+        title="a chunk on its way to a follower in another process, p99",
+        of="chunks",
+        promise="a follower in another process",
+        sizes=(300,),
+        storage="disk",
+        rounds=(3, 5),
+        bounds=(Bound(0.2, CLASS),),
+        contenders=(who.ours(following.delayed()),),
+    ),
 )
