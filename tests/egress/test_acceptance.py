@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -50,7 +49,7 @@ TOOLS = [
         "parameters": {"type": "object", "properties": {"word": {"type": "string"}}},
     }
 ]
-each_target = pytest.mark.parametrize("target", TARGETS, ids=str)
+each_target = each("target", TARGETS)
 
 
 def answers(reply: rs.Message, result: str = "Found.") -> Iterator[rs.Message]:
@@ -93,7 +92,7 @@ def judged(
 
 
 @each_target
-@each("policy", POLICIES, thinned=4)
+@each("policy", POLICIES, thinned=8)
 def test_a_loop_of_twenty_steps_is_accepted_at_each(target: Target, policy: dict[str, Any]) -> None:
     """Behind a closed turn with calls, and whatever the settings withhold."""
     before = a_turn(target, "first", steps=2)
@@ -226,21 +225,22 @@ def shapes(target: Target) -> Iterator[tuple[str, list[rs.Message]]]:
 
 
 @each_target
-def test_what_if_the_warnings_and_the_strict_provider_agree(target: Target) -> None:
+@each("policy", POLICIES, thinned=8)
+def test_what_if_the_warnings_and_the_strict_provider_agree(
+    target: Target, policy: dict[str, Any]
+) -> None:
     """A request that is foretold to be refused is refused and warns, and no other is."""
     disagree = []
     for name, history in shapes(target):
-        for floor, policy, off in itertools.product(
-            ("provider", "off"), POLICIES, ({}, NO_THOUGHT)
-        ):
-            policy = {**policy, **off}
-            chosen = {**target.asks, **policy, "reasoning.floor": floor}
+        for floor, off in itertools.product(({}, OFF), ({}, NO_THOUGHT)):
+            settings = {**policy, **floor, **off}
+            chosen = {**target.asks, **settings}
             legal = rs.what_if(history, settings=chosen, **target.to).current.legal
             request = rs.build_request(history, settings=chosen, **target.to)
             codes = {warning.code for warning in request.warnings}
-            said = judged(history, target, {**policy, "reasoning.floor": floor})
+            said = judged(history, target, settings)
             if legal != (said is None) or (said is not None and not codes & FORETOLD):
-                disagree.append((name, floor, *policy.values(), legal, sorted(codes), said))
+                disagree.append((name, settings, legal, sorted(codes), said))
 
     assert disagree == []
 
@@ -278,7 +278,7 @@ OTHERS = [
 
 
 @each_target
-@each("policy", POLICIES, thinned=4)
+@each("policy", POLICIES, thinned=8)
 def test_a_model_that_takes_over_is_accepted(target: Target, policy: dict[str, Any]) -> None:
     """Between two turns, and in the middle of a loop that another began."""
     for other in OTHERS:
@@ -333,17 +333,17 @@ def test_a_turn_begins_where_the_user_says_nothing(target: Target, said: str, en
 
 
 @each_target
-@each("how", INTERRUPTIONS, thinned=2)
-def test_an_interrupted_turn_is_accepted(target: Target, how: str) -> None:
+@each("how", INTERRUPTIONS)
+@each("policy", POLICIES, thinned=8)
+def test_an_interrupted_turn_is_accepted(target: Target, how: str, policy: dict[str, Any]) -> None:
     """In the middle of a conversation, at its end, and where the next turn has a loop."""
     left = interrupted(target, "left", how)
     goes_on = [*left, rs.user("Go on.")]
     later = [*left, *a_turn(target, "next", steps=2, ends=False)]
     inside = [*a_turn(target, "loop", steps=1, ends=False), *left[1:], rs.user("Well?")]
 
-    for policy in POLICIES:
-        found = [judged(messages, target, policy) for messages in (goes_on, later, inside)]
-        assert found == [None, None, None]
+    found = [judged(messages, target, policy) for messages in (goes_on, later, inside)]
+    assert found == [None, None, None]
 
 
 KINDS: Sequence[tuple[MediaKind, str]] = [
@@ -401,7 +401,10 @@ def test_a_reply_may_stand_last_where_the_model_does_not_think(provider: str, mo
 
 
 @each_target
-def test_a_rule_that_is_given_in_the_middle_is_accepted(target: Target) -> None:
+@each("policy", POLICIES, thinned=4)
+def test_a_rule_that_is_given_in_the_middle_is_accepted(
+    target: Target, policy: dict[str, Any]
+) -> None:
     """Some protocols hear it as the user's word, and take what follows for another turn."""
     rule = rs.system("Be brief from now on.")
     begun = [rs.user("Begin."), target.reply("a", thought="Hm.", text="So.")]
@@ -410,33 +413,34 @@ def test_a_rule_that_is_given_in_the_middle_is_accepted(target: Target) -> None:
     goes_on = [*a_turn(target, "a", steps=1, ends=False), rule, rs.user("Go on.")]
     own = [*begun, rule, *a_turn(target, "b", steps=1, ends=False)[1:]]
 
-    for policy in POLICIES:
-        found = [judged(messages, target, policy) for messages in (taken_over, goes_on, own)]
-        assert found == [None, None, None]
+    found = [judged(messages, target, policy) for messages in (taken_over, goes_on, own)]
+    assert found == [None, None, None]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rs.Store]:
+    with rs.Store(f"sqlite:///{tmp_path_factory.mktemp('forks') / 'chat.db'}") as opened:
+        yield opened
 
 
 @each_target
-def test_a_fork_is_accepted(target: Target, tmp_path: Path) -> None:
+@each("policy", POLICIES, thinned=4)
+def test_a_fork_is_accepted(store: rs.Store, target: Target, policy: dict[str, Any]) -> None:
     """Each branch is a conversation of its own, from the store."""
     first, loop = a_turn(target, "a", steps=2), a_turn(target, "b", steps=2, ends=False)
-    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
-        session = store.session("chat", create=True)
-        session.append([*first, *loop])
-        branch = session.fork(at=len(first) + 1)
-        branch.append(a_turn(target, "c", steps=2, ends=False))
-        for found in (session, branch):
-            for policy in POLICIES:
-                built = found.build_request(
-                    settings={**target.asks, **policy}, **target.to, tools=TOOLS
-                )
-                said = refusal(
-                    built.body, provider=target.provider or "", model=target.model, api=target.api
-                )
-                assert said is None
+    session = store.session(f"{target} {policy}", create=True)
+    session.append([*first, *loop])
+    branch = session.fork(at=len(first) + 1)
+    branch.append(a_turn(target, "c", steps=2, ends=False))
+    for found in (session, branch):
+        built = found.build_request(settings={**target.asks, **policy}, **target.to, tools=TOOLS)
+        to = {"provider": target.provider or "", "model": target.model, "api": target.api}
+        assert refusal(built.body, **to) is None
 
 
 @each_target
-def test_a_compacted_conversation_is_accepted(target: Target) -> None:
+@each("policy", POLICIES, thinned=4)
+def test_a_compacted_conversation_is_accepted(target: Target, policy: dict[str, Any]) -> None:
     """A summary stands where the oldest turns were, as a user's message that asks nothing."""
     rest = [*a_turn(target, "b", steps=1), *a_turn(target, "c", steps=2, ends=False)]
     messages = [rs.user("What was said: a word was looked up."), *rest]
@@ -445,17 +449,14 @@ def test_a_compacted_conversation_is_accepted(target: Target) -> None:
         ViewedMessage(message, count_message(message, count), n, n == 0)
         for n, message in enumerate(messages)
     ]
-    for policy in POLICIES:
-        built = build(
-            view,
-            resolve({**target.asks, **policy}),
-            find_target(target.provider, target.model, target.api, None),
-            RequestInputs.of(count, tools=TOOLS),
-        )
-        said = refusal(
-            built.body, provider=target.provider or "", model=target.model, api=target.api
-        )
-        assert said is None
+    built = build(
+        view,
+        resolve({**target.asks, **policy}),
+        find_target(target.provider, target.model, target.api, None),
+        RequestInputs.of(count, tools=TOOLS),
+    )
+    to = {"provider": target.provider or "", "model": target.model, "api": target.api}
+    assert refusal(built.body, **to) is None
 
 
 @dataclass(frozen=True)
@@ -511,10 +512,14 @@ def happened(target: Target, story: Sequence[Event]) -> list[rs.Message]:
     return [*out, rs.user("And now?")] if due else out
 
 
-@each_target
-@examples(40)
-@given(story=st.lists(events, max_size=8), policy=st.sampled_from(POLICIES))
+@examples(1_840)
+@given(
+    target=st.sampled_from(TARGETS),
+    story=st.lists(events, max_size=8),
+    policy=st.sampled_from(POLICIES),
+)
 @example(
+    target=TARGETS[0],
     story=[
         Event("reply", maker=len(OTHERS), thinks=False, text=" "),
         Event("reply", maker=len(OTHERS), text="", calls=1),

@@ -34,7 +34,7 @@ POLICIES = [
 ]
 DEEPSEEK = next(target for target in TARGETS if target.model == "deepseek-v4")
 HERE = TARGETS.index(DEEPSEEK)
-each_target = pytest.mark.parametrize("target", TARGETS, ids=str)
+each_target = each("target", TARGETS)
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,8 @@ def leaks(built: rs.Request, messages: Sequence[rs.Message]) -> Iterator[str]:
                 yield f"{verdict.rule}: {canary!r} {times} times in {body}"
 
 
-@each_target
-@examples(40)
-@given(history=histories, policy=st.sampled_from(POLICIES))
+@examples(1_840)
+@given(target=st.sampled_from(TARGETS), history=histories, policy=st.sampled_from(POLICIES))
 def test_withheld_is_nowhere_and_kept_is_there_once(
     target: Target, history: list[Part | None], policy: dict[str, Any]
 ) -> None:
@@ -182,7 +181,7 @@ SEALS = {
 
 
 @each_target
-@each("maker", [t for t in TARGETS if t.provider])
+@each("maker", [t for t in TARGETS if t.provider], thinned=5)
 def test_signatures_on_texts_and_calls_are_sent_only_to_their_maker(
     target: Target, maker: Target
 ) -> None:
@@ -208,7 +207,7 @@ def test_signatures_on_texts_and_calls_are_sent_only_to_their_maker(
 
 
 @each_target
-@each("maker", [t for t in TARGETS if t.provider])
+@each("maker", [t for t in TARGETS if t.provider], thinned=5)
 def test_a_block_of_another_protocol_is_foreign_even_from_the_same_model(
     target: Target, maker: Target
 ) -> None:
