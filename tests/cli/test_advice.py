@@ -112,8 +112,8 @@ def test_what_is_next_is_next_in_the_same_database(here: Here) -> None:
     assert owners == f"report --by owner {where}"
 
 
-@pytest.mark.parametrize(
-    ("db", "said"),
+@each(
+    "db, said",
     [
         ("sqlite:///chat.db", "sqlite:///chat.db"),
         ("sqlite:///my chats.db", "'sqlite:///my chats.db'"),

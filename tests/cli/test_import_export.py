@@ -19,6 +19,7 @@ from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.testing import stream
 from reasoning_store.wire.contracts import apis
 from tests.cli.conftest import Here
+from tests.properties import each
 
 
 def test_what_goes_out_comes_in_again(here: Here) -> None:
@@ -305,7 +306,7 @@ def test_a_capture_of_any_protocol_is_known_by_its_events(here: Here, api: str) 
     assert [block["type"] for block in guessed] == ["thinking", "text"]
 
 
-@pytest.mark.parametrize("api", apis())
+@each("api", apis())
 def test_cut_anywhere_a_capture_says_the_same(api: str) -> None:
     """Bytes and texts are cut as a seed says, and the message is the same."""
     found = list(stream(MESSAGE, api=api, pieces=3))

@@ -10,6 +10,7 @@ from reasoning_store.cli.app import app
 from reasoning_store.cli.command import walk_commands
 from reasoning_store.cli.exit_codes import Exit
 from tests.cli.conftest import Here, Run
+from tests.properties import each
 
 
 def taken(command: click.Command) -> list[str]:
@@ -51,8 +52,8 @@ def test_the_session_may_be_named_by_an_option_as_well(here: Here, first: str, o
     assert words.data == named.data
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
+@each(
+    "line, says",
     [
         ("set effort high", "SESSION KEY VALUE is wanted, not effort high"),
         ("set chat-42 effort", "SESSION KEY VALUE is wanted, not chat-42 effort"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation import codec
+from tests.properties import each
 
 any_text = st.text(st.characters(codec="utf-8"), max_size=12)
 """Any text that UTF-8 can write, NUL too."""
@@ -153,7 +154,7 @@ def test_a_block_of_an_unknown_type_survives() -> None:
     assert codec.block_to_json(codec.block_from_json(data)) == data
 
 
-@pytest.mark.parametrize(
+@each(
     "block",
     [
         rs.RawBlock(data={"type": "text", "text": "Yes"}, kind="holo"),
@@ -163,7 +164,6 @@ def test_a_block_of_an_unknown_type_survives() -> None:
         rs.RawBlock(data={"type": "holo"}, kind="holo", provider_metadata={"id": "b1"}),
         rs.RawBlock(data={"type": "raw", "kind": "holo", "data": 1}, kind="holo"),
     ],
-    ids=["ours within", "another within", "no type", "no object", "with metadata", "raw within"],
 )
 def test_a_raw_block_is_stored_as_what_it_is(block: rs.RawBlock) -> None:
     """Whatever its kind says, and whatever the data in it say that they are."""
@@ -182,8 +182,8 @@ def test_a_raw_block_may_be_named_like_one_of_ours() -> None:
     assert codec.block_from_json(codec.block_to_json(block)) == block
 
 
-@pytest.mark.parametrize(
-    ("data", "place"),
+@each(
+    "data, place",
     [
         (5, "^not a message: Input should be a dictionary"),
         ({}, "role"),

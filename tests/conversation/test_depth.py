@@ -13,6 +13,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.conversation import codec, json_values
 from reasoning_store.wire import contracts, tools
+from tests.properties import each
 
 
 def nested(levels: int, *, lists: bool = False) -> Any:
@@ -48,7 +49,7 @@ def conversation(place: str, value: Any) -> list[rs.Message]:
     return [rs.user("Is it?"), *HOLDERS[place](value), rs.user("And?")]
 
 
-@pytest.mark.parametrize("place", HOLDERS)
+@each("place", HOLDERS)
 def test_a_value_as_deep_as_may_be_comes_back_and_moves(place: str) -> None:
     """Stored, read, verified, masked, exported, and imported again."""
     messages = conversation(place, nested(json_values.DEEPEST))
@@ -62,7 +63,7 @@ def test_a_value_as_deep_as_may_be_comes_back_and_moves(place: str) -> None:
             assert one.verify().ok
 
 
-@pytest.mark.parametrize("place", HOLDERS)
+@each("place", HOLDERS)
 def test_a_value_as_deep_as_may_be_is_sent_by_every_contract(place: str) -> None:
     """What is built of it is JSON."""
     messages = conversation(place, nested(json_values.DEEPEST))
@@ -72,8 +73,8 @@ def test_a_value_as_deep_as_may_be_is_sent_by_every_contract(place: str) -> None
         assert json.dumps(request.body)
 
 
-@pytest.mark.parametrize("lists", [False, True], ids=["objects", "lists"])
-@pytest.mark.parametrize("place", HOLDERS)
+@each("lists", [False, True])
+@each("place", HOLDERS)
 def test_a_deeper_value_is_refused_by_its_place(place: str, lists: bool) -> None:
     """At the door, with what is allowed, and nothing of it is kept."""
     inner = nested(json_values.DEEPEST, lists=lists)

@@ -50,7 +50,7 @@ def test_an_error_survives_pickle(kind: type[rs.ReasoningStoreError], protocol: 
     assert told(pickle.loads(pickle.dumps(error, protocol))) == told(error)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not rs.MissingExtra])
+@each("kind", [kind for kind in KINDS if kind is not rs.MissingExtra])
 def test_an_error_that_says_nothing_of_its_own_survives_pickle(
     kind: type[rs.ReasoningStoreError],
 ) -> None:
@@ -115,7 +115,7 @@ ABSENT: dict[str, Callable[[rs.Store], object]] = {
 }
 
 
-@pytest.mark.parametrize("named", ABSENT)
+@each("named", ABSENT)
 def test_what_is_not_found_is_named(named: str) -> None:
     """A log of many such errors says which things were asked for."""
     with rs.Store("sqlite://") as store:

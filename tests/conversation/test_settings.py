@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 import reasoning_store as rs
 from reasoning_store.conversation import settings
+from tests.properties import each
 
 
 def test_the_defaults_are_conservative() -> None:
@@ -41,8 +42,8 @@ def test_a_setting_goes_by_both_its_names(made: rs.ReasoningSettings) -> None:
     assert made.given() == {"reasoning.includeInContext": True}
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
+@each(
+    "bad, message",
     [
         ({"reasoning.format": "xml"}, "reasoning.format cannot be 'xml'; one of: field, native"),
         (

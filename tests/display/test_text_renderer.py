@@ -24,6 +24,7 @@ from reasoning_store.display.text_renderer import (
     ReasoningRenderer,
     render_chunk,
 )
+from tests.properties import each
 
 Piece = tuple[str, Any]
 
@@ -111,8 +112,8 @@ def test_white_space_inside_and_after_a_thought_is_sent_as_it_came() -> None:
     assert text == "\n\n---\na\n\n    b\n\n---\n\n"
 
 
-@pytest.mark.parametrize("piece", ["", None])
-@pytest.mark.parametrize("kind", ["answer", "progress", "thinking"])
+@each("piece", ["", None])
+@each("kind", ["answer", "progress", "thinking"])
 def test_an_empty_piece_changes_nothing(kind: str, piece: Any) -> None:
     """Providers send empty deltas at any time, and some of them as null."""
     found = shown((kind, piece), ("thinking", "a"), (kind, piece), ("thinking", "b"))

@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 
 import reasoning_store as rs
 from tests.display.ui_states import CUT, STATES
 from tests.egress.histories import DEEPSEEK, REDACTED, TWO_TURNS, answer, call, thought, views
+from tests.properties import each
 
 
 def parts_of(*messages: rs.Message) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def test_a_message_without_a_call_is_over() -> None:
     assert len(rs.ui_messages([rs.assistant("One."), rs.assistant("Two.")])) == 2
 
 
-@pytest.mark.parametrize(("state", "messages", "fields"), STATES)
+@each("state, messages, fields", STATES)
 def test_a_tool_part_is_in_the_state_that_its_call_has_reached(
     state: str, messages: list[rs.Message], fields: dict[str, Any]
 ) -> None:

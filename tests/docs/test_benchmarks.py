@@ -42,6 +42,7 @@ from benchmarks.table.reading import RECOUNTING
 from benchmarks.workload import CLASS, FLOOR, Bound, Contender, Sample, Setting, Workload
 from reasoning_store.ledger.database import sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
+from tests.properties import each
 
 TABLES = {name: table(name) for name in ("messages", "bodies", "thinking_blocks")}
 
@@ -60,8 +61,8 @@ def test_a_ratio_of_sides_that_did_not_take_turns_is_refused() -> None:
         figures.ratio([1.0, 1.0], [1.0])
 
 
-@pytest.mark.parametrize(
-    ("measured", "verdict"),
+@each(
+    "measured, verdict",
     [
         (Spread(1.39, 1.38, 1.41, 1.38, 9), "green"),
         (Spread(1.41, 1.38, 1.42, 1.38, 9), "red"),
@@ -430,7 +431,7 @@ def test_every_workload_has_a_name_of_its_own() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("one", WORKLOADS, ids=lambda one: str(one.name))
+@each("one", WORKLOADS)
 def test_ours_comes_first_and_what_is_promised_can_be_judged(one: Workload) -> None:
     """Each workload has ours once, bounds where a promise is named, a judged size."""
     assert [item.kind for item in one.contenders].count("ours") == 1

@@ -151,11 +151,8 @@ def test_what_the_package_can_say_of_itself_is_what_the_pages_say() -> None:
     assert ran.returncode == 0, f"run python tools/make_reference.py; it rewrites {ran.stdout}"
 
 
-@pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-opus-4-6", "claude-haiku-4-5"])
-@pytest.mark.parametrize(
-    ("provider", "api"),
-    [("anthropic", "anthropic.messages"), ("aws", "bedrock.converse")],
-)
+@each("model", ["claude-opus-4-8", "claude-opus-4-6", "claude-haiku-4-5"])
+@each("provider, api", [("anthropic", "anthropic.messages"), ("aws", "bedrock.converse")])
 def test_the_first_row_of_the_demands_that_matches_a_model_is_its_contract(
     provider: str, api: str, model: str
 ) -> None:

@@ -34,8 +34,8 @@ def build(messages: Any = HI, **given: Any) -> rs.Request:
     return rs.build_request(messages, **given)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "says"),
+@each(
+    "key, value, says",
     [
         ("reasoning.includeInContxt", True, "did you mean reasoning.includeInContext?"),
         ("reasoning.stripfromcontext", "all", "did you mean reasoning.stripFromContext?"),
@@ -68,9 +68,7 @@ def test_err_001_a_key_that_is_set_by_both_its_names_is_refused() -> None:
     assert str(refused.value) == "reasoning.effort is set twice, by both its names"
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+@each("given, says", [
         ({"messages": "Hi"}, "messages must be a list of messages, not str"),
         ({"messages": None}, "messages must be a list of messages, not NoneType"),
         ({"messages": HI[0]}, "messages must be a list of messages, not Message"),
@@ -93,8 +91,7 @@ def test_err_001_a_key_that_is_set_by_both_its_names_is_refused() -> None:
         ({"extra": ["stream"]}, "extra must be a mapping, not list"),
         ({"extra": {"messages": []}}, "extra cannot set messages"),
         ({"previous": {}}, "previous must be an earlier request, not dict"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_is_given_wrongly_is_refused_by_its_place(given: dict[str, Any], says: str) -> None:
     """Before anything is built."""
     with pytest.raises(InvalidCall) as refused:
@@ -120,10 +117,8 @@ SESSION_VERBS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", GIVEN, ids=str)
-def test_counting_refuses_system_and_tools_that_cannot_be_sent(
-    given: dict[str, Any],
-) -> None:
+@each("given", GIVEN)
+def test_counting_refuses_system_and_tools_that_cannot_be_sent(given: dict[str, Any]) -> None:
     """In the very words of the request that would be built, free or of a session."""
     said = []
     with rs.Store("sqlite://") as store:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.egress.budget import Budget, assess_budget
+from tests.properties import each
 
 
 def budget(reported: int, *, limit: int | None = 1_000, **given: Any) -> Budget:
@@ -81,7 +82,7 @@ def test_it_prints_used_and_limit() -> None:
     assert str(budget(850)) == "850/1000"
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"limit": 0},
@@ -91,7 +92,6 @@ def test_it_prints_used_and_limit() -> None:
         {"warn_at": -0.1},
         {"warn_at": float("nan")},
     ],
-    ids=str,
 )
 def test_a_limit_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     """A zero that means unlimited, or a percentage, is a slip."""

@@ -223,7 +223,7 @@ STRINGS: dict[str, tuple[str, list[rs.Block], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", STRINGS)
+@each("case", STRINGS)
 def test_several_thoughts_of_one_message_are_one_string(case: str) -> None:
     """Separate ones with a blank line between, an interrupted one as it came."""
     provider, blocks, string = STRINGS[case]
@@ -408,8 +408,8 @@ def test_ollama_has_pictures_in_a_field_of_their_own() -> None:
     assert found == {"role": "user", "content": "See:", "images": [base64.b64encode(PNG).decode()]}
 
 
-@pytest.mark.parametrize(
-    ("provider", "block", "kind"),
+@each(
+    "provider, block, kind",
     [
         (None, rs.MediaBlock(kind="image", mime_type="image/png", ref="app://1"), "image"),
         (None, rs.MediaBlock(kind="audio", mime_type="audio/wav", url="https://x.org/a"), "audio"),
@@ -433,8 +433,8 @@ def test_a_medium_without_a_place_is_left_out_with_a_warning(
     assert [(w.code, kind in w.text) for w in request.warnings] == [("block_left_out", True)]
 
 
-@pytest.mark.parametrize(
-    ("system", "messages"),
+@each(
+    "system, messages",
     [
         (None, []),
         ("", []),
@@ -468,7 +468,7 @@ def test_a_system_prompt_is_neutral_or_already_the_wires(
     assert sent(rs.user("Hi"), system=system) == [*messages, {"role": "user", "content": "Hi"}]
 
 
-@pytest.mark.parametrize(
+@each(
     "tool",
     [
         {"name": "f", "parameters": {"type": "object"}},
@@ -477,7 +477,7 @@ def test_a_system_prompt_is_neutral_or_already_the_wires(
         {"name": "f", "input_schema": {"type": "object"}},
     ],
 )
-@pytest.mark.parametrize("provider", [None, "mistral", "ollama", "cohere"])
+@each("provider", [None, "mistral", "ollama", "cohere"])
 def test_a_tool_is_neutral_or_some_wires_own(provider: str | None, tool: dict[str, Any]) -> None:
     """Bare, or in the form of another protocol: the same function."""
     assert body(rs.user("Hi"), provider=provider, model="m", tools=[tool])["tools"] == [
@@ -555,8 +555,8 @@ def test_extra_is_laid_over_the_body_last() -> None:
     assert (found["stream"], found["max_tokens"], found["top_k"]) == (True, 5, 3)
 
 
-@pytest.mark.parametrize("provider", [None, "mistral", "ollama", "cohere"])
-@pytest.mark.parametrize("key", ["messages", "model", "tools"])
+@each("provider", [None, "mistral", "ollama", "cohere"])
+@each("key", ["messages", "model", "tools"])
 def test_extra_cannot_set_what_the_builder_owns(provider: str | None, key: str) -> None:
     """The conversation is the body's, not the caller's."""
     with pytest.raises(rs.InvalidCall, match=key):

@@ -26,7 +26,7 @@ from reasoning_store.tokens import counter
 from tests.egress.compression_model import Chat, Row
 from tests.egress.histories import providers, settings, views
 from tests.ledger.recounting import state_of
-from tests.properties import examples
+from tests.properties import each, examples
 
 ACTS = ("strip", "clear", "summarize")
 LIMITS = Limits(limit=1_100, reserve=100, threshold=0.8)
@@ -223,8 +223,8 @@ def test_the_plan_repeats_what_it_was_asked() -> None:
     assert plan.exactness == "exact"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "names"),
+@each(
+    "wrong, names",
     [
         ({"limit": 100, "reserve": 100}, "reserve"),
         ({"limit": 0}, "limit"),

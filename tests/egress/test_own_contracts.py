@@ -12,6 +12,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.testing import refusal
 from reasoning_store.wire import contracts
+from tests.properties import each
 
 IMAGE = rs.MediaBlock(kind="image", mime_type="image/png", data=b"x")
 TOOLS = [{"name": "look", "description": "Look.", "parameters": {"type": "object"}}]
@@ -137,7 +138,7 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "error"), BAD)
+@each("given, error", BAD)
 def test_contracts_that_cannot_hold_are_refused_whole(given: Any, error: str) -> None:
     """By the place of what is wrong, with what is allowed there."""
     whole = given

@@ -13,14 +13,15 @@ from reasoning_store.conversation.settings import KEYS
 from reasoning_store.egress.refusals import explain_refusal
 from reasoning_store.testing import refusal
 from tests.egress.histories import OPEN_LOOP
+from tests.properties import each
 
 FILE = Path(__file__).parent.parent / "cases" / "wire" / "errors_400.json"
 KNOWN: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["patterns"]
 PROVIDERS = {"openai.responses": "openai"}
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known["match"][:40])
-@pytest.mark.parametrize("around", ["{}", "Error code: 400 - {{'message': '{} (x)'}}"])
+@each("known", KNOWN)
+@each("around", ["{}", "Error code: 400 - {{'message': '{} (x)'}}"])
 def test_every_recorded_refusal_is_explained(known: dict[str, Any], around: str) -> None:
     """By its cause and what mends it, and the setting where one does."""
     for part in known["match"].split("|"):
@@ -190,8 +191,8 @@ OVERFLOWS = {
 }
 
 
-@pytest.mark.parametrize("provider", OVERFLOWS)
-@pytest.mark.parametrize("named", [True, False], ids=["at its host", "at an unknown one"])
+@each("provider", OVERFLOWS)
+@each("named", [True, False])
 def test_a_full_context_is_explained_with_the_steps_that_help(provider: str, named: bool) -> None:
     """In every host's own words; the steps are those that a plan of a compression takes."""
     found = explain_refusal(provider.split("'")[0] if named else None, OVERFLOWS[provider])
@@ -295,7 +296,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@each("name", OTHERS)
 def test_a_refusal_about_the_conversation_is_explained(name: str) -> None:
     """By a row of the table, whichever part of the service's text carries it."""
     provider, text, cause = OTHERS[name]

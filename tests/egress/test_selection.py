@@ -34,6 +34,7 @@ from tests.egress.histories import (
     thought,
     views,
 )
+from tests.properties import each
 
 KEEP = rs.ReasoningSettings(include_in_context=True)
 SENT = SettingValues(include_in_context=True)
@@ -105,8 +106,8 @@ def test_prior_turns_keeps_the_open_turn_across_its_tool_responses() -> None:
     assert kept(OPEN_LOOP, settings) == [3]
 
 
-@pytest.mark.parametrize("provider", ["deepseek", "moonshot"])
-@pytest.mark.parametrize("strip", ["all", "allButLast", "none", "priorTurns"])
+@each("provider", ["deepseek", "moonshot"])
+@each("strip", ["all", "allButLast", "none", "priorTurns"])
 def test_ec_006_an_open_tool_loop_keeps_what_its_provider_demands(
     provider: str, strip: str
 ) -> None:
@@ -313,8 +314,8 @@ def test_a_familys_models_read_each_others_seals() -> None:
     assert routed("google/gemini-3-pro") == routed("deepseek/deepseek-v4") == "origin"
 
 
-@pytest.mark.parametrize(
-    ("made_at", "sent_to", "rule"),
+@each(
+    "made_at, sent_to, rule",
     [
         ("https://api.anthropic.com/v1", "https://api.anthropic.com/v1", "kept"),
         ("https://api.anthropic.com/v1", "HTTPS://API.anthropic.com:443/v1/", "kept"),
@@ -350,8 +351,8 @@ def test_a_host_without_a_name_is_known_by_its_address() -> None:
     assert rule("https://other.example.org") == rule(None) == "origin"
 
 
-@pytest.mark.parametrize(
-    ("source", "provider", "rule"),
+@each(
+    "source, provider, rule",
     [
         ("thinking", "anthropic", "kept"),
         ("reasoning_details", "anthropic", "origin"),
@@ -371,8 +372,8 @@ def test_without_an_origin_the_field_tells_whose_it_is(
     assert rule_of(block, None, provider=provider) == rule
 
 
-@pytest.mark.parametrize(
-    ("block", "origin", "settings", "provider", "rule"),
+@each(
+    "block, origin, settings, provider, rule",
     [
         (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "openai", "no_place"),
         (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "anthropic", "origin"),
@@ -546,8 +547,8 @@ SEALED_CALL = replace(
 GEMINI = rs.Origin(provider="google", api="openai.chat", model="gemini-3-pro")
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "api", "instead"),
+@each(
+    "provider, model, api, instead",
     [
         ("deepseek", "deepseek-v4", None, "reasoning_content is sent empty in its place"),
         ("google", "gemini-3-pro", "openai.chat", "a documented placeholder is sent"),

@@ -21,6 +21,7 @@ from tests.egress.histories import (
     targets,
     views,
 )
+from tests.properties import each
 
 KEEP = {"reasoning.includeInContext": True}
 
@@ -103,8 +104,8 @@ def test_what_has_a_stand_in_is_legal() -> None:
     assert (deepseek.legal, kimi.legal) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "api"),
+@each(
+    "provider, model, api",
     [
         ("anthropic", "claude-opus-5-5", None),
         ("anthropic", "claude-opus-4-7", None),
@@ -116,7 +117,7 @@ def test_what_has_a_stand_in_is_legal() -> None:
         ("azure", "my-deployment", "openai.responses"),
     ],
 )
-@pytest.mark.parametrize("floor", ["provider", "off"])
+@each("floor", ["provider", "off"])
 def test_no_refusal_is_predicted_for_a_model_that_takes_over_an_open_loop(
     provider: str, model: str, api: str | None, floor: str
 ) -> None:

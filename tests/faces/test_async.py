@@ -21,6 +21,7 @@ from reasoning_store.aio import store as aio_store
 from reasoning_store.aio import threads
 from tests.ledger.writing import Held as WriterHeld
 from tests.ledger.writing import commits, waiting, writer_of
+from tests.properties import each
 
 PAIRS = [
     (owner.Owner, aio.AsyncOwner),
@@ -45,13 +46,13 @@ def parameters(function: Any) -> dict[str, tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda kind: kind.__name__)
+@each("sync, awaited", PAIRS)
 def test_both_faces_have_the_same_names(sync: type, awaited: type) -> None:
     """What one can do, the other can."""
     assert set(names(awaited)) == set(names(sync))
 
 
-@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda kind: kind.__name__)
+@each("sync, awaited", PAIRS)
 def test_both_faces_take_the_same_arguments(sync: type, awaited: type) -> None:
     """By the same names, kinds and defaults: a call changes by ``await`` and by nothing else."""
     for name, method in names(sync).items():
@@ -59,7 +60,7 @@ def test_both_faces_take_the_same_arguments(sync: type, awaited: type) -> None:
             assert parameters(names(awaited)[name]) == parameters(method), name
 
 
-@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda kind: kind.__name__)
+@each("sync, awaited", PAIRS)
 def test_both_faces_have_the_same_words(sync: type, awaited: type) -> None:
     """A verb that is made from the other face's has its docstring; one that is written has one."""
     for name, method in names(sync).items():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
+from tests.properties import each
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_an_edit_becomes_the_current_branch_and_keeps_the_old_one(session: Any) 
     assert [branch.is_current for branch in session.branches()] == [False, True]
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     [
         "drei",
@@ -55,7 +56,6 @@ def test_an_edit_becomes_the_current_branch_and_keeps_the_old_one(session: Any) 
         rs.assistant(status="erased"),
         rs.user(rs.ThinkingBlock(thought="three?")),
     ],
-    ids=["text", "several", "streaming", "erased", "thinking"],
 )
 def test_an_edit_that_is_refused_leaves_no_branch(session: Any, message: Any) -> None:
     """The session stays where it is, and so does the handle."""

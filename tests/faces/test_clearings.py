@@ -16,10 +16,10 @@ from reasoning_store.conversation.placeholders import PLACEHOLDER
 from reasoning_store.testing import refusal
 from tests.egress import oracle
 from tests.egress.targets import TARGETS, Target
+from tests.properties import each
 
 HOST: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
 LIMIT = 1_500
-each_target = pytest.mark.parametrize("target", TARGETS, ids=str)
 
 
 def canary(number: int) -> str:
@@ -42,8 +42,10 @@ def turn(session: rs.Session, number: int, target: Target = TARGETS[0]) -> None:
     )
 
 
-def conversation(store: rs.Store, target: Target = TARGETS[0], turns: int = 4) -> rs.Session:
-    session = store.session("chat", create=True)
+def conversation(
+    store: rs.Store, target: Target = TARGETS[0], turns: int = 4, name: str = "chat"
+) -> rs.Session:
+    session = store.session(name, create=True)
     for number in range(turns):
         turn(session, number, target)
     return session
@@ -126,27 +128,32 @@ def test_undo_gives_the_same_request_again(session: rs.Session) -> None:
     assert session.compactions() == []
 
 
-@each_target
+@pytest.fixture(scope="module")
+def store_of_targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rs.Store]:
+    with rs.Store(f"sqlite:///{tmp_path_factory.mktemp('targets') / 'chat.db'}") as store:
+        yield store
+
+
+@each("target", TARGETS)
 def test_the_count_is_that_of_the_body_and_the_host_takes_it(
-    target: Target, tmp_path: Path
+    store_of_targets: rs.Store, target: Target
 ) -> None:
     """BR-004: found out without us; every call still has its answer."""
-    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
-        session = conversation(store, target)
-        session.append(rs.user("And now?"))
-        settings = {**target.asks, "reasoning.includeInContext": True}
-        plan = cleared(session, settings={"reasoning.stripFromContext": "all"}, **target.to)
+    session = conversation(store_of_targets, target, name=str(target))
+    session.append(rs.user("And now?"))
+    settings = {**target.asks, "reasoning.includeInContext": True}
+    plan = cleared(session, settings={"reasoning.stripFromContext": "all"}, **target.to)
 
-        request = session.build_request(settings=settings, **target.to)
+    request = session.build_request(settings=settings, **target.to)
 
-        assert plan.to_clear is not None
-        assert request.tokens.effective == oracle.effective(request.body, target.api)
-        assert request.tokens.effective == session.usage(settings=settings, **target.to).effective
-        if target.provider is not None:
-            assert refusal(request.body, **target.to) is None
-        said = json.dumps(request.body)
-        assert canaries(said) == [n for n in range(4) if 4 * n + 3 > plan.to_clear.last]
-        assert said.count(PLACEHOLDER) == 4 - len(canaries(said))
+    assert plan.to_clear is not None
+    assert request.tokens.effective == oracle.effective(request.body, target.api)
+    assert request.tokens.effective == session.usage(settings=settings, **target.to).effective
+    if target.provider is not None:
+        assert refusal(request.body, **target.to) is None
+    said = json.dumps(request.body)
+    assert canaries(said) == [n for n in range(4) if 4 * n + 3 > plan.to_clear.last]
+    assert said.count(PLACEHOLDER) == 4 - len(canaries(said))
 
 
 def test_no_result_of_the_open_turn_is_cleared(session: rs.Session) -> None:

@@ -17,6 +17,7 @@ from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.importers import formats
 from reasoning_store.store import upgrade
 from tests.cli.conftest import clean
+from tests.properties import each
 
 PATHS = {
     "a\0b": "no path can hold",
@@ -64,8 +65,8 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: ascii(path)[:20])
+@each("call", CALLS.values())
+@each("path", PATHS)
 def test_a_path_that_leads_to_no_file_is_named_as_such(
     place: Path, call: Callable[[str], object], path: str
 ) -> None:
@@ -115,8 +116,8 @@ ON_THE_LINE = [path for path in PATHS if path not in (*_MADE, *_NO_ARGUMENT)]
 no shell can pass."""
 
 
-@pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
-@pytest.mark.parametrize("path", ON_THE_LINE, ids=lambda path: ascii(path)[:20])
+@each("line", LINES.values())
+@each("path", ON_THE_LINE)
 def test_a_command_that_is_given_no_file_ends_with_the_code_of_a_wrong_word(
     place: Path,
     monkeypatch: pytest.MonkeyPatch,

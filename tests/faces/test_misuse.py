@@ -300,8 +300,10 @@ SLIPS: dict[str, Slip] = {
 }
 
 
-@pytest.mark.parametrize("case", SLIPS)
-def test_an_invalid_argument_is_named_with_a_valid_one(store: rs.Store, case: str) -> None:
+@each("case", SLIPS)
+def test_an_invalid_argument_is_named_with_a_valid_one(
+    store: rs.Store, case: str
+) -> None:
     """As it would stand in the call; and nothing is done."""
     verb, said, hint = SLIPS[case]
     error = refused(store, verb)
@@ -410,8 +412,8 @@ def test_what_is_no_string_is_no_name(store: rs.Store, case: str, name: Any) -> 
     assert str(error) == f"{what}: a string, not {type(name).__name__}"
 
 
-@pytest.mark.parametrize("name", [None, 1, b"ann"], ids=repr)
-@pytest.mark.parametrize(
+@each("name", [None, 1, b"ann"])
+@each(
     "verb",
     [
         lambda owner: owner.sessions(),
@@ -420,7 +422,6 @@ def test_what_is_no_string_is_no_name(store: rs.Store, case: str, name: Any) -> 
         lambda owner: owner.import_lines([]),
         lambda owner: owner.erase(),
     ],
-    ids=["list", "export", "report", "import", "erase"],
 )
 def test_an_owner_without_a_name_is_not_everybody(
     store: rs.Store, verb: Callable[[rs.results.Owner], Any], name: Any
@@ -488,7 +489,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("place", WRONG)
+@each("place", WRONG)
 def test_what_could_not_be_read_again_is_not_stored(store: rs.Store, place: str) -> None:
     """A field of another type is refused by its place, and the session stays whole."""
     allowed, made = WRONG[place]
@@ -587,10 +588,8 @@ def test_what_is_not_there_says_where_to_look(store: rs.Store) -> None:
         assert where in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize(
-    ("at", "named"), [(99, "99"), (10**30, "1" + "0" * 30)], ids=["near", "far"]
-)
-@pytest.mark.parametrize("verb", ["get", "fork", "edit", "regenerate", "erase", "usage", "undo"])
+@each("at, named", [(99, "99"), (10**30, "1" + "0" * 30)])
+@each("verb", ["get", "fork", "edit", "regenerate", "erase", "usage", "undo"])
 def test_what_is_not_there_is_named_by_its_number(
     store: rs.Store, verb: str, at: int, named: str
 ) -> None:
@@ -606,7 +605,7 @@ METADATA: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("odd", METADATA)
+@each("odd", METADATA)
 def test_metadata_that_json_cannot_hold_is_refused(store: rs.Store, odd: str) -> None:
     """On a session that is there, and on one that is made with it."""
     said, metadata = METADATA[odd]
@@ -618,8 +617,8 @@ def test_metadata_that_json_cannot_hold_is_refused(store: rs.Store, odd: str) ->
         assert str(refused(store, verb)) == f"metadata: {said}"
 
 
-@pytest.mark.parametrize(
-    ("message", "said"),
+@each(
+    "message, said",
     [
         ("text", "a message, not str"),
         (None, "a message, not NoneType"),
@@ -630,7 +629,6 @@ def test_metadata_that_json_cannot_hold_is_refused(store: rs.Store, odd: str) ->
         ([[rs.user("text")]], "messages.0: a message, not list"),
         ([], "append: no message was given"),
     ],
-    ids=repr,
 )
 def test_what_is_no_message_is_not_stored(store: rs.Store, message: Any, said: str) -> None:
     """A text or a dict is not taken apart into messages; the hint says what makes one."""
@@ -725,7 +723,7 @@ def test_what_might_have_spared_something_erases_nothing(
     assert str(refused(store, verbs[what])) == 'only: "reasoning", or nothing to erase all of it'
 
 
-@pytest.mark.parametrize(
+@each(
     "time",
     [
         "2026-01-01",
@@ -734,7 +732,6 @@ def test_what_might_have_spared_something_erases_nothing(
         datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
         datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-14))),
     ],
-    ids=repr,
 )
 def test_what_is_no_time_in_utc_is_refused(store: rs.Store, time: Any) -> None:
     """As the time of a message and as a bound of a report."""
@@ -763,8 +760,10 @@ def test_the_furthest_times_come_back(store: rs.Store, time: datetime) -> None:
     assert chat.get(stored.position).created_at == time
 
 
-@pytest.mark.parametrize("time", [-(10**18), 10**18, 1.5, True, "2026"], ids=repr)
-def test_a_line_with_a_time_out_of_range_is_refused(store: rs.Store, time: Any) -> None:
+@each("time", [-(10**18), 10**18, 1.5, True, "2026"])
+def test_a_line_with_a_time_out_of_range_is_refused(
+    store: rs.Store, time: Any
+) -> None:
     """It is named by its number; a history that was imported can be shown."""
     lines = [json.loads(line) for line in store.export_lines()]
     given = [
@@ -789,7 +788,7 @@ def test_a_line_may_say_null_where_it_may_say_nothing(store: rs.Store) -> None:
     ]
 
 
-@pytest.mark.parametrize("lines", [None, 1, "{}\n{}", b"{}", [1], [None]], ids=repr)
+@each("lines", [None, 1, "{}\n{}", b"{}", [1], [None]])
 def test_what_are_no_lines_are_not_imported(store: rs.Store, lines: Any) -> None:
     """A whole text is not taken letter by letter."""
     error = refused(store, lambda owner, _: owner.import_lines(lines))

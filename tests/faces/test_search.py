@@ -18,7 +18,7 @@ from reasoning_store.conversation import search_query, search_words
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.searching import search
 from reasoning_store.results import Hit, Page
-from tests.properties import examples
+from tests.properties import each, examples
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each("query", QUERIES)
 def test_a_query_is_what_a_person_types(query: str) -> None:
     """Words, beginnings of words, quotes, a minus; every script; and what looks like operators."""
     found = search_query.parse(query)
@@ -406,8 +406,8 @@ def test_a_store_that_is_only_read_finds_what_is_not_in_the_index_yet(url: str) 
             assert places(store.search("nu")) == [("chat", None)]
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
+@each(
+    "given, said",
     [
         ({"text": ""}, "text: a query has at least one word"),
         ({"text": " -x ?! \U0001f600"}, "text: a query has at least one word"),
@@ -419,7 +419,6 @@ def test_a_store_that_is_only_read_finds_what_is_not_in_the_index_yet(url: str) 
         ({"text": "x", "after": "1.2.3"}, "after: not the .next of a page of hits"),
         ({"text": "x", "after": f"{10**18 * 9}9.1.1.1.1"}, "after: not the .next"),
     ],
-    ids=str,
 )
 def test_what_is_no_query_is_refused(store: rs.Store, given: Any, said: str) -> None:
     with pytest.raises(rs.InvalidCall, match=f"^{said}"):

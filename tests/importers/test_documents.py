@@ -15,6 +15,7 @@ import reasoning_store as rs
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import documents
 from reasoning_store.importers.documents import read_entries
+from tests.properties import each
 
 texts = st.text(max_size=8) | st.sampled_from(['"', "\\", '\\"', "[{", "]}", ",\n", "\0", "\u2028"])
 values = st.recursive(
@@ -80,8 +81,8 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
     assert next(read_entries(forever("[", '{"a": 1},'))).value == {"a": 1}
 
 
-@pytest.mark.parametrize(
-    ("lines", "line"),
+@each(
+    "lines, line",
     [
         (['{"a": 1}', "", '{"a": '], 3),
         (['{"a": 1}', "{'a': 1}"], 2),

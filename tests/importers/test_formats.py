@@ -14,12 +14,13 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import formats, llm
+from tests.properties import each
 
 from . import dirty, llm_logs
 
 
-@pytest.mark.parametrize(
-    ("value", "format"),
+@each(
+    "value, format",
     [
         (dirty.CHAT, "openai"),
         (dirty.ITEMS, "openai"),
@@ -34,7 +35,7 @@ from . import dirty, llm_logs
         ),
     ],
 )
-@pytest.mark.parametrize("indent", [None, 2])
+@each("indent", [None, 2])
 def test_a_history_says_whose_it_is(value: object, format: str, indent: int | None) -> None:
     """By the names that one protocol has and the other has not."""
     assert formats.detect(json.dumps(value, indent=indent).encode()) == format
@@ -70,7 +71,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@each("name", FOREIGN)
 def test_a_format_that_is_not_read_yet_is_named(name: str) -> None:
     """In the place of a complaint about the role of each of its messages."""
     with pytest.raises(InvalidCall, match=f"^this looks like {name}, which cannot be imported yet"):
@@ -170,7 +171,7 @@ def test_a_file_of_an_open_store_is_not_opened_by_another_library(
         formats.detect(path)
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[1, 2]", b"\xff{", b"%PDF-1.7"])
+@each("head", [b"", b"hello", b"{}", b"[1, 2]", b"\xff{", b"%PDF-1.7"])
 def test_what_is_no_history_is_refused(head: bytes) -> None:
     """The error lists what can be imported."""
     with pytest.raises(InvalidCall, match="not a history") as refused:

@@ -23,6 +23,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import history_reader, openai
 from reasoning_store.importers.values import Conversation
+from tests.properties import each
 
 from . import dirty
 
@@ -268,8 +269,8 @@ def test_calls_without_ids_are_distinct_and_answered() -> None:
     assert len(set(called)) == 2
 
 
-@pytest.mark.parametrize(
-    ("source", "ids"),
+@each(
+    "source, ids",
     [
         (dirty.lines(dirty.CHAT), 1),
         (dirty.lines([dirty.CHAT]), 1),

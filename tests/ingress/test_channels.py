@@ -15,7 +15,7 @@ from reasoning_store.ingress.channels import Channels
 from reasoning_store.ingress.duplicates import MirroredFields
 from reasoning_store.ingress.reply_counters import Counters
 from reasoning_store.ingress.text_channel import TextChannel
-from tests.properties import examples
+from tests.properties import each, examples
 from tests.wire.well_formed import assert_well_formed
 
 
@@ -114,8 +114,8 @@ FIELDS: dict[str, tuple[list[dict[str, Any]], list[tuple[str | None, str]], int]
 }
 
 
-@pytest.mark.parametrize("case", FIELDS)
-@pytest.mark.parametrize("merge", [False, True], ids=["", "merged"])
+@each("case", FIELDS)
+@each("merge", [False, True])
 def test_no_thought_is_lost_to_another_field(case: str, merge: bool) -> None:
     """The first that says something counts; a copy is left out, and nothing but a copy."""
     deltas, blocks, copies = FIELDS[case]
@@ -225,8 +225,8 @@ BLANK: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", BLANK)
-@pytest.mark.parametrize("tail", [[], [delta(content="Hi")]], ids=["alone", "before text"])
+@each("case", BLANK)
+@each("tail", [[], [delta(content="Hi")]])
 def test_a_blank_thought_with_a_seal_is_one_block_however_it_is_cut(
     case: str, tail: list[dict[str, Any]]
 ) -> None:
@@ -678,8 +678,8 @@ def test_a_copy_that_was_cut_off_is_a_copy_still() -> None:
     assert counters(normalizer.finish())["suppressedDuplicates"] == 1
 
 
-@pytest.mark.parametrize("given", [{}, {"id": None}, {"id": ""}], ids=str)
-@pytest.mark.parametrize("ends", [True, False], ids=["ended", "left open"])
+@each("given", [{}, {"id": None}, {"id": ""}])
+@each("ends", [True, False])
 def test_a_call_that_comes_without_an_id_gets_one_of_its_own(
     given: dict[str, Any], ends: bool
 ) -> None:
@@ -719,7 +719,7 @@ LINE_ENDS: dict[str, tuple[str, list[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize("case", LINE_ENDS)
+@each("case", LINE_ENDS)
 def test_line_ends_directly_around_a_delimiter_belong_to_it(case: str) -> None:
     """In a message: an answer begins with its first visible character, however it is cut."""
     text, blocks = LINE_ENDS[case]
@@ -793,8 +793,8 @@ INSIDE: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize("case", INSIDE)
-@pytest.mark.parametrize("merge", [False, True], ids=["", "merged"])
+@each("case", INSIDE)
+@each("merge", [False, True])
 def test_native_reasoning_leaves_the_answer_where_the_prompt_opened_a_block(
     case: str, merge: bool
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reasoning_store.conversation.errors import SettingError
 from reasoning_store.ingress.markers import FAMILIES, Family, compile_grammar
 from reasoning_store.ingress.tags import Run, TagFilter, split_reasoning
-from tests.properties import examples
+from tests.properties import each, examples
 
 
 def drive(chunks: Iterable[str], markers: Iterable[str], **options: Any) -> list[Run]:
@@ -121,9 +121,7 @@ def test_markers_mean_nothing_unless_chosen(family: str, text: str, visible: str
     assert all(split_reasoning(literal).visible == literal for literal in literals)
 
 
-@pytest.mark.parametrize(
-    "text", ["[think]t[/think]", "[THINK ]t", "[ THINK]t", "[THINK/]t", "[TH", "[[THINK"]
-)
+@each("text", ["[think]t[/think]", "[THINK ]t", "[ THINK]t", "[THINK/]t", "[TH", "[[THINK"])
 def test_markers_are_exact(text: str) -> None:
     """No other case, no blanks: anything near a marker is text."""
     assert said("mistral", text) == (text, ())
@@ -219,7 +217,7 @@ def test_harmony_call_ends_a_thought() -> None:
 # The table
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_no_delimiter_of_a_family_begins_another(family: str) -> None:
     """A delimiter is decided when it is complete, so none may be the beginning of another."""
     row: Family = FAMILIES[family]
@@ -230,7 +228,7 @@ def test_no_delimiter_of_a_family_begins_another(family: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_every_family_says_where_it_comes_from(family: str) -> None:
     """A row is a fact about somebody else's template."""
     assert FAMILIES[family].source

@@ -105,7 +105,7 @@ def test_every_kind_has_an_example() -> None:
     assert {rule.kind for rule in RULES} == set(KEYS)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "task-list-of-things-to-do-2024-and-more",
@@ -163,7 +163,7 @@ def test_prefixes_can_be_left_out() -> None:
 # Registered values
 
 
-@pytest.mark.parametrize(
+@each(
     "spelling",
     [
         VALUE,
@@ -206,8 +206,8 @@ def test_base64_of_a_text_around_a_value_is_masked(before: int, after: int) -> N
     assert last.rstrip("=") == encoded[ends:].rstrip("=")
 
 
-@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\\n", "\\r\\n"])
-@pytest.mark.parametrize("before", range(0, 80, 7))
+@each("line_break", ["\n", "\r\n", "\\n", "\\r\\n"])
+@each("before", range(0, 80, 7))
 def test_base64_in_lines_of_76_is_masked(before: int, line_break: str) -> None:
     """As mail writes it, and in JSON, whose writer may escape slashes."""
     value = "correct horse ? battery ? staple ? and many more words that need two lines"
@@ -350,8 +350,8 @@ class Stars:
         return text.replace("**secret", "**")
 
 
-@pytest.mark.parametrize("masker", [SecretMasker(["swordfish"]), Stars()], ids=["shipped", "own"])
-@pytest.mark.parametrize("size", [1, 7, 1_000, 100_000])
+@each("masker", [SecretMasker(["swordfish"]), Stars()])
+@each("size", [1, 7, 1_000, 100_000])
 def test_a_long_text_in_pieces_is_masked_like_the_whole(masker: Masker, size: int) -> None:
     """The stream lets go of what is settled, and nothing is lost or shown by that."""
     text = "".join(f"{n} sword**secretfish {PLANTED[n % len(PLANTED)]}, " for n in range(300))
@@ -410,7 +410,7 @@ class Counting:
         return self._masker.mask(text)
 
 
-@pytest.mark.parametrize("unit", HOSTILE, ids=[unit[:24] for unit in HOSTILE])
+@each("unit", HOSTILE)
 def test_a_hostile_text_is_looked_at_in_proportion_to_its_length(unit: str) -> None:
     """Sixteen times the text is not two hundred and fifty-six times the work."""
 
@@ -446,7 +446,7 @@ def test_a_message_without_secrets_is_the_same_object() -> None:
     assert mask_message(message, SecretMasker()) is message
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     [
         user(f"my key is {KEY}"),
@@ -489,7 +489,7 @@ SEALED: list[Block] = [
 ]
 
 
-@pytest.mark.parametrize("block", SEALED)
+@each("block", SEALED)
 def test_a_sealed_block_is_never_altered(block: Block) -> None:
     """A provider refuses a changed one, so it stays the very same object."""
     message = mask_message(assistant(f"beside it {KEY}", block), SecretMasker())
@@ -498,7 +498,7 @@ def test_a_sealed_block_is_never_altered(block: Block) -> None:
     assert message.blocks[1] is block
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "id",
@@ -525,8 +525,8 @@ def test_opaque_values_next_to_text_and_calls_stay(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
+@each(
+    "arguments, wanted",
     [
         (f'{{ "k" : "{KEY}" ,\t"n": 1.50}}', f'{{ "k" : "{HIDDEN}" ,\t"n": 1.50}}'),
         ('{"k":"\\u0073k-' + "k1" * 20 + '"}', f'{{"k":"{HIDDEN}"}}'),

@@ -15,6 +15,7 @@ from reasoning_store.conversation import codec
 from reasoning_store.ingress.reply_counters import COUNTERS, Counters, read_counters
 from reasoning_store.testing import stream
 from reasoning_store.wire import contracts
+from tests.properties import each
 from tests.wire.steps import steps
 
 PIECE = 4_096
@@ -77,7 +78,7 @@ LONG = [native, mirrored, tagged, tagged_then_native]
 MANY = [blocks, mirrored_entries]
 
 
-@pytest.mark.parametrize("stream", [*LONG, *MANY])
+@each("stream", [*LONG, *MANY])
 def test_work_grows_with_the_text_and_no_faster(stream: Any) -> None:
     """Four times the reasoning is four times the calls, in one block or in thousands."""
     once, four_times = (
@@ -154,7 +155,7 @@ def test_a_block_of_a_kind_unknown_can_be_stored_whatever_is_in_it(odd: Any) -> 
     assert "hologram_delta" in text
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         '{"a": NaN}',
@@ -165,7 +166,6 @@ def test_a_block_of_a_kind_unknown_can_be_stored_whatever_is_in_it(odd: Any) -> 
         '{"a": 1}{',
         '{"a": 1, "a": 2}',
     ],
-    ids=["nan", "infinity", "too large", "too deep", "too long", "too much", "twice"],
 )
 def test_arguments_that_are_no_portable_json_are_kept_raw(arguments: str) -> None:
     """What one parser takes and the next one refuses is no value: the string alone is kept."""
@@ -177,8 +177,8 @@ def test_arguments_that_are_no_portable_json_are_kept_raw(arguments: str) -> Non
     assert (call.arguments, call.parameters) == (arguments, None)
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
+@each(
+    "given, kept",
     [
         ("https://api.example.org/v1", "https://api.example.org/v1"),
         ("https://user:hunter2@api.example.org:8443/v1", "https://api.example.org:8443/v1"),
@@ -236,7 +236,7 @@ def test_a_stream_of_which_nothing_was_understood_is_no_complete_message() -> No
     assert message.metadata == {"unknownChunks": 3, "unknownEvents": OTHERS}
 
 
-@pytest.mark.parametrize("spoken", contracts.apis())
+@each("spoken", contracts.apis())
 def test_no_protocol_named_by_mistake_gives_a_complete_empty_message(spoken: str) -> None:
     """The answer, or a message that says that it was not read and holds every event."""
     events = list(stream(rs.assistant("The whole answer."), api=spoken))

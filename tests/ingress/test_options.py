@@ -10,21 +10,21 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.importers.formats import conversations
 from reasoning_store.testing import stream
+from tests.properties import each
 
 DELTA = {"choices": [{"delta": {"content": "<think>a</think>b"}}]}
 EVIL = "evil\x1b[2J\n\u202e" + "x" * 5_000
 """A name that no error may repeat as it stands."""
 
 
-@pytest.mark.parametrize("odd", [5, 1, 0, "no", None, []], ids=repr)
-@pytest.mark.parametrize(
+@each("odd", [5, 1, 0, "no", None, []])
+@each(
     "made",
     [
         lambda odd: rs.split_reasoning("a</think>b", starts_inside=odd),
         lambda odd: rs.TagFilter(starts_inside=odd),
         lambda odd: rs.StreamNormalizer(merge=odd),
     ],
-    ids=["split_reasoning", "TagFilter", "StreamNormalizer.merge"],
 )
 def test_what_is_true_or_false_is_nothing_else(made: Callable[[Any], Any], odd: Any) -> None:
     """Neither 1 nor "no" is one of them."""
@@ -41,7 +41,7 @@ def test_starts_inside_is_true_false_or_unset(odd: Any) -> None:
             made(starts_inside=odd)
 
 
-@pytest.mark.parametrize("odd", [5, None, "always ", "bogus", [5], ["<think>"]], ids=repr)
+@each("odd", [5, None, "always ", "bogus", [5], ["<think>"]])
 def test_where_tags_are_looked_for_is_one_of_three_or_names(odd: Any) -> None:
     """Refused before the first event, which would come too late to say it."""
     for made in (rs.StreamNormalizer, lambda **more: rs.normalize_response("a", **more)):

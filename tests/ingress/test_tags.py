@@ -237,8 +237,8 @@ def test_a_reset_clears_all_state() -> None:
     assert (tag_filter.stripped, tag_filter.extracted, tag_filter.interrupted) == (0, 0, False)
 
 
-@pytest.mark.parametrize("content", [None, b"<think>", 5], ids=repr)
-@pytest.mark.parametrize("before", ["", "a <", "<think>b", "<think>b </"], ids=repr)
+@each("content", [None, b"<think>", 5])
+@each("before", ["", "a <", "<think>b", "<think>b </"])
 def test_what_is_no_text_is_refused_and_changes_nothing(before: str, content: Any) -> None:
     """A delta without text is None in every SDK; wherever the filter stands, it goes on."""
     tag_filter, other = TagFilter(), TagFilter()
@@ -261,7 +261,7 @@ def test_two_blocks_in_one_delta_are_both_kept() -> None:
 # The spelling of a tag
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "<thin\u212a>",
@@ -321,9 +321,7 @@ def test_no_names_filter_nothing() -> None:
     assert drive(["<think>x</think>"], []).visible == "<think>x</think>"
 
 
-@pytest.mark.parametrize(
-    "tags", ["think", [""], ["<think>"], ["a b"], ["a/b"], ["x" * 65], [None], ["\u3000"]]
-)
+@each("tags", ["think", [""], ["<think>"], ["a b"], ["a/b"], ["x" * 65], [None], ["\u3000"]])
 def test_bad_names_are_refused(tags: Any) -> None:
     """A name that could not be a tag is a setting error, not a silent nothing."""
     with pytest.raises(SettingError):
@@ -431,8 +429,8 @@ def test_finishing_twice_gives_nothing_twice() -> None:
 # A block that the prompt opened
 
 
-@pytest.mark.parametrize(
-    ("text", "visible", "thoughts", "interrupted"),
+@each(
+    "text, visible, thoughts, interrupted",
     [
         ("a</think>b", "b", ["a"], False),
         ("<think>a</think>b", "b", ["a"], False),
@@ -459,8 +457,8 @@ def test_starts_inside_swallows_one_redundant_open(
         )
 
 
-@pytest.mark.parametrize(
-    ("before", "behind", "visible", "thinking"),
+@each(
+    "before, behind, visible, thinking",
     [
         ("", "a", "a", ""),
         (" ", "a", "a", " "),
@@ -484,8 +482,8 @@ def test_the_prompts_block_can_be_over_before_anything_is_thought_in_it(
 # What removal brings together
 
 
-@pytest.mark.parametrize(
-    ("text", "visible"),
+@each(
+    "text, visible",
     [
         ("<thi<think></think>nk>", ""),
         ("<th<think>x</think>ink>hidden</think>v", "hiddenv"),
@@ -737,8 +735,8 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("length", [1, 4, 64, 1_000_000])
-@pytest.mark.parametrize("name", HOSTILE)
+@each("length", [1, 4, 64, 1_000_000])
+@each("name", HOSTILE)
 def test_work_grows_with_the_text_and_not_faster(name: str, length: int) -> None:
     """Twice the text is twice the characters looked at, for every shape and every cut."""
     make = HOSTILE[name]
@@ -748,7 +746,7 @@ def test_work_grows_with_the_text_and_not_faster(name: str, length: int) -> None
     assert long <= TagFilter().bound * 40_000
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each("name", HOSTILE)
 def test_hostile_text_is_held_within_the_bound(name: str) -> None:
     """What is held never grows with the text."""
     tag_filter = TagFilter()

@@ -29,7 +29,7 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.conversation.validation import tool
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
-from tests.properties import examples
+from tests.properties import each, examples
 
 from .histories import answered, entries, new_session, said
 
@@ -324,7 +324,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("message", "said_", "hint"), REFUSED)
+@each("message, said_, hint", REFUSED)
 def test_what_no_conversation_holds_is_refused(
     ledger: Ledger, message: Message, said_: str, hint: str
 ) -> None:

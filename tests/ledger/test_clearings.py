@@ -33,6 +33,7 @@ from reasoning_store.ledger.records import (
     StoredRow,
 )
 from reasoning_store.ledger.view_records import NewCompaction
+from tests.properties import each
 
 from .compacting import clear, compact
 from .histories import answered, new_session, said
@@ -234,8 +235,8 @@ def test_before_its_own_turn_has_begun_a_fork_can_be_cleared_less_far(ledger: Le
     assert ledger.audit.verify().problems == ()
 
 
-@pytest.mark.parametrize(
-    ("upto", "kind"),
+@each(
+    "upto, kind",
     [
         (13, InvalidCall),  # the open turn
         (15, InvalidCall),
@@ -368,8 +369,8 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
     assert other.audit.verify().problems == ()
 
 
-@pytest.mark.parametrize(
-    ("was", "becomes"),
+@each(
+    "was, becomes",
     [
         ('"clears":true', '"clears":true,"counts":{"visible":3}'),
         ('"clears":true', '"clears":true,"message":{"role":"user"}'),

@@ -47,7 +47,7 @@ from reasoning_store.ledger.view_records import (
     SummaryRow,
     ViewRows,
 )
-from tests.properties import examples
+from tests.properties import each, examples
 
 from .compacting import clear, compact
 from .counting import counted
@@ -336,8 +336,8 @@ def test_summaries_of_one_branch_are_not_the_others(ledger: Ledger) -> None:
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "kind"),
+@each(
+    "first, last, kind",
     [
         (3, 3, InvalidCall),  # half a turn
         (2, 4, InvalidCall),  # not from a turn's start

@@ -49,7 +49,7 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows.keys import session_key
 from reasoning_store.ledger.transfer import lines as line_kinds
 from reasoning_store.ledger.view_records import NewCompaction, SummaryRow
-from tests.properties import examples
+from tests.properties import each, examples
 
 from .compacting import compact
 from .histories import (
@@ -657,9 +657,7 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("given_", "number", "says"), OUT_OF_PLACE, ids=lambda value: str(value)[:50]
-)
+@each("given_, number, says", OUT_OF_PLACE)
 def test_a_line_that_does_not_fit_is_named(
     ledger: Ledger, given_: list[str], number: int, says: str
 ) -> None:
@@ -732,7 +730,7 @@ LIES: dict[str, tuple[list[Any], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", LIES)
+@each("case", LIES)
 def test_a_compaction_that_cannot_stand_so_is_refused_by_its_line(
     ledger: Ledger, case: str
 ) -> None:
@@ -799,7 +797,7 @@ def test_a_session_that_is_left_out_was_not_begun(ledger: Ledger) -> None:
     assert [line["id"] for line in left if line["type"] == "session"] == ["second"]
 
 
-@pytest.mark.parametrize("name", ["reported", "counted", "unreported"])
+@each("name", ["reported", "counted", "unreported"])
 def test_a_session_that_used_something_else_than_its_messages_is_refused(
     ledger: Ledger, other: Ledger, name: str
 ) -> None:

@@ -21,6 +21,7 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
+from tests.properties import each
 
 from .histories import new_session, said
 
@@ -36,8 +37,8 @@ class DatabaseError(Exception):
 DatabaseError.__module__ = "sqlite3"
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
+@each(
+    "code, kind",
     [
         ("SQLITE_FULL", StoreFull),
         ("SQLITE_IOERR_WRITE", StoreFull),
@@ -62,8 +63,8 @@ def test_a_code_of_sqlite_has_one_error(code: str, kind: type[Exception]) -> Non
     assert isinstance(driver_errors.translate(DatabaseError(sqlite_errorname=code)), kind)
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
+@each(
+    "code, kind",
     [
         ("53100", StoreFull),
         ("53300", StoreBusy),
@@ -102,8 +103,8 @@ def test_a_pooler_that_has_no_server_has_lost_the_connection() -> None:
     assert driver_errors.lost(psycopg.errors.ProtocolViolation("server conn crashed?"))
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@each(
+    "text, kind",
     [
         ("connection to server at 127.0.0.1 failed: Connection refused", StoreBusy),
         ("connection failed: FATAL:  sorry, too many clients already", StoreBusy),

@@ -39,6 +39,7 @@ from reasoning_store.ledger.database import (
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from tests.durability.disk import Disk, watched
+from tests.properties import each
 
 from .histories import answered, new_session, said
 from .opening import open_ledger
@@ -422,7 +423,7 @@ def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
     assert {*tmp_path.rglob("*")} == {kept.parent, kept, kept.with_name("other.db"), link}
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "sqlite:///{tmp}/no/such/folder/chat.db",
@@ -618,8 +619,8 @@ def test_a_process_that_forked_is_refused(sqlite_path: Path) -> None:
     raw.close()
 
 
-@pytest.mark.parametrize(
-    ("version", "expected"),
+@each(
+    "version, expected",
     [
         ((3, 6, 23), False),
         ((3, 7, 0), True),

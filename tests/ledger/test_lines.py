@@ -27,6 +27,7 @@ from reasoning_store.ledger.transfer.lines import (
     SessionEndLine,
     SessionLine,
 )
+from tests.properties import each
 
 from .histories import any_text, json_values
 
@@ -163,7 +164,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), MALFORMED, ids=[text[:60] for text, _ in MALFORMED])
+@each("text, says", MALFORMED)
 def test_a_malformed_line_says_where(text: str, says: str) -> None:
     """And never what stands there."""
     with pytest.raises(InvalidCall) as caught:

@@ -22,7 +22,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage, ReportRow
-from tests.properties import examples
+from tests.properties import each, examples
 
 from .histories import answered, any_name, entries, new_session, said
 
@@ -210,7 +210,7 @@ def test_times_far_away_have_the_nearest_day(ledger: Ledger) -> None:
     assert ledger.reports.read("day", since=-(10**30), until=10**30, owner="u") != []
 
 
-@pytest.mark.parametrize("by", ["moon", (), ("model", "moon"), ("model", ["day"]), None])
+@each("by", ["moon", (), ("model", "moon"), ("model", ["day"]), None])
 def test_an_unknown_grouping_is_an_invalid_call(ledger: Ledger, by: Any) -> None:
     """It names those that there are."""
     with pytest.raises(InvalidCall, match="session, owner, model, day"):

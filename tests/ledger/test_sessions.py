@@ -13,7 +13,7 @@ from reasoning_store.conversation.errors import (
     NotFound,
 )
 from reasoning_store.ledger.ledger import Ledger
-from tests.properties import examples
+from tests.properties import each, examples
 
 from .histories import any_name, new_session, said
 
@@ -172,9 +172,7 @@ def test_a_cursor_beyond_all_times_is_before_or_after_every_session(ledger: Ledg
     assert ledger.sessions.page("u", after=f"-{most}.{most}").items == []
 
 
-@pytest.mark.parametrize(
-    "after", ["", "1", "a.b", "1.", ".1", "-.1", "--1.1", "1.-1", "1.2.3", "9" * 60]
-)
+@each("after", ["", "1", "a.b", "1.", ".1", "-.1", "--1.1", "1.-1", "1.2.3", "9" * 60])
 def test_a_cursor_that_we_did_not_make_is_refused(ledger: Ledger, after: str) -> None:
     """And so is an empty page."""
     with pytest.raises(InvalidCall):

@@ -6,7 +6,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint
 from sqlalchemy.dialects import sqlite
@@ -34,13 +33,13 @@ from reasoning_store.ledger.rows import (
 )
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.transfer import load
-from tests.properties import examples
+from tests.properties import each, examples
 from tests.strategies import messages
 
 TABLES = list(metadata.tables.values())
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@each("table", TABLES)
 def test_every_key_starts_with_the_session_key(table: Table) -> None:
     """Primary keys, unique constraints and indexes, foreign keys at both ends."""
     keys = [
@@ -71,7 +70,7 @@ def test_prepared_rows_are_in_the_order_of_their_tables(message: Message) -> Non
     assert {tuple(row) for row in made.thinking} <= {encode.THINKING}
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@each("table", TABLES)
 def test_nothing_is_numbered_by_the_database(table: Table) -> None:
     """No sequence, no identity, no default that an engine computes."""
     assert {(False, None)} == {
@@ -112,7 +111,7 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@each("name", STATEMENTS)
 def test_no_statement_scans_a_table(name: str, sqlite_path: Path) -> None:
     """What it reads is found by a key, however much else is stored."""
     compiled: Any = STATEMENTS[name]._statement.compile(dialect=sqlite.dialect())

@@ -54,7 +54,7 @@ def test_a_body_that_deserves_it_is_refused_and_its_mended_twin_is_not(case: Cas
     assert answer(case, case.mended) == "accepted"
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@each("pattern", PATTERNS)
 def test_every_known_refusal_has_its_words(pattern: str) -> None:
     """What people have met is answered as they met it."""
     case = KNOWN[pattern]

@@ -49,7 +49,7 @@ from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_respo
 from reasoning_store.testing import carries, response, sse, stream
 from reasoning_store.wire.contracts import apis
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
-from tests.properties import examples
+from tests.properties import each, examples
 from tests.strategies import REASONS, carried
 
 USAGE = Usage(input=20, output=30, reasoning=18, cached=4)
@@ -222,8 +222,8 @@ def test_each_host_is_spoken_as_it_speaks(
     assert_same(message, normalized(events, api, provider=provider, model=model))
 
 
-@pytest.mark.parametrize("api", apis())
-@pytest.mark.parametrize("pieces", [1, 2, 5, 100])
+@each("api", apis())
+@each("pieces", [1, 2, 5, 100])
 def test_every_kind_of_block_survives(api: str, pieces: int) -> None:
     """Each protocol's own repertoire, as a message without any oddity."""
     message = full(api)
@@ -237,8 +237,8 @@ def test_every_kind_of_block_survives(api: str, pieces: int) -> None:
         assert within({"input": 20, "output": 30}, {"input": got.usage.input, "output": 30})
 
 
-@pytest.mark.parametrize("api", apis())
-@pytest.mark.parametrize("block", [PLAIN, CALL, TextBlock(text="It is 4 C.")])
+@each("api", apis())
+@each("block", [PLAIN, CALL, TextBlock(text="It is 4 C.")])
 def test_a_message_that_was_interrupted_gives_a_stream_that_breaks_off(
     api: str, block: Block
 ) -> None:
@@ -331,8 +331,8 @@ SDK_TYPES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("api", SDK_TYPES)
-@pytest.mark.parametrize("pieces", [1, 4])
+@each("api", SDK_TYPES)
+@each("pieces", [1, 4])
 def test_an_sdk_takes_every_event_and_the_body(api: str, pieces: int) -> None:
     """Each is an object of the provider's own types, read as the same message."""
     event_type, body_type = SDK_TYPES[api]
@@ -414,7 +414,7 @@ def test_pieces_is_a_number_of_pieces(pieces: Any) -> None:
 # What is left out
 
 
-@pytest.mark.parametrize("api", apis())
+@each("api", apis())
 def test_usage_can_be_left_out(api: str) -> None:
     """As where a client did not ask for it; the message may have none at all."""
     without = stream(full(api), api=api, include_usage=False)
@@ -424,7 +424,7 @@ def test_usage_can_be_left_out(api: str) -> None:
     assert normalize_response(response(assistant("a"), api=api), api=api).usage is None
 
 
-@pytest.mark.parametrize("api", apis())
+@each("api", apis())
 def test_an_answer_ends_as_the_protocol_has_it(api: str) -> None:
     """Without a reason of its own, a message ends for the usual one."""
     plain = normalized(stream(assistant("a"), api=api), api)
@@ -434,8 +434,8 @@ def test_an_answer_ends_as_the_protocol_has_it(api: str) -> None:
     assert calls.finish_reason in REASONS[api]
 
 
-@pytest.mark.parametrize(
-    ("api", "message", "lost"),
+@each(
+    "api, message, lost",
     [
         (
             "openai.chat",
@@ -518,8 +518,8 @@ def test_an_unknown_api_is_refused() -> None:
 # Whose words
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "block", "delta"),
+@each(
+    "provider, model, block, delta",
     [
         (None, None, PLAIN, {"reasoning_content": "Need the tool."}),
         ("deepseek", None, PLAIN, {"reasoning_content": "Need the tool."}),
@@ -587,8 +587,8 @@ def test_the_origin_of_a_message_is_in_its_events() -> None:
 # Bytes
 
 
-@pytest.mark.parametrize(
-    ("api", "first", "last"),
+@each(
+    "api, first, last",
     [
         (
             "anthropic.messages",

@@ -307,7 +307,7 @@ def test_the_checked_in_script_refuses_any_other_file(tmp_path: Path) -> None:
 # --- Exact counts -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "cl100k", "o200k"), KNOWN)
+@each("text, cl100k, o200k", KNOWN)
 def test_known_texts_have_their_known_counts(text: str, cl100k: int, o200k: int) -> None:
     """Numbers that another program took from the published files."""
     assert counter("cl100k_base").count(text) == Count(cl100k, "exact")
@@ -380,7 +380,7 @@ def test_a_long_text_counts_as_tiktoken_counts_it_whole(text: str, seed: int) ->
         assert found == Count(len(tokens_of(encoding, long)), "exact")
 
 
-@pytest.mark.parametrize("name", sorted(IN_THE_WORLD))
+@each("name", sorted(IN_THE_WORLD))
 def test_long_text_of_every_kind_is_exact(name: str) -> None:
     """No script and no format has to be cut hard."""
     text = (IN_THE_WORLD[name] + "\n") * (100_000 // len(IN_THE_WORLD[name]))
@@ -694,8 +694,8 @@ HANDLERS: dict[str, Callable[[BaseException], Callable[..., None]]] = {
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="no such signal here")
-@pytest.mark.parametrize("how", HANDLERS)
-@pytest.mark.parametrize("error", [TimeoutError(), SoftTimeLimit(), RuntimeError("time is up")])
+@each("how", HANDLERS)
+@each("error", [TimeoutError(), SoftTimeLimit(), RuntimeError("time is up")])
 def test_an_exception_of_a_signal_handler_reaches_the_application(
     how: str, error: Exception
 ) -> None:
@@ -845,7 +845,7 @@ def test_the_default_encoding_is_o200k_base() -> None:
     assert tokenizers.ENCODINGS == ("cl100k_base", "o200k_base")
 
 
-@pytest.mark.parametrize("name", ["", "gpt-4o", "O200K_BASE", "p50k_base", None, ["o200k_base"]])
+@each("name", ["", "gpt-4o", "O200K_BASE", "p50k_base", None, ["o200k_base"]])
 def test_an_unknown_encoding_is_refused_with_the_allowed_ones(name: Any) -> None:
     """ERR-001: the message says what may be written instead."""
     with pytest.raises(SettingError, match="cl100k_base, o200k_base") as refused:

@@ -40,6 +40,7 @@ from reasoning_store.wire.anthropic.reader import (
     parse_response,
 )
 from reasoning_store.wire.contract import ReturnRules
+from tests.properties import each
 from tests.wire.steps import steps
 
 API = "anthropic.messages"
@@ -395,7 +396,7 @@ RAW: list[tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("opening", "deltas", "expected"), RAW, ids=[r[0]["type"] for r in RAW])
+@each("opening, deltas, expected", RAW)
 def test_every_other_block_is_kept_whole_with_its_deltas(
     opening: dict[str, Any], deltas: list[dict[str, Any]], expected: dict[str, Any]
 ) -> None:
@@ -459,8 +460,8 @@ def test_a_later_report_of_the_input_keeps_the_cache_of_an_earlier_one() -> None
     assert (usage.input, usage.cached) == (120, 100)
 
 
-@pytest.mark.parametrize(
-    ("reported", "expected"),
+@each(
+    "reported, expected",
     [
         ({"output_tokens": 30}, (None, 30, None, None)),
         ({"input_tokens": 4, "cache_read_input_tokens": 18135}, (18139, None, None, 18135)),
@@ -559,13 +560,13 @@ MALFORMED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=repr)
+@each("event", MALFORMED)
 def test_a_malformed_event_is_one_unknown_chunk(event: Any) -> None:
     """However much of it is wrong, it counts once, and nothing is raised."""
     assert chunks_of([event]) == [UnknownChunk(raw=event)]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=repr)
+@each("event", MALFORMED)
 def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
     """The good events around it give the message that they give without it."""
     good = FIRST["stream"]
@@ -686,7 +687,7 @@ def test_long_blocks_are_read_in_steps_in_proportion() -> None:
     assert work(8_000) < 10 * work(1_000)
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         None,

@@ -17,6 +17,7 @@ import reasoning_store as rs
 from reasoning_store.testing import refusal
 from reasoning_store.wire import contracts
 from reasoning_store.wire.reasoning_options import ReasoningOptions
+from tests.properties import each
 from tests.wire.writing import (
     TOOL,
     answers,
@@ -83,8 +84,8 @@ def test_deepseek_gets_the_thought_of_every_call_or_an_empty_one() -> None:
     assert "thinking" not in body
 
 
-@pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
-@pytest.mark.parametrize("provider", ["moonshot", "zai", "minimax"])
+@each("signed", [True, False])
+@each("provider", ["moonshot", "zai", "minimax"])
 def test_a_loop_keeps_its_thoughts_at_hosts_that_speak_the_protocol(
     provider: str, signed: bool
 ) -> None:
@@ -169,15 +170,15 @@ def test_a_thought_without_a_signature_has_none_at_a_host_that_takes_it() -> Non
     assert found.body["messages"][1]["content"] == [{"type": "thinking", "thinking": "Hm."}]
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "plain", "sealed"),
+@each(
+    "provider, model, plain, sealed",
     [
         ("anthropic", "claude-opus-5", "unsigned", "kept"),
         ("anthropic", "claude-3-5-haiku-latest", "unsigned", "no_place"),
         ("another-host", "m", "kept", "kept"),
     ],
 )
-@pytest.mark.parametrize("field", ["thinking", "redacted_thinking"])
+@each("field", ["thinking", "redacted_thinking"])
 def test_what_goes_back_is_the_host_s_rule(
     provider: str, model: str, plain: str, sealed: str, field: str
 ) -> None:
@@ -394,7 +395,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each("model", MODELS)
 def test_thinking_is_switched_in_the_words_of_the_model(model: str) -> None:
     """What a model has no word for is not said, and is reported."""
     on, off, limit = MODELS[model]
@@ -556,8 +557,8 @@ def test_a_loop_with_claude_keeps_its_signed_thoughts_at_every_host(provider: st
         )
 
 
-@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"])
-@pytest.mark.parametrize("provider", NAMES)
+@each("model", ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"])
+@each("provider", NAMES)
 def test_the_models_of_claude_are_known_at_every_host(provider: str, model: str) -> None:
     """What one of them demands otherwise it demands wherever it is served."""
     own = contracts.resolve("anthropic", model, "anthropic.messages")
@@ -637,7 +638,7 @@ BOUND = {
 }
 
 
-@pytest.mark.parametrize("model", BOUND)
+@each("model", BOUND)
 def test_thoughts_that_are_bound_to_their_prefix_are_known(model: str) -> None:
     """For these models a request behind an erased message warns."""
     made = replace(LOOP[1], origin=rs.Origin(provider="anthropic", model=model))

@@ -21,6 +21,7 @@ from reasoning_store.testing import refusal
 from reasoning_store.wire.bedrock import writer as bedrock_requests
 from reasoning_store.wire.message_writer import Written
 from reasoning_store.wire.reasoning_options import ReasoningOptions
+from tests.properties import each
 from tests.wire.writing import TOOL, answers, asks, case, conversations, reply, weather, written
 
 CLAUDE = "us.anthropic.claude-opus-4-6-v1:0"
@@ -106,8 +107,8 @@ def test_an_unsigned_thought_has_no_signature() -> None:
     assert found[1]["content"] == [{"reasoningContent": {"reasoningText": {"text": "Hm."}}}]
 
 
-@pytest.mark.parametrize(
-    ("model", "thought", "rule"),
+@each(
+    "model, thought, rule",
     [
         (CLAUDE, rs.ThinkingBlock(thought="Hm."), "unsigned"),
         ("us.deepseek.r1-v1:0", rs.ThinkingBlock(thought="Hm."), "no_place"),
@@ -341,7 +342,7 @@ ON = {
 }
 
 
-@pytest.mark.parametrize("model", ON)
+@each("model", ON)
 def test_thinking_is_a_field_that_only_claude_knows(model: str) -> None:
     """Switched in the words of the model; a budget comes with a limit above it."""
     about, unsaid = asks("aws", model, enabled=True)
@@ -364,7 +365,7 @@ OFF = {
 }
 
 
-@pytest.mark.parametrize("model", OFF)
+@each("model", OFF)
 def test_thinking_is_switched_off_where_it_can_be(model: str) -> None:
     """What cannot be said is reported."""
     about, unsaid = asks("aws", model, enabled=False)

@@ -18,6 +18,7 @@ from reasoning_store.wire.media import (
     from_data_url,
     in_base64,
 )
+from tests.properties import each
 
 
 @given(st.binary(max_size=64))
@@ -31,9 +32,7 @@ def test_bytes_come_back_however_they_are_written(data: bytes) -> None:
     assert from_data_url(data_url("image/png", data)) == (("image/png", data) if data else None)
 
 
-@pytest.mark.parametrize(
-    "text", ["a", "YQ==YQ==", "Y Q==", "YQ==\n", "not base64!", "\u00e9", None, 7, b"YQ=="]
-)
+@each("text", ["a", "YQ==YQ==", "Y Q==", "YQ==\n", "not base64!", "\u00e9", None, 7, b"YQ=="])
 def test_invalid_base64_gives_none(text: object) -> None:
     """It is not read as far as it goes."""
     assert from_base64(text) is None

@@ -29,6 +29,7 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
 from reasoning_store.wire.cohere.reader import CohereReader, parse_response
+from tests.properties import each
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "cohere_v2.json").read_text())["variants"][0]
@@ -336,7 +337,7 @@ MALFORMED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("item", MALFORMED, ids=lambda item: repr(item)[:80])
+@each("item", MALFORMED)
 def test_malformed_event_is_one_unknown_chunk(item: Any) -> None:
     """Wrong types, missing fields and unknown events are counted one by one."""
     assert [type(piece) for piece in CohereReader(CONTRACT).parse_chunk(item)] == [UnknownChunk]

@@ -28,6 +28,7 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contracts
 from reasoning_store.wire.gemini.reader import GeminiReader, parse_response
+from tests.properties import each
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 VARIANTS: list[dict[str, Any]] = json.loads((CASES / "gemini_generate_content.json").read_text())[
@@ -551,7 +552,7 @@ MALFORMED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=lambda event: repr(event)[:80])
+@each("event", MALFORMED)
 def test_malformed_event_is_one_unknown_chunk(event: Any) -> None:
     """However much of an event is wrong, it is counted once."""
     chunks = GeminiReader(CONTRACT).parse_chunk(event)
@@ -579,9 +580,7 @@ def test_bad_part_leaves_the_good_ones_of_its_event() -> None:
     assert message.metadata["unknownChunks"] == 1
 
 
-@pytest.mark.parametrize(
-    "body", [None, 7, {}, {"choices": []}, {"candidates": {}}, [None], [{}]], ids=repr
-)
+@each("body", [None, 7, {}, {"choices": []}, {"candidates": {}}, [None], [{}]])
 def test_body_of_another_form_is_refused(body: Any) -> None:
     """What is no response is a WireError, not an empty message."""
     with pytest.raises(WireError):

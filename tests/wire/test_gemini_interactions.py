@@ -28,6 +28,7 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
 from reasoning_store.wire.gemini.reader import GeminiReader, parse_response
+from tests.properties import each
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "gemini_interactions.json").read_text())["variants"][0]
@@ -302,7 +303,7 @@ MALFORMED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=lambda event: repr(event)[:80])
+@each("event", MALFORMED)
 def test_malformed_event_is_one_unknown_chunk(event: Any) -> None:
     """However much of an event is wrong, it is counted once."""
     assert [type(chunk) for chunk in GeminiReader(CONTRACT).parse_chunk(event)] == [UnknownChunk]

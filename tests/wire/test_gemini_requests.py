@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.wire.gemini import writer as gemini_requests
 from reasoning_store.wire.message_writer import Written
+from tests.properties import each
 from tests.wire.writing import TOOL, answers, asks, case, conversations, reply, weather, written
 
 MODEL = "gemini-3.8-flash"
@@ -149,8 +150,8 @@ DEMANDING = {
 }
 
 
-@pytest.mark.parametrize("provider", SERVICES)
-@pytest.mark.parametrize("model", DEMANDING)
+@each("provider", SERVICES)
+@each("model", DEMANDING)
 def test_the_open_turn_is_sealed_where_the_model_demands_it(provider: str, model: str) -> None:
     """A loop that another model began can be gone on with."""
     loop = [rs.user("Hi"), rs.assistant(CALL), answers(rs.assistant(CALL), "x")]
@@ -303,9 +304,9 @@ SPELT = [
 ]
 
 
-@pytest.mark.parametrize("message", SPELT)
-@pytest.mark.parametrize("tools", [None, [TOOL]])
-@pytest.mark.parametrize("system", [None, "Be brief."])
+@each("message", SPELT)
+@each("tools", [None, [TOOL]])
+@each("system", [None, "Be brief."])
 def test_what_leaves_the_sdk_is_the_body(message: rs.Message, tools: Any, system: Any) -> None:
     """Names and base64 in the body's own letters, which the SDK would spell otherwise."""
     found = written([rs.user("Hi"), message], "google", MODEL, tools=tools, system=system)
@@ -335,8 +336,8 @@ BUDGETS = {
 OURS = ("minimal", "low", "medium", "high", "xhigh", "max")
 
 
-@pytest.mark.parametrize("provider", SERVICES)
-@pytest.mark.parametrize("model", LEVELS)
+@each("provider", SERVICES)
+@each("model", LEVELS)
 def test_effort_is_a_level_from_gemini_3_on(provider: str, model: str) -> None:
     """The nearest that the model knows, and never a budget beside it."""
     found = [thinking(provider, model, effort=effort)[0] for effort in OURS]
@@ -354,8 +355,8 @@ def test_effort_is_a_budget_before_gemini_3(provider: str, model: str) -> None:
     assert [config["thinkingBudget"] for config in found] == list(BUDGETS[model])
 
 
-@pytest.mark.parametrize(
-    ("model", "asked", "config", "unsaid"),
+@each(
+    "model, asked, config, unsaid",
     [
         (MODEL, {"enabled": True}, {"includeThoughts": True}, ()),
         (MODEL, {"enabled": False}, None, ("enabled",)),

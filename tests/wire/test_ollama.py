@@ -23,6 +23,7 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contracts
 from reasoning_store.wire.ollama.reader import OllamaReader, parse_response
+from tests.properties import each
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "ollama_native.json").read_text())["variants"][0]
@@ -200,7 +201,7 @@ MALFORMED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=lambda event: repr(event)[:80])
+@each("event", MALFORMED)
 def test_malformed_line_is_one_unknown_chunk(event: Any) -> None:
     """However much of a line is wrong, it is counted once."""
     assert [type(chunk) for chunk in OllamaReader(CONTRACT).parse_chunk(event)] == [UnknownChunk]

@@ -32,6 +32,7 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contracts
 from reasoning_store.wire.openai_chat import reader as openai_chat
+from tests.properties import each
 from tests.wire.cases import Case, params
 from tests.wire.chat_events import (
     ARRAY,
@@ -425,9 +426,9 @@ def test_calls_are_told_apart_however_a_host_numbers_them(events: list[Any]) -> 
     assert calls(*events) == BOTH
 
 
-@pytest.mark.parametrize("host_id", [None, ""], ids=["no id", "an empty id"])
-@pytest.mark.parametrize("name", ["f", "g"], ids=["the same tool", "another tool"])
-@pytest.mark.parametrize("together", [True, False], ids=["in one event", "in two events"])
+@each("host_id", [None, ""])
+@each("name", ["f", "g"])
+@each("together", [True, False])
 def test_calls_with_one_index_and_no_id_are_told_apart(
     host_id: str | None, name: str, together: bool
 ) -> None:
@@ -593,7 +594,7 @@ def test_an_empty_finish_reason_ends_nothing() -> None:
     assert (message.text, message.finish_reason) == ("ab", "stop")
 
 
-@pytest.mark.parametrize("provider", ["deepseek", "qwen", "openai", "vllm", "kimi", "glm"])
+@each("provider", ["deepseek", "qwen", "openai", "vllm", "kimi", "glm"])
 def test_the_adapter_handles_the_hosts_that_speak_its_protocol(provider: str) -> None:
     """Known providers only; an unknown one is the fallback's."""
     assert adapter().can_handle(None, provider)
@@ -618,8 +619,8 @@ def test_a_reset_reader_is_as_new() -> None:
 # --- usage -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("report", "counts"),
+@each(
+    "report, counts",
     [
         ({"prompt_tokens": 20, "completion_tokens": 30, "total_tokens": 50}, (20, 30, None, None)),
         (
@@ -669,8 +670,8 @@ def test_usage_is_read_in_every_shape_and_absent_is_not_zero(
     assert len(found) == len(named)
 
 
-@pytest.mark.parametrize(
-    ("provider", "total", "output"),
+@each(
+    "provider, total, output",
     [
         ("xai", None, 48),
         ("xai", 68, 48),
@@ -717,8 +718,8 @@ def test_usage_is_found_wherever_a_host_puts_it(event: dict[str, Any]) -> None:
 # --- errors and bad input ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("event", "raw"),
+@each(
+    "event, raw",
     [
         ({"error": {"message": "overloaded", "code": 529}}, {"message": "overloaded", "code": 529}),
         ({"error": "overloaded"}, "overloaded"),
@@ -825,7 +826,7 @@ def around(event: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=lambda value: repr(value)[:60].split(" at 0x")[0])
+@each("event", MALFORMED)
 def test_a_bad_event_is_one_unknown_chunk_and_leaves_no_trace(event: Any) -> None:
     """However much of it is bad, it is counted once, and the good ones give what they give."""
     assert [type(chunk) for chunk in chunks(event)] == [UnknownChunk]
@@ -878,8 +879,8 @@ def test_events_that_a_host_normalised_are_read() -> None:
     assert found[0].provider == "deepseek"
 
 
-@pytest.mark.parametrize(
-    ("body", "missing"),
+@each(
+    "body, missing",
     [
         (None, "not an object"),
         ([], "not an object"),
@@ -1012,7 +1013,7 @@ NOTES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", NOTES)
+@each("name", NOTES)
 def test_what_a_host_says_beside_the_answer_is_in_the_messages_metadata(name: str) -> None:
     """Once, whole and streamed."""
     event, choice, said = NOTES[name]

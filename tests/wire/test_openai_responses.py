@@ -43,6 +43,7 @@ from reasoning_store.wire.openai_responses.reader import (
     ResponsesReader,
     parse_response,
 )
+from tests.properties import each
 from tests.wire.steps import steps
 
 API = "openai.responses"
@@ -203,7 +204,7 @@ def test_an_end_that_repeats_the_text_adds_nothing() -> None:
     assert streamed(FIRST["stream"]).thinking[0].thought == "Plan A.\n\nPlan B."
 
 
-@pytest.mark.parametrize(
+@each(
     "event",
     [
         about("reasoning_summary_text.done", summary_index=0, text="Plan"),
@@ -215,9 +216,8 @@ def test_an_end_that_repeats_the_text_adds_nothing() -> None:
         item_event("done", reasoning("Plan")),
         ended(reasoning("Plan")),
     ],
-    ids=["text done", "part done", "item done", "completed"],
 )
-@pytest.mark.parametrize("before", ["", "Pl", "Plan"])
+@each("before", ["", "Pl", "Plan"])
 def test_each_repetition_fills_in_what_the_deltas_lacked(
     before: str, event: dict[str, Any]
 ) -> None:
@@ -712,7 +712,7 @@ RAW_ITEMS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("item", RAW_ITEMS, ids=[item["type"] for item in RAW_ITEMS])
+@each("item", RAW_ITEMS)
 def test_every_other_item_is_kept_whole_in_its_place(item: dict[str, Any]) -> None:
     """Hosted tools and compactions come back exactly as they came, once."""
     events = [
@@ -897,13 +897,13 @@ MALFORMED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=repr)
+@each("event", MALFORMED)
 def test_a_malformed_event_is_one_unknown_chunk(event: Any) -> None:
     """However much of it is wrong, it counts once, and nothing is raised."""
     assert chunks_of([event]) == [UnknownChunk(raw=event)]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=repr)
+@each("event", MALFORMED)
 def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
     """The good events around it give the message that they give without it."""
     good = FIRST["stream"]
@@ -919,8 +919,8 @@ def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
     assert unknown_in(message) == len(good) + 1
 
 
-@pytest.mark.parametrize(
-    ("event", "texts"),
+@each(
+    "event, texts",
     [
         (item_event("done", {**said("One"), "content": [5, *said("One")["content"], {}]}), ["One"]),
         (item_event("done", {**said(), "content": 5}), []),
@@ -931,7 +931,6 @@ def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
         ({"type": "response.completed", "response": {"id": "resp_1", "output": "x"}}, []),
         ({"type": "response.created", "response": {"id": 5, "model": {}}}, []),
     ],
-    ids=repr,
 )
 def test_the_good_parts_of_an_event_count_and_its_bad_ones_are_one_unknown(
     event: dict[str, Any], texts: list[str]
@@ -1069,9 +1068,7 @@ def test_a_list_of_output_items_is_a_response() -> None:
     assert whole(FIRST["nonstream"]["output"]).finish_reason is None
 
 
-@pytest.mark.parametrize(
-    "body", [None, 5, {}, {"output": "secret"}, {"error": {"message": "secret"}}, ["secret", {}]]
-)
+@each("body", [None, 5, {}, {"output": "secret"}, {"error": {"message": "secret"}}, ["secret", {}]])
 def test_a_body_of_another_form_is_refused_without_its_content(body: Any) -> None:
     """The error names what is missing and repeats nothing of the conversation."""
     with pytest.raises(WireError) as caught:
@@ -1089,8 +1086,8 @@ def test_a_message_of_another_role_in_a_list_is_kept_but_not_said() -> None:
     assert whole([theirs, said("Yes")]).blocks[0] == RawBlock(data=theirs)
 
 
-@pytest.mark.parametrize(
-    ("provider", "echo", "opaque", "floor"),
+@each(
+    "provider, echo, opaque, floor",
     [
         (None, "reasoning.content", True, "none"),
         ("openai", None, True, "open_turn_with_call"),

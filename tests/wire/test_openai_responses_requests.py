@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 import reasoning_store as rs
 from reasoning_store.testing import refusal
 from reasoning_store.wire.reasoning_options import ReasoningOptions
+from tests.properties import each
 from tests.wire.writing import (
     TOOL,
     answers,
@@ -354,8 +355,8 @@ RAW_ANSWERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("make", [rs.user, rs.tool])
-@pytest.mark.parametrize(("kind", "fields", "answer"), RAW_ANSWERS)
+@each("make", [rs.user, rs.tool])
+@each("kind, fields, answer", RAW_ANSWERS)
 def test_an_answer_in_the_providers_own_form_is_sent_as_the_answer(
     make: Any, kind: str, fields: dict[str, Any], answer: dict[str, Any]
 ) -> None:
@@ -550,8 +551,8 @@ def test_tools_are_neutral_or_the_protocol_s_own() -> None:
 # What is asked
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "keeps_nothing"),
+@each(
+    "provider, model, keeps_nothing",
     [
         ("openai", "gpt-5.6", True),
         ("azure", "my-deployment", True),
@@ -593,7 +594,7 @@ EFFORTS = {
 }
 
 
-@pytest.mark.parametrize(("provider", "model"), EFFORTS)
+@each("provider, model", EFFORTS)
 def test_effort_is_sent_in_the_parameters_of_the_model(provider: str | None, model: str) -> None:
     """The nearest that it knows; what cannot be said is reported."""
     found = []
@@ -644,8 +645,8 @@ def test_a_budget_is_reported_where_there_is_no_place_for_one() -> None:
 KEEP = {"reasoning.includeInContext": True}
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "plain", "sealed", "demanded"),
+@each(
+    "provider, model, plain, sealed, demanded",
     [
         ("openai", "gpt-5.6", "no_place", "kept", "required"),
         ("openai", "gpt-4o", "no_place", "no_place", "no_place"),

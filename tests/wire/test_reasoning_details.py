@@ -10,6 +10,7 @@ import pytest
 from reasoning_store.conversation.blocks import Message, ThinkingBlock
 from reasoning_store.wire.openai_chat import reasoning_arrays
 from reasoning_store.wire.openai_chat.snapshots import Snapshots
+from tests.properties import each
 from tests.wire.chat_events import ARRAY, chunks, delta, response, streamed, thoughts, whole
 
 
@@ -236,8 +237,8 @@ def test_reasoning_inside_provider_specific_fields_is_read() -> None:
 # --- snapshots ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("pieces", "text"),
+@each(
+    "pieces, text",
     [
         (["Need the ", "Need the weather tool."], "Need the weather tool."),
         (["Need the ", "weather tool."], "Need the weather tool."),
@@ -251,7 +252,7 @@ def test_reasoning_inside_provider_specific_fields_is_read() -> None:
         (["Think of it", "Think of it twice", "Anew"], "Think of it twiceAnew"),
     ],
 )
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning_details"])
+@each("field", ["reasoning_content", "reasoning_details"])
 def test_growing_snapshots_are_told_from_fragments(
     pieces: list[str], text: str, field: str
 ) -> None:

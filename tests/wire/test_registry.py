@@ -28,6 +28,7 @@ from reasoning_store.wire.registry import (
     OpenAIAdapter,
     TagFallbackAdapter,
 )
+from tests.properties import each
 
 ADAPTERS = {
     "openai": ("openai", "o3-mini"),
@@ -66,8 +67,8 @@ def fallback(*pieces: str) -> Message:
 # can_handle
 
 
-@pytest.mark.parametrize(
-    ("model", "provider", "expected"),
+@each(
+    "model, provider, expected",
     [
         ("o1", "openai", True),
         ("o1-preview", "openai", True),
@@ -105,8 +106,8 @@ def test_anthropic_handles_its_provider(
     assert AnthropicAdapter(contracts.resolve()).can_handle(model, provider) is expected
 
 
-@pytest.mark.parametrize(
-    ("model", "provider", "expected"),
+@each(
+    "model, provider, expected",
     [
         ("deepseek-reasoner", "deepseek", True),
         ("deepseek-r1", "deepseek", True),
@@ -127,15 +128,15 @@ def test_deepseek_handles_its_reasoning_models(model: str, provider: str, expect
     assert DeepSeekAdapter(contracts.resolve()).can_handle(model, provider) is expected
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "", None])
-@pytest.mark.parametrize("provider", ["openai", "nobody", "", "   ", None])
+@each("model", ["gpt-4o", "", None])
+@each("provider", ["openai", "nobody", "", "   ", None])
 def test_fallback_handles_everything(model: str | None, provider: str | None) -> None:
     """It is the last, and always true."""
     assert TagFallbackAdapter(contracts.resolve()).can_handle(model, provider) is True
 
 
-@pytest.mark.parametrize("adapter", adapters(), ids=lambda adapter: adapter.id)
-@pytest.mark.parametrize("name", ["", " ", None, "\ud800", "x" * 100_000])
+@each("adapter", adapters())
+@each("name", ["", " ", None, "\ud800", "x" * 100_000])
 def test_can_handle_never_raises(adapter: Any, name: str | None) -> None:
     """Empty, missing or absurd names are just not handled."""
     assert isinstance(adapter.can_handle(name, name), bool)
@@ -154,8 +155,8 @@ def test_the_four_adapters_are_found(
     assert adapter.id == request.node.callspec.id
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "expected"),
+@each(
+    "provider, model, expected",
     [
         ("openai", "gpt-5.6", "openai.chat"),
         ("deepseek", "deepseek-chat", "openai.chat"),
@@ -187,8 +188,8 @@ def test_address_names_the_provider() -> None:
     assert adapter.id == "anthropic"
 
 
-@pytest.mark.parametrize("api", contracts.apis())
-@pytest.mark.parametrize("provider", [None, "openai", "anthropic", "google"])
+@each("api", contracts.apis())
+@each("provider", [None, "openai", "anthropic", "google"])
 def test_explicit_api_always_wins(api: str, provider: str | None) -> None:
     """Whatever provider and model say, the named protocol is read."""
     assert registry.resolve(model="o3-mini", provider=provider, api=api).id == api
@@ -229,7 +230,7 @@ def test_every_stream_gets_an_instance_of_its_own() -> None:
         assert first is not second
 
 
-@pytest.mark.parametrize("api", contracts.apis())
+@each("api", contracts.apis())
 def test_every_api_has_a_reader_and_a_parser(api: str) -> None:
     """The tables are complete."""
     assert registry.resolve(api=api).id == api
@@ -369,13 +370,13 @@ def test_fallback_reads_the_usual_chat_protocol_too() -> None:
 HI = Message(role="assistant", blocks=(TextBlock(text="Hi"),))
 
 
-@pytest.mark.parametrize("api", sorted(set(contracts.apis()) - {"mistral.chat", "thinking_events"}))
+@each("api", sorted(set(contracts.apis()) - {"mistral.chat", "thinking_events"}))
 def test_the_first_event_names_its_protocol(api: str) -> None:
     """By a mark that no other protocol has."""
     assert registry.api_named_by(next(iter(stream(HI, api=api)))) == api
 
 
-@pytest.mark.parametrize(
+@each(
     "event",
     [
         5,
@@ -395,7 +396,7 @@ def test_an_event_without_a_mark_names_nothing(event: Any) -> None:
     assert registry.api_named_by(event) is None
 
 
-@pytest.mark.parametrize("api", contracts.apis())
+@each("api", contracts.apis())
 def test_a_stream_is_read_in_the_protocol_that_its_events_name(api: str) -> None:
     """Whatever host, model or an earlier request say."""
     for usual in contracts.apis():

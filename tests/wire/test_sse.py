@@ -19,7 +19,7 @@ from reasoning_store.wire.sse import (
     ServerSentEvent,
     SSEDecoder,
 )
-from tests.properties import examples
+from tests.properties import each, examples
 
 
 def events(pieces: Iterable[bytes], **options: Any) -> list[ServerSentEvent]:
@@ -229,9 +229,7 @@ def test_stream_without_done_is_not_done() -> None:
     assert not decoder.done
 
 
-@pytest.mark.parametrize(
-    "payload", ['{"a": ', "oops", "{'a': 1}", "[" * 100_000, "9" * 5000, "[DONE] x"]
-)
+@each("payload", ['{"a": ', "oops", "{'a': 1}", "[" * 100_000, "9" * 5000, "[DONE] x"])
 def test_malformed_payload_comes_out_as_it_is(payload: str) -> None:
     """It is the string itself, between its good neighbours, and nothing raises."""
     stream = f"data: 1\n\ndata: {payload}\n\ndata: 2\n\n".encode()

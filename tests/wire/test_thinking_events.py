@@ -35,6 +35,7 @@ from reasoning_store.wire.ui_messages.reader import (
     parse_event,
     parse_response,
 )
+from tests.properties import each
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 SIGNATURE = "c2lnLWFiYw=="
@@ -113,7 +114,7 @@ def test_end_is_complete_and_repeats_the_whole_text() -> None:
     assert (chunk.phase, chunk.text, chunk.is_complete) == ("end", THOUGHT, True)
 
 
-@pytest.mark.parametrize(
+@each(
     "event",
     [
         {"type": "thinking_delta", "contentIndex": 0, "delta": ""},
@@ -131,7 +132,6 @@ def test_end_is_complete_and_repeats_the_whole_text() -> None:
         {"type": "data-status", "data": 1, "transient": True},
         {"type": "tool-output-available", "toolCallId": "c", "output": 1, "preliminary": True},
     ],
-    ids=lambda event: event["type"],
 )
 def test_event_that_says_nothing_gives_nothing(event: dict[str, Any]) -> None:
     """Known events without content are neither chunks nor unknown."""
@@ -628,9 +628,7 @@ def test_model_message_is_read_like_a_ui_message() -> None:
     assert whole(body).thinking[0].signature == SIGNATURE
 
 
-@pytest.mark.parametrize(
-    "body", [None, [], "x", {}, {"parts": 1}, {"parts": [], "role": "user"}], ids=repr
-)
+@each("body", [None, [], "x", {}, {"parts": 1}, {"parts": [], "role": "user"}])
 def test_body_of_another_form_is_refused(body: Any) -> None:
     """What is no message is a WireError, not an empty message."""
     with pytest.raises(WireError):
@@ -675,7 +673,7 @@ MALFORMED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("event", MALFORMED, ids=lambda event: repr(event)[:60])
+@each("event", MALFORMED)
 def test_malformed_event_is_one_unknown_chunk(event: Any) -> None:
     """Wrong types, missing fields and unknown events are counted one by one."""
     assert [type(chunk) for chunk in parse_event(event, "")] == [UnknownChunk]
@@ -694,9 +692,7 @@ def test_malformed_events_do_not_change_the_good_ones(good: list[Any]) -> None:
     assert message.metadata["unknownChunks"] == len(MALFORMED) * len(good)
 
 
-@pytest.mark.parametrize(
-    "part", [None, 1, {}, {"type": 1}, {"type": "text"}, {"type": "reasoning", "text": 1}]
-)
+@each("part", [None, 1, {}, {"type": 1}, {"type": "text"}, {"type": "reasoning", "text": 1}])
 def test_malformed_part_leaves_the_others(part: Any) -> None:
     """A whole message with a bad part is its good parts."""
     message = whole({"parts": [{"type": "text", "text": "a"}, part]})
