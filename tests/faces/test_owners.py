@@ -13,7 +13,6 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.recording import draft_writer
-from tests.properties import each
 
 
 @pytest.fixture
@@ -394,7 +393,7 @@ UNUSABLE: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 
-@each("says", UNUSABLE)
+@pytest.mark.parametrize("says", UNUSABLE)
 def test_an_invalid_line_is_refused_by_its_number(store: rs.Store, says: str) -> None:
     """It is not its session's next reader who finds it; mended, the same import goes on."""
     whole = lines_of(store.session("chat", create=True))

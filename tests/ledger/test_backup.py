@@ -16,7 +16,6 @@ import pytest
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall
 from reasoning_store.ledger.database import backup, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
-from tests.properties import each
 
 from .histories import answered, new_session, said
 
@@ -109,8 +108,8 @@ def test_an_existing_file_is_kept_without_overwrite(sqlite_path: Path, tmp_path:
     opened(target).close()
 
 
-@each("name", ["chat.db", "link.db", "chat.db-wal", "no/such/copy.db", "folder"])
-@each("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["chat.db", "link.db", "chat.db-wal", "no/such/copy.db", "folder"])
+@pytest.mark.parametrize("overwrite", [False, True])
 def test_a_backup_goes_nowhere_where_it_would_harm(
     sqlite_path: Path, tmp_path: Path, name: str, overwrite: bool
 ) -> None:

@@ -730,7 +730,7 @@ LIES: dict[str, tuple[list[Any], int, str]] = {
 }
 
 
-@each("case", LIES)
+@pytest.mark.parametrize("case", LIES)
 def test_a_compaction_that_cannot_stand_so_is_refused_by_its_line(
     ledger: Ledger, case: str
 ) -> None:
@@ -797,7 +797,7 @@ def test_a_session_that_is_left_out_was_not_begun(ledger: Ledger) -> None:
     assert [line["id"] for line in left if line["type"] == "session"] == ["second"]
 
 
-@each("name", ["reported", "counted", "unreported"])
+@pytest.mark.parametrize("name", ["reported", "counted", "unreported"])
 def test_a_session_that_used_something_else_than_its_messages_is_refused(
     ledger: Ledger, other: Ledger, name: str
 ) -> None:
