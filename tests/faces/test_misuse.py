@@ -301,9 +301,7 @@ SLIPS: dict[str, Slip] = {
 
 
 @each("case", SLIPS)
-def test_an_invalid_argument_is_named_with_a_valid_one(
-    store: rs.Store, case: str
-) -> None:
+def test_an_invalid_argument_is_named_with_a_valid_one(store: rs.Store, case: str) -> None:
     """As it would stand in the call; and nothing is done."""
     verb, said, hint = SLIPS[case]
     error = refused(store, verb)
@@ -761,9 +759,7 @@ def test_the_furthest_times_come_back(store: rs.Store, time: datetime) -> None:
 
 
 @each("time", [-(10**18), 10**18, 1.5, True, "2026"])
-def test_a_line_with_a_time_out_of_range_is_refused(
-    store: rs.Store, time: Any
-) -> None:
+def test_a_line_with_a_time_out_of_range_is_refused(store: rs.Store, time: Any) -> None:
     """It is named by its number; a history that was imported can be shown."""
     lines = [json.loads(line) for line in store.export_lines()]
     given = [
