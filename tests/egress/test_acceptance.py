@@ -434,7 +434,11 @@ def test_a_fork_is_accepted(store: rs.Store, target: Target, policy: dict[str, A
     branch.append(a_turn(target, "c", steps=2, ends=False))
     for found in (session, branch):
         built = found.build_request(settings={**target.asks, **policy}, **target.to, tools=TOOLS)
-        to = {"provider": target.provider or "", "model": target.model, "api": target.api}
+        to: dict[str, Any] = {
+            "provider": target.provider or "",
+            "model": target.model,
+            "api": target.api,
+        }
         assert refusal(built.body, **to) is None
 
 
@@ -455,7 +459,11 @@ def test_a_compacted_conversation_is_accepted(target: Target, policy: dict[str, 
         find_target(target.provider, target.model, target.api, None),
         RequestInputs.of(count, tools=TOOLS),
     )
-    to = {"provider": target.provider or "", "model": target.model, "api": target.api}
+    to: dict[str, Any] = {
+        "provider": target.provider or "",
+        "model": target.model,
+        "api": target.api,
+    }
     assert refusal(built.body, **to) is None
 
 
