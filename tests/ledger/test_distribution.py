@@ -1,7 +1,7 @@
 """The command that distributes a store: its statements, in order, and a named error for the rest.
 
 Each test runs on a database that records, and on a Citus cluster where one is named: see
-``tests/clusters.py``. What only Citus can show is in the tests on it.
+``tests/clusters.py``. Only the second shows that Citus takes them.
 """
 
 from __future__ import annotations

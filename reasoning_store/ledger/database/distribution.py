@@ -54,8 +54,8 @@ def distribution_steps(cluster: Cluster) -> Iterator[Step]:
     anchor = placed[0] if placed else None
     for name in metadata.tables:
         if cluster.tables[name].kind == "local":
-            beside = "" if anchor is None else f", colocate_with => '{anchor}'"
-            yield Step(name, f"SELECT create_distributed_table('{name}', '{KEY}'{beside})")
+            together = "" if anchor is None else f", colocate_with => '{anchor}'"
+            yield Step(name, f"SELECT create_distributed_table('{name}', '{KEY}'{together})")
             anchor = anchor or name
     version = migrate.VERSION_TABLE
     if cluster.tables[version].kind == "local":

@@ -100,7 +100,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What Citus knows of a store."""
+    """A store on a Citus cluster: the nodes, and the place of each table."""
 
     is_coordinator: bool
     nodes: tuple[Node, ...]
