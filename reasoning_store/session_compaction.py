@@ -64,10 +64,10 @@ class SessionCompaction:
         check_truth("clear", clear)
         fixed = self._view.inputs(options, self._view.row.encoding).fixed
         return self._view.at_one_moment(
-            lambda view: SessionCompaction(view)._planned(options, limits, fixed, clear=clear)
+            lambda view: SessionCompaction(view)._read_and_plan(options, limits, fixed, clear=clear)
         )
 
-    def _planned(
+    def _read_and_plan(
         self, options: ContextOptions, limits: Limits, fixed: FixedCount, *, clear: bool
     ) -> Plan:
         """Return the plan; every read is of one moment."""
@@ -119,7 +119,7 @@ class SessionCompaction:
     def compact(self, plan: Plan, summary: str | Message | None) -> Compaction | None:
         """Apply a plan."""
         basis = self._check(plan, summary)
-        wanted = self._wanted(plan, basis, summary)
+        wanted = self._new_compactions(plan, basis, summary)
         strip = next((step.what for step in plan.steps if step.kind == "strip"), None)
         settings = {} if strip is None else {"reasoning.stripFromContext": strip}
         made = self._ledger.compactions.make(*self._of, wanted, settings=settings) if wanted else []
@@ -152,7 +152,7 @@ class SessionCompaction:
             raise InvalidCall(wrong, hint="plan.to_summarize is the range to summarize")
         return plan.basis
 
-    def _wanted(
+    def _new_compactions(
         self, plan: Plan, basis: PlanBasis, summary: str | Message | None
     ) -> list[NewCompaction]:
         """Return the compactions that a plan is made of, a summary first."""
@@ -250,8 +250,8 @@ class CompactionForecast:
         return StripCount(
             settings.strip_from_context,
             self.usage(settings).effective,
-            partial(self._upto, settings),
-            partial(self._regained, settings),
+            partial(self._effective_up_to, settings),
+            partial(self._freed_by_summary, settings),
         )
 
     def layout(self, *, clear: bool) -> Layout:
@@ -264,24 +264,26 @@ class CompactionForecast:
                 SummaryInForce(one.first, one.last, one.tokens)
                 for one in self._totals.in_force.ranges
             ],
-            results_upto=self._results.upto if clear else None,
+            results_upto=self._results.freed_up_to if clear else None,
             cleared=self._results.cleared,
             splits=_PairSplits(self._views, self._of, head),
         )
 
-    def _upto(self, settings: SettingValues, position: int) -> int:
-        counted = self._closed(settings, position, self._totals.last_thinkers)
+    def _effective_up_to(self, settings: SettingValues, position: int) -> int:
+        counted = self._tokens_closed(settings, position, self._totals.last_thinkers)
         return counted - self._totals_at[min(position, self._results.cleared)].clearable
 
-    def _regained(self, settings: SettingValues, first: int, last: int) -> int:
+    def _freed_by_summary(self, settings: SettingValues, first: int, last: int) -> int:
         now, before = self._totals.last_thinkers, first - 1
         if first == 1 or not any(first <= thinker.position <= last for thinker in now):
             return 0
         later = [thinker for thinker in now if thinker.position > last]
-        then = self._closed(settings, before, (*later, *self._thinkers_at(before)))
-        return then - self._closed(settings, before, now)
+        then = self._tokens_closed(settings, before, (*later, *self._thinkers_at(before)))
+        return then - self._tokens_closed(settings, before, now)
 
-    def _closed(self, settings: SettingValues, at: int, thinkers: tuple[OwnThinking, ...]) -> int:
+    def _tokens_closed(
+        self, settings: SettingValues, at: int, thinkers: tuple[OwnThinking, ...]
+    ) -> int:
         return closed_tokens(self._totals_at[at], at, thinkers, self._origins, settings, self._to)
 
     def _thinkers_at(self, position: int) -> tuple[OwnThinking, ...]:
@@ -337,7 +339,7 @@ class _ToolResults:
         self._ranges = in_force.ranges
         self.cleared = 0 if in_force.cleared is None else in_force.cleared.last
 
-    def upto(self, position: int) -> int:
+    def freed_up_to(self, position: int) -> int:
         """Return what clearing up to a position frees, outside of summaries."""
         freed = self._clearable(position)
         for one in self._ranges:

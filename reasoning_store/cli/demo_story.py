@@ -30,7 +30,7 @@ from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.conversation.validation import tool
 from reasoning_store.egress.compaction_plan import Limits, Plan, StepKind
 from reasoning_store.egress.verdicts import Verdict
-from reasoning_store.egress.what_if import COLUMNS, cells
+from reasoning_store.egress.what_if import COLUMNS, cells_of
 from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.session import Session
 from reasoning_store.store import Store
@@ -211,7 +211,7 @@ def _explained(session: Session) -> Story:
 
 def _compared(session: Session) -> Story:
     yield from _title("3. What other settings would send")
-    yield Table(COLUMNS, [cells(row) for row in session.what_if().rows])
+    yield Table(COLUMNS, [cells_of(row) for row in session.what_if().rows])
     yield Line()
     yield Table(
         ("column", "says"),

@@ -111,7 +111,7 @@ def json_value(value: Any) -> Any:
     Raises ``NotJson`` for one that JSON cannot hold.
     """
     try:
-        return _walked(value, DEEPEST, _refused)
+        return _copy_of(value, DEEPEST, _refused)
     except RecursionError:
         raise NotJson(_TOO_DEEP) from None
 
@@ -122,7 +122,7 @@ def make_json(value: Any) -> Any:
     Bytes become base64 under ``$bytes_b64``, keys strings, sets lists; anything else that JSON
     cannot hold becomes its own string form, and None where it is nested too deep.
     """
-    return _walked(value, DEEPEST - 10, _nearest)  # its message is a few levels around it
+    return _copy_of(value, DEEPEST - 10, _nearest)  # its message is a few levels around it
 
 
 def _refused(value: Any, what: str) -> Any:
@@ -142,7 +142,7 @@ def _nearest(value: Any, what: str) -> Any:
         return f"<{type(value).__name__}>"
 
 
-def _walked(value: Any, room: int, unheld: _Unheld) -> Any:
+def _copy_of(value: Any, room: int, unheld: _Unheld) -> Any:
     kind = type(value)
     if kind is str:
         return value if value.isascii() else valid_text(value)
@@ -166,7 +166,7 @@ def _walked(value: Any, room: int, unheld: _Unheld) -> Any:
     for key, item in inside:
         name = _walked_key(key, unheld) if is_mapping else key
         try:
-            new = _walked(item, room - 1, unheld)
+            new = _copy_of(item, room - 1, unheld)
         except NotJson as error:
             error.path.insert(0, key)
             raise
@@ -236,7 +236,7 @@ def parse(text: str, *, strict: bool = True) -> Any:
     if strict and not _HALF_ESCAPE.search(text) and text.count("[") + text.count("{") <= _LINE:
         return value
     try:
-        return _walked(value, _LINE, _too_deep if strict else _foreign)
+        return _copy_of(value, _LINE, _too_deep if strict else _foreign)
     except (NotJson, RecursionError):
         raise Malformed(_TOO_DEEP) from None
 

@@ -175,7 +175,7 @@ class Limits:
             return self.summary_tokens
         return min(_SUMMARY, self.usable // 10)
 
-    def worth(self, effective: int) -> int:
+    def least_gain(self, effective: int) -> int:
         """The least that a change of a request of this size has to free."""
         return max(1, int(effective * _WORTH) if self.min_freed is None else self.min_freed)
 
@@ -221,7 +221,7 @@ def make_plan(
         return plan("warn", "over_threshold", "cooling_down")
     why: Reason = "over_threshold" if fits else "over_limit"
     turns = TurnBoundaries(layout)
-    outcome = _best_outcome(counts, layout, turns, limits, limits.worth(effective))
+    outcome = _best_outcome(counts, layout, turns, limits, limits.least_gain(effective))
     if outcome.after > limits.usable:
         outcome = _best_outcome(counts, layout, turns, limits, 1)
         if outcome.after > limits.usable:
@@ -318,15 +318,15 @@ def _clear_step(
     if results is None or not positions:
         return None
 
-    def freed(position: int) -> int:
+    def tokens_freed(position: int) -> int:
         inside = 0
         if summarized is not None and summarized.first <= position:
             inside = results(min(position, summarized.last)) - results(summarized.first - 1)
         return results(position) - inside
 
-    needed = min(effective - limits.target_at, freed(positions[-1]))
-    upto = positions[bisect_left(positions, needed, key=freed)]
-    return Step(kind="clear", what=Range(positions[0], upto), tokens=freed(upto))
+    needed = min(effective - limits.target_at, tokens_freed(positions[-1]))
+    upto = positions[bisect_left(positions, needed, key=tokens_freed)]
+    return Step(kind="clear", what=Range(positions[0], upto), tokens=tokens_freed(upto))
 
 
 def _summary_range(
@@ -344,7 +344,7 @@ def _summary_range(
             first = summary.first
     before = count.closed_upto(first - 1) if first > 1 else 0
 
-    def freed(cut: int) -> int:
+    def tokens_freed(cut: int) -> int:
         if cut < first:
             return -limits.summary
         held = count.closed_upto(cut) - before
@@ -358,9 +358,9 @@ def _summary_range(
 
     needed = count.effective - limits.target_at
     places = range(turns.first_start, turns.open_start + 1)
-    found = bisect_left(places, needed, key=lambda place: freed(turns.cut_before(place)))
+    found = bisect_left(places, needed, key=lambda place: tokens_freed(turns.cut_before(place)))
     cut = turns.cut_before(places[min(found, len(places) - 1)])
     for candidate in turns.cuts_around(cut):
         if not layout.splits(candidate):
-            return Range(first, candidate), freed(candidate)
+            return Range(first, candidate), tokens_freed(candidate)
     return None

@@ -50,7 +50,7 @@ class WhatIf:
         return next(row for row in self.rows if row.current)
 
     def __str__(self) -> str:
-        lines = [COLUMNS, *(cells(row) for row in self.rows)]
+        lines = [COLUMNS, *(cells_of(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -62,7 +62,7 @@ COLUMNS = ("", "include", "strip", "tokens", "legal", "first change")
 """The head of the table of alternatives."""
 
 
-def cells(row: Alternative) -> tuple[str, ...]:
+def cells_of(row: Alternative) -> tuple[str, ...]:
     """Return an alternative as a line of that table."""
     return (
         "*" if row.current else "",

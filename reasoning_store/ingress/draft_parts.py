@@ -110,7 +110,7 @@ class DraftParts:
         part, self._entries, self.size = codec.dumps(self._entries), [], 0
         return part
 
-    def waiting(self) -> str | None:
+    def next_part(self) -> str | None:
         """Return the next part, which stays the next one."""
         return codec.dumps(self._entries) if self._entries else None
 
@@ -156,7 +156,7 @@ class DraftParts:
             is_last = isinstance(chunk, ToolCallChunk) and chunk.is_complete
             return masked.feed(text) + (masked.finish() if is_last else "")
         if chunk.phase == "end" and text:
-            text = masked.restate(text, masker.mask(text))
+            text = masked.replace_deltas(text, masker.mask(text))
         elif chunk.phase == "end":
             text = masked.feed("") + masked.finish()
         else:
@@ -202,7 +202,7 @@ class _MaskedText:
         self._ended = True
         return out
 
-    def restate(self, text: str, masked: str) -> str:
+    def replace_deltas(self, text: str, masked: str) -> str:
         """Put a whole text in the place of its deltas."""
         self._masker.finish()
         self._came, self._went = blake2b(_encoded(text)), blake2b(_encoded(masked))

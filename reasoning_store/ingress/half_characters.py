@@ -29,11 +29,11 @@ class HalfCharacters:
         self._held: dict[int, tuple[_Delta, str]] = {}
         """By choice: a delta that ended with a half, and that half."""
 
-    def mend(self, chunk: Chunk) -> list[Chunk]:
+    def join_halves(self, chunk: Chunk) -> list[Chunk]:
         """Return a chunk with valid text; before it, what was held of another block."""
         if not isinstance(chunk, TextChunk | ReasoningChunk | ToolCallChunk):
             held = self._held.pop(chunk.choice, None) if isinstance(chunk, FinishChunk) else None
-            return [chunk] if held is None else [_alone(*held), chunk]
+            return [chunk] if held is None else [_delta_of_half(*held), chunk]
         text = _text_of(chunk)
         if text.isascii() and not self._held:
             return [chunk]
@@ -44,7 +44,7 @@ class HalfCharacters:
             if grows and _block_of(held[0]) == _block_of(chunk):
                 text = held[1] + text
             else:
-                out.append(_alone(*held))
+                out.append(_delta_of_half(*held))
         if grows and "\ud800" <= text[-1:] <= "\udbff":
             self._held[chunk.choice] = (chunk, text[-1])
             text = text[:-1]
@@ -53,12 +53,12 @@ class HalfCharacters:
 
     def release(self) -> list[Chunk]:
         """Return the held halves at the end of the stream, each as U+FFFD."""
-        out: list[Chunk] = [_alone(*held) for held in self._held.values()]
+        out: list[Chunk] = [_delta_of_half(*held) for held in self._held.values()]
         self._held.clear()
         return out
 
 
-def _alone(chunk: _Delta, half: str) -> _Delta:
+def _delta_of_half(chunk: _Delta, half: str) -> _Delta:
     """Return a further delta of a block, for a half whose other half did not come."""
     if isinstance(chunk, ToolCallChunk):
         return replace(chunk, arguments=valid_text(half), parameters=None, is_complete=False)

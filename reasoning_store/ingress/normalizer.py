@@ -206,7 +206,7 @@ class StreamNormalizer:
 
     def _add_chunks(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         out: list[Chunk] = []
-        for chunk in chain.from_iterable(map(self._halves.mend, chunks)):
+        for chunk in chain.from_iterable(map(self._halves.join_halves, chunks)):
             if isinstance(chunk, UnknownChunk):
                 self._unknown_count += 1
                 self._unknown.add(chunk.raw)

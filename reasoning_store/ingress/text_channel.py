@@ -181,9 +181,9 @@ class TextChannel:
     def _read_thought(self, text: str, out: list[Run]) -> None:
         text = self._line_ends + text
         self._line_ends = text[len(text.rstrip(_LINE_ENDS)) :][-LONGEST_RUN:]
-        self._think(text.removesuffix(self._line_ends), out)
+        self._add_thought(text.removesuffix(self._line_ends), out)
 
-    def _think(self, text: str, out: list[Run]) -> None:
+    def _add_thought(self, text: str, out: list[Run]) -> None:
         if self._is_blank and text and not text.isspace():
             self._is_blank = False
             self._counters.extracted_blocks += 1
@@ -195,7 +195,7 @@ class TextChannel:
     def _add_line_ends(self, tag_filter: TagFilter, out: list[Run]) -> None:
         ends, self._line_ends = self._line_ends, ""
         if tag_filter.inside:
-            self._think(ends, out)
+            self._add_thought(ends, out)
         elif ends:
             self._shown = True
             out.append(Run("visible", ends, 0))

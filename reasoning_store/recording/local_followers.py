@@ -28,7 +28,7 @@ class LocalFollowers:
         """Pass each entry on from now; return the part of those that no part has yet."""
         self._all.append(weakref.ref(follower))
         self._parts.pass_on = self._pass_on
-        waiting = self._parts.waiting()
+        waiting = self._parts.next_part()
         return () if waiting is None else (waiting,)
 
     def end(self) -> None:

@@ -86,7 +86,7 @@ class ReplyTimes:
     def begin(self, now: float) -> None:
         self._began = now
 
-    def note(self, chunks: Iterable[Chunk], now: float) -> None:
+    def note_chunks(self, chunks: Iterable[Chunk], now: float) -> None:
         """Note the chunks of one event."""
         self._last = now
         for chunk in chunks:

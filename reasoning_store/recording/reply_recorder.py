@@ -186,7 +186,7 @@ class ReplyRecorder:
                 )
             chunks = read(raw)
             if read == self._normalizer.feed:
-                self._times.note(chunks, time.monotonic())
+                self._times.note_chunks(chunks, time.monotonic())
             self._has_content = True
             self._parts.add((*chunks, *self._normalizer.late))
         if self._parts.size >= PART_CHARACTERS:

@@ -210,7 +210,7 @@ def places(message: Message, contract: Contract) -> list[str | None]:
     named = [field for field in kept if field in arrays]
     array = next(iter((*named, *arrays)), None) if needed else None
     return [
-        field or (array if array and form(block) in FORMS[array] else _alone(block, contract))
+        field or (array if array and form(block) in FORMS[array] else _plain_place(block, contract))
         for block, field in zip(message.thinking, kept, strict=True)
     ]
 
@@ -230,7 +230,7 @@ def _fits_string(block: ThinkingBlock, contract: Contract) -> bool:
     return form(block) == "plain" or bool(plain_field(contract) and _seal(block, contract))
 
 
-def _alone(block: ThinkingBlock, contract: Contract) -> str | None:
+def _plain_place(block: ThinkingBlock, contract: Contract) -> str | None:
     """Return the field of a thought that no array takes, or none takes whole."""
     plain = plain_field(contract)
     if form(block) in ("encrypted", "redacted"):

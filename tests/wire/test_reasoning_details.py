@@ -282,6 +282,6 @@ def test_plain_fragments_are_not_collected() -> None:
     snapshots = Snapshots()
     pieces = ["Think ", *("of it " for _ in range(1_000))]
 
-    assert "".join(snapshots.new(piece) for piece in pieces) == "".join(pieces)
+    assert "".join(snapshots.new_text(piece) for piece in pieces) == "".join(pieces)
     assert not snapshots.waiting
     assert snapshots._last == ""

@@ -28,7 +28,7 @@ def what_if(call: Call, where: Where, asked: dict[str, Any]) -> None:
     A star marks the current settings. `first change` is the first message that would differ from
     the request as it is now: a prompt cache is lost from there on.
     """
-    from reasoning_store.egress.what_if import COLUMNS, cells
+    from reasoning_store.egress.what_if import COLUMNS, cells_of
 
     with where.open(call) as session:
         matrix = session.what_if(**asked)
@@ -52,7 +52,7 @@ def what_if(call: Call, where: Where, asked: dict[str, Any]) -> None:
         ],
         lambda page: page.table(
             COLUMNS,
-            [cells(row) for row in matrix.rows],
+            [cells_of(row) for row in matrix.rows],
             styles=lambda row: (
                 "bold" if row[0] else "red" if row[COLUMNS.index("legal")] == "no" else ""
             ),

@@ -194,7 +194,7 @@ class Choice:
             bad.append({name: value})
             return
         if self._fields.cumulative and not self._whole:
-            text = self._snapshots.setdefault(name, Snapshots()).new(text)
+            text = self._snapshots.setdefault(name, Snapshots()).new_text(text)
         if text:
             out.append(self._thought_piece(name, self._fields.sources[name], text))
 

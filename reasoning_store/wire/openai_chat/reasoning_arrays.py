@@ -208,7 +208,7 @@ class Entries:
         seals = entry.seals(piece)
         if self._cumulative and text:
             entry.snapshots = entry.snapshots or Snapshots()
-            text = entry.snapshots.new(text)
+            text = entry.snapshots.new_text(text)
         if entry.waits:
             self.waiting[entry.number] = entry
         if text and "encrypted" in seals:

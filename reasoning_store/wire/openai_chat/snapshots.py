@@ -24,7 +24,7 @@ class Snapshots:
         self._size_given = 0
         self._held: list[str] = []
 
-    def new(self, piece: str) -> str:
+    def new_text(self, piece: str) -> str:
         """Return the new text of this piece, as far as it is known to be new."""
         if self._mode == "fragments":
             return piece
