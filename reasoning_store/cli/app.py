@@ -67,9 +67,9 @@ def app(context: click.Context, as_json: bool) -> None:
     call = current_call(context)
     call.json = call.json or as_json
     if context.invoked_subcommand is None:
-        from reasoning_store.cli.commands.status import status
+        from reasoning_store.cli.commands.status import print_status
 
-        status(call)
+        print_status(call)
 
 
 app.params.append(database_option(envvar="REASONING_STORE_URL"))

@@ -37,7 +37,7 @@ def read_events(data: bytes, name: str, pieces: random.Random | None = None) -> 
     json_values.check_encoding(data, name)
     text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith(b"["):
-        found = _listed(text)
+        found = _parse_list(text)
     else:
         decoder = NDJSONDecoder() if text.startswith(b"{") else JSONEvents()
         found = [event for piece in _cut_bytes(data, pieces) for event in decoder.feed(piece)]
@@ -50,7 +50,7 @@ def read_events(data: bytes, name: str, pieces: random.Random | None = None) -> 
     return found
 
 
-def _listed(text: bytes) -> list[Any]:
+def _parse_list(text: bytes) -> list[Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -73,10 +73,10 @@ def guess_api(found: list[Any]) -> str:
     """Return the protocol whose adapter knows the most of the events."""
     tried = [event for event in found if isinstance(event, dict)][:_TRIED]
     # The usual protocol first: of equals, which read the events alike, the first is taken.
-    return min((DEFAULT_API, *apis()), key=lambda api: _unknown(api, tried))
+    return min((DEFAULT_API, *apis()), key=lambda api: _count_unknown(api, tried))
 
 
-def _unknown(api: str, tried: list[Any]) -> int:
+def _count_unknown(api: str, tried: list[Any]) -> int:
     adapter = registry.resolve(model=None, provider=None, api=api)
     unknown = 0
     for event in tried:
@@ -107,29 +107,29 @@ def _cut_event(event: Any, parse: Callable[[Any], list[Any]], pieces: random.Ran
     if len(chunks) != 1 or not isinstance(chunks[0], TextChunk) or chunks[0].metadata:
         return [event]  # it says more than text: cut, it might say that twice
     text = chunks[0].text
-    places = [path for path, value in _strings(event, ()) if value == text]
+    places = [path for path, value in _find_strings(event, ()) if value == text]
     if len(places) != 1 or len(text) < 2:
         return [event]
     count = pieces.randint(1, min(_PIECES, len(text)))
     cuts = sorted(pieces.sample(range(1, len(text)), count - 1))
     return [
-        _with(event, places[0], text[start:end])
+        _replace_at(event, places[0], text[start:end])
         for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
     ]
 
 
-def _strings(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
+def _find_strings(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _strings(item, (*path, key))
+            yield from _find_strings(item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _strings(item, (*path, index))
+            yield from _find_strings(item, (*path, index))
 
 
-def _with(event: dict[str, Any], path: tuple[Any, ...], text: str) -> dict[str, Any]:
+def _replace_at(event: dict[str, Any], path: tuple[Any, ...], text: str) -> dict[str, Any]:
     made = copy.deepcopy(event)
     holder: Any = made
     for key in path[:-1]:

@@ -55,13 +55,13 @@ def words_of(context: click.Context, *more: str | None) -> tuple[str, ...]:
     return (*context.command_path.split()[1:], *filter(None, more))
 
 
-def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+def _remember_option(context: click.Context, option: click.Parameter, value: Any) -> None:
     if value and option.name is not None:
         setattr(current_call(context), option.name, value)
 
 
 def _remember_database(context: click.Context, option: click.Parameter, value: Any) -> None:
-    _remember(context, option, value)
+    _remember_option(context, option, value)
     if value:
         source = context.get_parameter_source("db")
         current_call(context).db_was_named = source is ParameterSource.COMMANDLINE
@@ -126,7 +126,7 @@ class Command(click.Command):
                 ["--json"],
                 is_flag=True,
                 expose_value=False,
-                callback=_remember,
+                callback=_remember_option,
                 help="Answer in JSON.",
             ),
             database_option(),
@@ -216,7 +216,7 @@ class Group(click.Group):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
-    def _default(self, ctx: click.Context) -> tuple[click.Command, click.Context] | None:
+    def _find_default(self, ctx: click.Context) -> tuple[click.Command, click.Context] | None:
         """Return the command that needs no name, and the group's context as its own."""
         if self.default is None:
             return None
@@ -226,7 +226,7 @@ class Group(click.Group):
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_usage(ctx, formatter)
-        if (found := self._default(ctx)) is not None:
+        if (found := self._find_default(ctx)) is not None:
             command, context = found
             words = " ".join(command.collect_usage_pieces(context))
             formatter.write_usage(context.command_path, words, prefix="       ")
@@ -246,7 +246,7 @@ class Group(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands, and the options of the one that needs no name."""
         super().format_options(ctx, formatter)
-        if (found := self._default(ctx)) is not None:
+        if (found := self._find_default(ctx)) is not None:
             command, context = found
             options = [one for one in command.params if isinstance(one, click.Option)]
             records = [one.get_help_record(context) for one in options]
@@ -254,14 +254,14 @@ class Group(click.Group):
                 formatter.write_dl([record for record in records if record is not None])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found = self._default(ctx)
+        found = self._find_default(ctx)
         if found is not None and isinstance(found[0], Command):
             _write_examples(found[0].examples, ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the commands, and the words that the one without a name takes first."""
         offered = super().shell_complete(ctx, incomplete)
-        if (found := self._default(ctx)) is not None:
+        if (found := self._find_default(ctx)) is not None:
             command, context = found
             offered += command.shell_complete(context, incomplete)
             first = next((one for one in command.params if isinstance(one, click.Argument)), None)

@@ -20,7 +20,7 @@ def complete_session(
     try:
         with store_access.open_to_read(current_call(context)) as store:
             mine = store.for_owner(context.params.get("owner") or "")
-            return _offered(store_access.session_names(mine), incomplete)
+            return _matching_words(store_access.session_names(mine), incomplete)
     except ReasoningStoreError:
         return []  # a shell has no place for what went wrong
 
@@ -32,7 +32,7 @@ def complete_profile(
     try:
         with store_access.open_to_read(current_call(context)) as store:
             mine = store.for_owner(context.params.get("owner") or "")
-            return _offered((one.name for one in mine.settings.profiles.all()), incomplete)
+            return _matching_words((one.name for one in mine.settings.profiles.all()), incomplete)
     except ReasoningStoreError:
         return []  # a shell has no place for what went wrong
 
@@ -42,7 +42,7 @@ def complete_provider(
 ) -> list[CompletionItem]:
     from reasoning_store.wire import contracts
 
-    return _offered((host.id for host in contracts.hosts()), incomplete)
+    return _matching_words((host.id for host in contracts.hosts()), incomplete)
 
 
 def complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:
@@ -51,13 +51,13 @@ def complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:
 
     whole = [f"{key}{end}" for key in settings.KEYS]
     short = [key.removeprefix(settings.PREFIX) for key in whole]
-    return _offered(whole if incomplete.startswith("r") else short, incomplete)
+    return _matching_words(whole if incomplete.startswith("r") else short, incomplete)
 
 
 def complete_value(key: str, incomplete: str, before: str = "") -> list[CompletionItem]:
     from reasoning_store.conversation import settings
 
-    return _offered((before + word for word in settings.words(full_key(key))), incomplete)
+    return _matching_words((before + word for word in settings.words(full_key(key))), incomplete)
 
 
 def complete_change(
@@ -68,7 +68,7 @@ def complete_change(
     return complete_value(key, incomplete, f"{key}=") if equals else complete_key(incomplete, "=")
 
 
-def _offered(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
+def _matching_words(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
     """Return the words that begin so, without those that hold control characters."""
     return [
         CompletionItem(word)

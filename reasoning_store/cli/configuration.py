@@ -1,7 +1,7 @@
 """The configuration file: defaults of options, in TOML.
 
-A key is the name of an option without its dashes. ``db``, ``json`` and ``owner`` stand at the
-top; the options of a command stand in the table with its name, e.g. ``[sessions.list]``.
+A key is the name of an option without its dashes. ``db``, ``json`` and ``owner`` are at the
+top; the options of a command are in the table with its name, e.g. ``[sessions.list]``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS_ONLY = ("everything", "before", "overwrite", "yes")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a configuration file holds; without a file, nothing."""
+    """The content of a configuration file; empty without a file."""
 
     path: Path | None = None
     tables: Mapping[str, Any] = field(default_factory=dict)

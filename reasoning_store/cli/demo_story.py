@@ -129,7 +129,7 @@ class Table:
 Story = Iterator[Line | Table]
 
 
-def captured(name: str) -> list[dict[str, Any]]:
+def read_capture(name: str) -> list[dict[str, Any]]:
     """Return a stream that ships with the package, as decoded events."""
     text = files("reasoning_store.cli").joinpath("streams", f"{name}.jsonl").read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
@@ -140,19 +140,19 @@ def run_demo(call: Call) -> None:
     page = Page()
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
-        _opened(call, f"sqlite:///{Path(folder) / 'demo.db'}") as store,
+        _open_database(call, f"sqlite:///{Path(folder) / 'demo.db'}") as store,
     ):
         session = store.session(_NAME, create=True, title="The demo")
-        for part in _story(session):
+        for part in _demo_story(session):
             if not call.json:
                 part.write(page)
         if call.json:
-            print_answer(call, _data(session), print_nothing)
+            print_answer(call, _demo_data(session), print_nothing)
     if call.db_was_named:
         print_note(f"to look at it: {hints.command_line(call, 'show', _NAME)}")
 
 
-def _opened(call: Call, otherwise: str) -> Store:
+def _open_database(call: Call, otherwise: str) -> Store:
     """Open the database that was named, in which there is no demo yet, or else another one."""
     if not call.db_was_named:
         return Store(otherwise)
@@ -167,7 +167,7 @@ def _opened(call: Call, otherwise: str) -> Store:
     )
 
 
-def _data(session: Session) -> dict[str, Any]:
+def _demo_data(session: Session) -> dict[str, Any]:
     """Return what the demo came to, for a program."""
     usage = session.usage(limit=LIMIT)
     return {
@@ -179,38 +179,38 @@ def _data(session: Session) -> dict[str, Any]:
     }
 
 
-def _story(session: Session) -> Story:
-    yield from _recorded(session)
-    yield from _explained(session)
-    yield from _compared(session)
-    yield from _changed(session)
-    yield from _shortened(session)
-    yield from _next()
+def _demo_story(session: Session) -> Story:
+    yield from _record_replies(session)
+    yield from _explain_request(session)
+    yield from _compare_policies(session)
+    yield from _change_settings(session)
+    yield from _shorten_request(session)
+    yield from _next_steps()
 
 
-def _recorded(session: Session) -> Story:
-    yield from _title("1. Five replies, each with its thinking in another place")
-    yield from _text(
+def _record_replies(session: Session) -> Story:
+    yield from _title_lines("1. Five replies, each with its thinking in another place")
+    yield from _paragraph(
         "The wire is what a model streamed, piece by piece, each under the name of its field. "
         "The thought and the answer are what is in the store now."
     )
     for turn in TURNS:
         yield Line()
-        yield from _played(session, turn)
+        yield from _play_turn(session, turn)
 
 
-def _explained(session: Session) -> Story:
+def _explain_request(session: Session) -> Story:
     request = session.build_request()
     whom = f"{request.target.model} of {request.target.provider}"
-    yield from _title("2. What the next request would carry, before anything is sent")
-    yield from _said("to", f"{whom}, who gave the last reply")
-    yield from _said("usage", _counted(session))
+    yield from _title_lines("2. What the next request would carry, before anything is sent")
+    yield from _labelled_line("to", f"{whom}, who gave the last reply")
+    yield from _labelled_line("usage", _usage_text(session))
     yield Line()
-    yield _verdicts(request.verdicts)
+    yield _verdict_table(request.verdicts)
 
 
-def _compared(session: Session) -> Story:
-    yield from _title("3. What other settings would send")
+def _compare_policies(session: Session) -> Story:
+    yield from _title_lines("3. What other settings would send")
     yield Table(COLUMNS, [cells_of(row) for row in session.what_if().rows])
     yield Line()
     yield Table(
@@ -225,23 +225,25 @@ def _compared(session: Session) -> Story:
     yield Line()
     verdicts = session.build_request().verdicts
     (demanded,) = (one.message for one in verdicts if one.rule == "required")
-    yield from _text(
+    yield from _paragraph(
         f"Message {demanded} goes in every row: it called a tool in the turn that is still open, "
         "and the provider demands the thought behind that back. This is the floor. It can be "
         "switched off, and then the request warns:"
     )
-    yield from _said("warning", session.build_request(settings=_NO_FLOOR).warnings[0].text)
+    yield from _labelled_line("warning", session.build_request(settings=_NO_FLOOR).warnings[0].text)
 
 
 _NO_FLOOR = {"reasoning.floor": "off"}
 
 
-def _changed(session: Session) -> Story:
-    yield from _title("4. A setting changes: the next request is another, the store is the same")
+def _change_settings(session: Session) -> Story:
+    yield from _title_lines(
+        "4. A setting changes: the next request is another, the store is the same"
+    )
     before = _replies(session)
     session.settings.set("reasoning.includeInContext", True)
-    yield from _said("set", "reasoning.includeInContext = true")
-    yield from _said("usage", _counted(session))
+    yield from _labelled_line("set", "reasoning.includeInContext = true")
+    yield from _labelled_line("usage", _usage_text(session))
     yield Line()
     yield Table(
         ("reply", "its fields before", "its fields now"),
@@ -252,30 +254,30 @@ def _changed(session: Session) -> Story:
     )
     yield Line()
     stored = sum(len(item.message.thinking) for item in session.history())
-    yield from _said("stored", f"{stored} thoughts, whatever is sent")
+    yield from _labelled_line("stored", f"{stored} thoughts, whatever is sent")
 
 
-def _shortened(session: Session) -> Story:
-    yield from _title(
+def _shorten_request(session: Session) -> Story:
+    yield from _title_lines(
         f"5. A model whose context is {SMALL} tokens: must the conversation get shorter?"
     )
-    yield from _decision(session.compression(limit=SMALL, reserve=SMALL // 4))
+    yield from _explain_plan(session.compression(limit=SMALL, reserve=SMALL // 4))
 
 
-def _next() -> Story:
-    yield from _title("Next")
+def _next_steps() -> Story:
+    yield from _title_lines("Next")
     yield Line("In Python (import reasoning_store as rs):\n")
     yield Line(NEXT)
     yield Line("\nOn the command line: reasoning-store --help")
 
 
-def _played(session: Session, turn: Turn) -> Story:
+def _play_turn(session: Session, turn: Turn) -> Story:
     """Replay a stream as the reply to a question, and tell what was stored."""
     yield Line(turn.title, "bold")
     session.append(user(turn.question))
-    yield from _said("user", turn.question)
-    stream = captured(turn.stream)
-    yield from _labelled("wire", _on_the_wire(stream))
+    yield from _labelled_line("user", turn.question)
+    stream = read_capture(turn.stream)
+    yield from _labelled_lines("wire", _on_the_wire(stream))
     with session.record(
         iter(stream), provider=turn.provider, model=turn.model, api=turn.api
     ) as reply:
@@ -284,18 +286,18 @@ def _played(session: Session, turn: Turn) -> Story:
     assert reply.stored is not None
     message = session.get(reply.stored.position).message
     for block in message.thinking:
-        yield from _said("thought", block.thought, "dim")
-    yield from _said("answer", message.text)
-    if told := ", ".join(_done(message)):
-        yield from _said("stored", told)
+        yield from _labelled_line("thought", block.thought, "dim")
+    yield from _labelled_line("answer", message.text)
+    if told := ", ".join(_ingress_notes(message)):
+        yield from _labelled_line("stored", told)
     for call in message.tool_calls:
-        yield from _said("calls", f"{call.name}({argument_text(call)})")
+        yield from _labelled_line("calls", f"{call.name}({argument_text(call)})")
         session.append(tool(ToolResponseBlock(call_id=call.id, tool_name=call.name, result="97")))
-        yield from _said("tool", "97")
+        yield from _labelled_line("tool", "97")
 
 
 def _on_the_wire(stream: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Tell the pieces of a stream, those of a field that follow one another together."""
+    """Yield the pieces of a stream, joined where pieces of one field follow each other."""
     pieces = (piece for event in stream for piece in _pieces(_deltas(event)))
     for field, together in groupby(pieces, key=itemgetter(0)):
         yield f"{field}: {' '.join(repr(text) for _, text in together)}"
@@ -323,8 +325,8 @@ def _pieces(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
             yield from _pieces(inside, field)
 
 
-def _done(message: Message) -> Iterator[str]:
-    """Tell what happened to a reply on its way in."""
+def _ingress_notes(message: Message) -> Iterator[str]:
+    """Yield notes on what ingress did with a reply."""
     counters = read_counters(message.metadata)
     if count := counters.stripped_delimiters:
         yield f"{plural(count, 'delimiter')} taken out"
@@ -334,11 +336,11 @@ def _done(message: Message) -> Iterator[str]:
         yield "the signature kept, to go back only to who made it"
 
 
-def _counted(session: Session) -> str:
+def _usage_text(session: Session) -> str:
     return f"{session.usage(limit=LIMIT)} (tokens to be sent / the model's limit)"
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> Table:
+def _verdict_table(verdicts: Sequence[Verdict]) -> Table:
     return Table(
         ("thinking of", "tokens", "goes", "why"),
         [
@@ -349,19 +351,21 @@ def _verdicts(verdicts: Sequence[Verdict]) -> Table:
     )
 
 
-def _decision(plan: Plan) -> Story:
-    """Tell a plan step by step, and why each of its steps is not the last."""
+def _explain_plan(plan: Plan) -> Story:
+    """Show a plan step by step, and why each step but the last is not enough."""
     limits = Limits(limit=plan.limit, reserve=plan.reserve, threshold=plan.threshold)
     less = f"{plan.limit} less {plan.reserve} for the answer"
-    yield from _said("room", f"{plan.usable} tokens: {less}")
-    yield from _said("request", f"{plan.effective} tokens: {', '.join(plan.reasons)}")
-    yield from _said("goal", f"{limits.enough} or fewer, so that there is room to grow again")
+    yield from _labelled_line("room", f"{plan.usable} tokens: {less}")
+    yield from _labelled_line("request", f"{plan.effective} tokens: {', '.join(plan.reasons)}")
+    yield from _labelled_line(
+        "goal", f"{limits.enough} or fewer, so that there is room to grow again"
+    )
     left = plan.effective
     for step in plan.steps:
         left -= step.tokens
         enough = "enough" if left <= limits.enough else "not enough"
-        yield from _said("step", f"{_STEPS[step.kind]}: {left} left, {enough}")
-    yield from _said("decision", f"{plan.action}; nothing is done until you say so")
+        yield from _labelled_line("step", f"{_STEPS[step.kind]}: {left} left, {enough}")
+    yield from _labelled_line("decision", f"{plan.action}; nothing is done until you say so")
 
 
 _STEPS: dict[StepKind, str] = {
@@ -371,32 +375,32 @@ _STEPS: dict[StepKind, str] = {
 }
 
 
-def _title(text: str) -> Story:
+def _title_lines(text: str) -> Story:
     yield Line()
     yield Line(text, "bold green")
     yield Line()
 
 
-def _text(text: str) -> Story:
-    """Tell a paragraph."""
-    for line in _folded(text, WIDTH):
+def _paragraph(text: str) -> Story:
+    """Yield the lines of a paragraph."""
+    for line in _wrap_text(text, WIDTH):
         yield Line(line)
 
 
-def _said(label: str, text: str, style: str = "") -> Story:
-    """Tell a labelled line, folded under itself at the width of the page."""
-    return _labelled(label, [text], style)
+def _labelled_line(label: str, text: str, style: str = "") -> Story:
+    """Yield a text after a label, wrapped at the width of the page."""
+    return _labelled_lines(label, [text], style)
 
 
-def _labelled(label: str, texts: Iterable[str], style: str = "") -> Story:
-    """Tell lines that share a label."""
+def _labelled_lines(label: str, texts: Iterable[str], style: str = "") -> Story:
+    """Yield texts after one label."""
     for text in texts:
-        for line in _folded(text, WIDTH - 10):
+        for line in _wrap_text(text, WIDTH - 10):
             yield Line(f"{label:<10}{line}".rstrip(), style)
             label = ""
 
 
-def _folded(text: str, width: int) -> Iterator[str]:
+def _wrap_text(text: str, width: int) -> Iterator[str]:
     line = ""
     for word in re.split(r" (?!')", text):  # a quote stays with what it opens or closes
         if line and len(line) + 1 + len(word) > width:

@@ -168,24 +168,30 @@ def split_session(
 
 def takes_session(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner."""
-    return _folded(command, "where", _where, (OWNER, SESSION), ("session_id", "owner"))
+    return _combine_options(
+        command, "where", _session_place, (OWNER, SESSION), ("session_id", "owner")
+    )
 
 
 def takes_branch(command: Function) -> Function:
     """Give a command ``where``: SESSION, --owner, --branch."""
-    return _folded(command, "where", _where, (BRANCH, OWNER, SESSION), _WHERE_NAMES)
+    return _combine_options(
+        command, "where", _session_place, (BRANCH, OWNER, SESSION), _WHERE_NAMES
+    )
 
 
 _WHERE_NAMES = ("session_id", "owner", "branch")
 
 
-def _where(session_id: str, owner: str, branch: int | None = None) -> Where:
+def _session_place(session_id: str, owner: str, branch: int | None = None) -> Where:
     return Where(session_id, owner, branch)
 
 
 def takes_message(command: Function) -> Function:
     """Give a command ``place``: SESSION:POSITION, --owner, --branch."""
-    return _folded(command, "place", _message_place, (BRANCH, OWNER, _MESSAGE), _MESSAGE_NAMES)
+    return _combine_options(
+        command, "place", _message_place, (BRANCH, OWNER, _MESSAGE), _MESSAGE_NAMES
+    )
 
 
 def _message_place(message: str, owner: str, branch: int | None) -> tuple[Where, int | str]:
@@ -204,10 +210,10 @@ _MESSAGE_NAMES = ("message", "owner", "branch")
 
 def takes_target(command: Function) -> Function:
     """Give a command ``target``: the provider, model, api and base URL."""
-    return _folded(command, "target", _target, _TARGET, _TARGET_NAMES)
+    return _combine_options(command, "target", _target_options, _TARGET, _TARGET_NAMES)
 
 
-def _target(**target: str | None) -> dict[str, str | None]:
+def _target_options(**target: str | None) -> dict[str, str | None]:
     """Return the target; warn of an unknown provider, which may be misspelt."""
     if any(target.values()):
         from reasoning_store.egress.request_warnings import unknown_provider
@@ -220,7 +226,9 @@ def _target(**target: str | None) -> dict[str, str | None]:
 
 def takes_request(command: Function) -> Function:
     """Give a command ``asked``: the keywords of a session's request."""
-    return _folded(command, "asked", _asked, (*_TARGET, *_REQUEST), (*_TARGET_NAMES, *_WITH))
+    return _combine_options(
+        command, "asked", _request_options, (*_TARGET, *_REQUEST), (*_TARGET_NAMES, *_WITH)
+    )
 
 
 if TYPE_CHECKING:
@@ -301,14 +309,14 @@ _REQUEST = (
 _WITH = ("changes", "system", "tools")
 
 
-def _asked(
+def _request_options(
     changes: Sequence[str], system: str | None, tools: IO[bytes] | None, **target: str | None
 ) -> dict[str, Any]:
     return {
-        **_target(**target),
+        **_target_options(**target),
         "settings": parse_settings(changes),
         "system": system,
-        "tools": None if tools is None else _tools(tools),
+        "tools": None if tools is None else _read_tools(tools),
     }
 
 
@@ -346,7 +354,7 @@ def read_file(file: IO[bytes]) -> bytes:
         return file.read()
 
 
-def _tools(file: IO[bytes]) -> list[dict[str, Any]]:
+def _read_tools(file: IO[bytes]) -> list[dict[str, Any]]:
     text = json_values.decoded(read_file(file), file.name)
     try:
         tools = json.loads(text)
@@ -357,7 +365,7 @@ def _tools(file: IO[bytes]) -> list[dict[str, Any]]:
     return tools
 
 
-def _folded(
+def _combine_options(
     command: Function,
     name: str,
     make: Callable[..., Any],

@@ -28,12 +28,12 @@ SCHEMA = "reasoning-store/1"
 """The form of every JSON answer; a change that breaks a reader gets another name."""
 
 
-def print_answer(call: Call, data: Any, people: Callable[[Page], None]) -> None:
-    """Print an answer: ``data`` as JSON, or for people what ``people`` writes."""
+def print_answer(call: Call, data: Any, write_page: Callable[[Page], None]) -> None:
+    """Print an answer: ``data`` as JSON, or for people the page that ``write_page`` writes."""
     if call.json:
-        sys.stdout.write(_json(_envelope(call, data)) + "\n")
+        sys.stdout.write(_to_json(_answer_object(call, data)) + "\n")
     else:
-        people(Page())
+        write_page(Page())
 
 
 def print_nothing(page: Page) -> None:
@@ -42,11 +42,11 @@ def print_nothing(page: Page) -> None:
 
 def print_items(call: Call, items: Iterable[Any]) -> None:
     """Print an answer that is a list, item by item."""
-    head, _, tail = _json(_envelope(call, [0])).rpartition("0")
+    head, _, tail = _to_json(_answer_object(call, [0])).rpartition("0")
     sys.stdout.write(head.rstrip())
     comma = ""
     for item in items:
-        sys.stdout.write(f"{comma}\n    {json_text(item, ascii_only=_ascii(), indent=None)}")
+        sys.stdout.write(f"{comma}\n    {json_text(item, ascii_only=_needs_ascii(), indent=None)}")
         comma = ","
     sys.stdout.write(tail + "\n")
 
@@ -90,15 +90,15 @@ def is_for_person() -> bool:
     return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
-def _envelope(call: Call, data: Any) -> dict[str, Any]:
+def _answer_object(call: Call, data: Any) -> dict[str, Any]:
     return {"schema": SCHEMA, "command": call.command, "data": data}
 
 
-def _json(value: Any) -> str:
-    return json_text(value, ascii_only=_ascii())
+def _to_json(value: Any) -> str:
+    return json_text(value, ascii_only=_needs_ascii())
 
 
-def _ascii() -> bool:
+def _needs_ascii() -> bool:
     return (sys.stdout.encoding or "ascii").lower().replace("-", "") != "utf8"
 
 
@@ -117,10 +117,10 @@ def rich_console(**attributes: Any) -> Console:
     return QuietConsole(highlight=False, emoji=False, **attributes)
 
 
-def print_page(people: Callable[[Page], None], *, pages: bool) -> None:
-    """Print what ``people`` writes; at a terminal that it does not fit, in a pager."""
+def print_page(write_page: Callable[[Page], None], *, pages: bool) -> None:
+    """Print the page that ``write_page`` writes; at a terminal that is too small, in a pager."""
     if not (pages and sys.stdin.isatty() and sys.stdout.isatty()):
-        people(Page())
+        write_page(Page())
         return
     import io
     import shutil
@@ -128,7 +128,7 @@ def print_page(people: Callable[[Page], None], *, pages: bool) -> None:
     import click
 
     text = io.StringIO()
-    people(Page(text))
+    write_page(Page(text))
     if text.getvalue().count("\n") < shutil.get_terminal_size().lines:
         sys.stdout.write(text.getvalue())
     else:
@@ -186,7 +186,7 @@ class Page:
         """Write rows under the names of their columns; a cell is one line."""
         cells = [[one_line(cell) for cell in row] for row in rows]
         if self._console is None or self._console.width < _NARROWEST_COLUMN * len(columns):
-            for line in _aligned([list(columns), *cells], [name in right for name in columns]):
+            for line in _align_rows([list(columns), *cells], [name in right for name in columns]):
                 sys.stdout.write(line + "\n")
             return
         from rich.table import Table
@@ -210,11 +210,13 @@ class Page:
         self.line(f"[{'#' * full}{'.' * (width - full)}] {share:.0%}", style)
 
 
-def _aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+def _align_rows(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
+    widths = [max(map(_display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = (
-            " " * (width - _width(cell)) + cell if is_right else cell + " " * (width - _width(cell))
+            " " * (width - _display_width(cell)) + cell
+            if is_right
+            else cell + " " * (width - _display_width(cell))
             for cell, width, is_right in zip(row, widths, right, strict=True)
         )
         yield "  ".join(padded).rstrip()
@@ -224,7 +226,7 @@ _WIDTHLESS = ("Mn", "Me", "Cf")
 """The Unicode categories of characters without a width."""
 
 
-def _width(text: str) -> int:
+def _display_width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(

@@ -46,7 +46,7 @@ def print_transcript(
     for item in items:
         style = _COLOUR_OF_ROLE.get(item.message.role, "bold")
         # A pipe gets what does not depend on the clock.
-        head = _head(item, compactions, is_short=not page.is_terminal, has_id=ids)
+        head = _heading(item, compactions, is_short=not page.is_terminal, has_id=ids)
         page.line(f"[{item.position}] {head}", style)
         for block in item.message.blocks:
             for prefix, text, style in pieces_of(block, thinking):
@@ -57,8 +57,8 @@ def pieces_of(block: Block, thinking: str) -> list[tuple[str, str, str]]:
     """Return a block's text, with the beginning of its lines and its style at a terminal."""
     if isinstance(block, ThinkingBlock):
         text = block.thought or "(not readable)"
-        return [] if thinking == "none" else [("  | ", _shown(text, thinking), "dim")]
-    return [("  ", _text(block), "")]
+        return [] if thinking == "none" else [("  | ", _shorten_thought(text, thinking), "dim")]
+    return [("  ", _block_text(block), "")]
 
 
 def markdown(
@@ -67,17 +67,17 @@ def markdown(
     """Yield a conversation as lines of Markdown: thoughts are quoted, tools are code."""
     yield f"# {one_line(title)}"
     for item in items:
-        yield f"\n## {item.position}. {one_line(_head(item, compactions))}"
+        yield f"\n## {item.position}. {one_line(_heading(item, compactions))}"
         for block in item.message.blocks:
             yield ""
             if isinstance(block, ThinkingBlock):
                 if thinking != "none":
-                    text = _shown(block.thought or "(not readable)", thinking)
+                    text = _shorten_thought(block.thought or "(not readable)", thinking)
                     yield from (f"> {line}".rstrip() for line in text.split("\n"))
             elif isinstance(block, TextBlock):
                 yield block.text
             else:
-                yield from (_FENCE, _text(block), _FENCE)
+                yield from (_FENCE, _block_text(block), _FENCE)
 
 
 def html_page(
@@ -88,21 +88,21 @@ def html_page(
     for item in items:
         role = item.message.role
         yield f'<article class="{role}" id="m{item.position}">'
-        yield f"<h2>{item.position}. {html.escape(one_line(_head(item, compactions)))}</h2>"
+        yield f"<h2>{item.position}. {html.escape(one_line(_heading(item, compactions)))}</h2>"
         for block in item.message.blocks:
             if isinstance(block, ThinkingBlock):
                 if thinking != "none":
-                    text = _shown(block.thought or "(not readable)", thinking)
+                    text = _shorten_thought(block.thought or "(not readable)", thinking)
                     yield "<details open><summary>Thinking</summary>"
-                    yield f"<div>{_escaped(text)}</div></details>"
+                    yield f"<div>{_escape_html(text)}</div></details>"
             else:
                 kind = "text" if isinstance(block, TextBlock) else "other"
-                yield f'<div class="{kind}">{_escaped(_text(block))}</div>'
+                yield f'<div class="{kind}">{_escape_html(_block_text(block))}</div>'
         yield "</article>"
     yield "</main>"
 
 
-def _head(
+def _heading(
     item: Stored, compactions: Sequence[Compaction], *, is_short: bool = False, has_id: bool = False
 ) -> str:
     """Return the role of a message, its model and time, and what is unusual about it."""
@@ -121,7 +121,7 @@ def _head(
     return " ".join(parts)
 
 
-def _text(block: Block) -> str:
+def _block_text(block: Block) -> str:
     if isinstance(block, TextBlock):
         return block.text
     if isinstance(block, ToolCallBlock):
@@ -133,14 +133,14 @@ def _text(block: Block) -> str:
     return f"({block.type})"
 
 
-def _shown(text: str, thinking: str) -> str:
+def _shorten_thought(text: str, thinking: str) -> str:
     if thinking != "short":
         return text
     line = " ".join(text.split())
     return line if len(line) <= _SHORT else line[: _SHORT - 3] + "..."
 
 
-def _escaped(text: str) -> str:
+def _escape_html(text: str) -> str:
     return html.escape(printable(text))
 
 

@@ -16,18 +16,18 @@ _AGAIN = 2
 """How many lines have to be the same for it to be one: a lone bracket is everywhere."""
 
 Edit = tuple[int, int, int, int]
-"""Which lines of the one, from and up to, stand in the place of which of the other."""
+"""Lines of one text, from and up to, and the lines of the other that replace them."""
 
 
 def unified_diff(old: Sequence[str], new: Sequence[str], names: tuple[str, str]) -> Iterator[str]:
     """Return the lines of a unified diff; none where nothing differs."""
     head = True
-    for group in _groups(find_edits(old, new)):
+    for group in _group_edits(find_edits(old, new)):
         if head:
             yield f"--- {names[0]}"
             yield f"+++ {names[1]}"
             head = False
-        yield from _hunk(old, new, group)
+        yield from _hunk_lines(old, new, group)
 
 
 def find_edits(old: Sequence[str], new: Sequence[str]) -> Iterator[Edit]:
@@ -37,12 +37,12 @@ def find_edits(old: Sequence[str], new: Sequence[str]) -> Iterator[Edit]:
         if i < len(old) and j < len(new) and old[i] == new[j]:
             i, j = i + 1, j + 1
             continue
-        to_i, to_j = _meeting(old, new, i, j)
+        to_i, to_j = _next_common(old, new, i, j)
         yield i, to_i, j, to_j
         i, j = to_i, to_j
 
 
-def _meeting(old: Sequence[str], new: Sequence[str], i: int, j: int) -> tuple[int, int]:
+def _next_common(old: Sequence[str], new: Sequence[str], i: int, j: int) -> tuple[int, int]:
     """Return the nearest place from which on the lines are the same again."""
     for away in range(1, min(_FAR, len(old) - i + len(new) - j)):
         for skipped in range(max(0, away - (len(new) - j)), min(away, len(old) - i) + 1):
@@ -53,7 +53,7 @@ def _meeting(old: Sequence[str], new: Sequence[str], i: int, j: int) -> tuple[in
     return min(i + _FAR, len(old)), min(j + _FAR, len(new))
 
 
-def _groups(found: Iterator[Edit]) -> Iterator[list[Edit]]:
+def _group_edits(found: Iterator[Edit]) -> Iterator[list[Edit]]:
     """Return the edits whose contexts touch together."""
     group: list[Edit] = []
     for edit in found:
@@ -65,12 +65,12 @@ def _groups(found: Iterator[Edit]) -> Iterator[list[Edit]]:
         yield group
 
 
-def _hunk(old: Sequence[str], new: Sequence[str], group: list[Edit]) -> Iterator[str]:
+def _hunk_lines(old: Sequence[str], new: Sequence[str], group: list[Edit]) -> Iterator[str]:
     before = min(_CONTEXT, group[0][0], group[0][2])
     after = min(_CONTEXT, len(old) - group[-1][1], len(new) - group[-1][3])
     first, last = group[0][0] - before, group[-1][1] + after
     first_new, last_new = group[0][2] - before, group[-1][3] + after
-    yield f"@@ -{_range(first, last)} +{_range(first_new, last_new)} @@"
+    yield f"@@ -{_range_text(first, last)} +{_range_text(first_new, last_new)} @@"
     at = first
     for start, end, start_new, end_new in group:
         yield from (f" {line}" for line in old[at:start])
@@ -80,7 +80,7 @@ def _hunk(old: Sequence[str], new: Sequence[str], group: list[Edit]) -> Iterator
     yield from (f" {line}" for line in old[at:last])
 
 
-def _range(first: int, last: int) -> str:
+def _range_text(first: int, last: int) -> str:
     """Return a range as a unified diff writes it: counted from 1, its length if not 1."""
     length = last - first
     start = first + 1 if length else first

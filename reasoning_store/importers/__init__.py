@@ -1,4 +1,4 @@
-"""What was said elsewhere: conversations kept by others, read as conversations of ours.
+"""Conversations that other programs kept, read as conversations of this store.
 
 ``formats`` tells the formats apart and names each one's reader: ``openai``, ``anthropic``,
 ``llm``. ``documents`` reads JSON and JSON lines piece by piece, ``gathering`` makes one

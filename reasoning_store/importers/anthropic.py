@@ -45,29 +45,29 @@ def conversations(
 ) -> Iterator[Conversation]:
     """Return the conversations of a JSON or JSON lines file, or of its lines.
 
-    ``provider``, ``model`` and ``base_url`` say who answered, where the file does not: opaque
-    reasoning goes back to nobody else. ``name`` stands for the file's own in the ids of
+    ``provider``, ``model`` and ``base_url`` name the model that answered, if the file does not:
+    opaque reasoning is sent back to it alone. ``name`` replaces the file's own in the ids of
     conversations that have none.
     """
     who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
-    return history_reader.read_conversations(source, FORMAT, _read, who, name)
+    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
 
 
-def _read(one: SourceConversation, reader: HistoryReader) -> None:
+def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
     reader.add_system_prompts(one, "system")
     for placed in one.messages:
         role = placed.value.get("role")
         if role == "assistant":
-            _replied(placed, reader)
+            _read_reply(placed, reader)
         elif role == "user":
-            _said(placed, reader)
+            _read_user_message(placed, reader)
         elif role == "system":
             reader.add_plain("system", placed, unread=other_fields(placed.value, _READ))
         else:
             reader.into.skip(placed.place, history_reader.UNKNOWN_ROLE)
 
 
-def _replied(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
     content = value.get("content")
     if isinstance(content, str):
@@ -75,14 +75,14 @@ def _replied(placed: SourceMessage, reader: HistoryReader) -> None:
     if not isinstance(content, list):
         history_reader.refuse_content(placed)
     body = {
-        "id": _text(value, "id"),
-        "model": _text(value, "model"),
+        "id": _string_field(value, "id"),
+        "model": _string_field(value, "model"),
         "role": "assistant",
         "content": [
             content_parts.without_cache_marks(part) if isinstance(part, dict) else part
             for part in content
         ],
-        "stop_reason": _text(value, "stop_reason"),
+        "stop_reason": _string_field(value, "stop_reason"),
         "usage": value.get("usage"),
     }
     message = reader.read_reply(body, _API, value)
@@ -95,7 +95,7 @@ def _replied(placed: SourceMessage, reader: HistoryReader) -> None:
     )
 
 
-def _text(value: Mapping[str, Any], name: str) -> str | None:
+def _string_field(value: Mapping[str, Any], name: str) -> str | None:
     item = value.get(name)
     return item if isinstance(item, str) else None
 
@@ -109,14 +109,14 @@ def _is_thought(part: Any) -> bool:
     return part.get("type") == "thinking" and bool(part.get("thinking") or part.get("signature"))
 
 
-def _said(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_user_message(placed: SourceMessage, reader: HistoryReader) -> None:
     content = placed.value.get("content")
     listed = content if isinstance(content, list) else [content] if content else []
     made: list[Block] = []
     texts: list[str] = []
     for part in listed:
         if isinstance(part, dict) and part.get("type") == _ANSWER:
-            made.append(answer := _answer(part, placed, reader))
+            made.append(answer := _tool_response(part, placed, reader))
             if isinstance(answer.result, str):
                 texts += content_parts.visible_texts(part.get("content"))
         else:
@@ -129,7 +129,7 @@ def _said(placed: SourceMessage, reader: HistoryReader) -> None:
     reader.add(message, placed, texts=texts, unread=other_fields(placed.value, _READ))
 
 
-def _answer(
+def _tool_response(
     part: Mapping[str, Any], placed: SourceMessage, reader: HistoryReader
 ) -> ToolResponseBlock:
     return reader.tool_response(

@@ -68,7 +68,7 @@ def without_cache_marks(part: Part) -> dict[str, Any]:
 
 
 def visible_texts(content: Any) -> list[str]:
-    """Return the texts of a content, as they stand."""
+    """Return the texts of a content, unchanged."""
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list):
@@ -112,34 +112,34 @@ def _is_plain(item: Any) -> bool:
 _EMPTY: Final = TextBlock(text="")
 
 
-def _text(part: Part) -> Block | None:
+def _text_block(part: Part) -> Block | None:
     text = part.get("text")
     if not isinstance(text, str):
         return None
-    return TextBlock(text=text, provider_metadata=_beside(part, "text"))
+    return TextBlock(text=text, provider_metadata=_other_fields(part, "text"))
 
 
-def _image_url(part: Part) -> Block | None:
-    return _addressed(part, "image_url", "image")
+def _image_url_block(part: Part) -> Block | None:
+    return _medium_in_field(part, "image_url", "image")
 
 
-def _video_url(part: Part) -> Block | None:
-    return _addressed(part, "video_url", "video")
+def _video_url_block(part: Part) -> Block | None:
+    return _medium_in_field(part, "video_url", "video")
 
 
-def _addressed(part: Part, name: str, kind: MediaKind) -> Block | None:
-    """Return a medium at an address, which stands bare or in an object of its own."""
+def _medium_in_field(part: Part, name: str, kind: MediaKind) -> Block | None:
+    """Return the medium of a field that is an address, or an object with one."""
     value = part.get(name)
     about = other_fields(value, ("url",)) if isinstance(value, dict) else {}
     url = value.get("url") if isinstance(value, dict) else value
-    made = _at(url, kind) if isinstance(url, str) and url else None
-    beside = {**(_beside(part, name) or {}), **about}
+    made = _medium_at(url, kind) if isinstance(url, str) and url else None
+    beside = {**(_other_fields(part, name) or {}), **about}
     return None if made is None else replace(made, provider_metadata=beside or None)
 
 
-def _sound(part: Part) -> Block | None:
+def _audio_block(part: Part) -> Block | None:
     sound = part.get("input_audio")
-    data = _decoded(sound.get("data")) if isinstance(sound, dict) else None
+    data = _decode_base64(sound.get("data")) if isinstance(sound, dict) else None
     if not isinstance(sound, dict) or data is None:
         return None
     form = sound.get("format")
@@ -149,26 +149,26 @@ def _sound(part: Part) -> Block | None:
         kind="audio",
         mime_type=_SOUNDS.get(form, f"audio/{form}"),
         data=data,
-        provider_metadata=_beside(part, "input_audio"),
+        provider_metadata=_other_fields(part, "input_audio"),
     )
 
 
-def _file(part: Part) -> Block | None:
+def _file_block(part: Part) -> Block | None:
     about = part.get("file", part)
     if not isinstance(about, dict):
         return None
     url, name = about.get("file_data") or about.get("file_url"), about.get("filename")
     if about.get("file_id") or not (isinstance(url, str) and isinstance(name, str | None)):
         return None
-    made = _at(url, "file")
+    made = _medium_at(url, "file")
     return None if made is None else replace(made, name=name)
 
 
-def _image(part: Part) -> Block | None:
+def _image_block(part: Part) -> Block | None:
     return _from_source(part, "image")
 
 
-def _document(part: Part) -> Block | None:
+def _document_block(part: Part) -> Block | None:
     return _from_source(part, "file")
 
 
@@ -177,7 +177,7 @@ def _from_source(part: Part, kind: MediaKind) -> Block | None:
     source, title = part.get("source"), part.get("title")
     if not (isinstance(source, dict) and isinstance(title, str | None)):
         return None
-    mime, beside = source.get("media_type"), _beside(part, "source", "title")
+    mime, beside = source.get("media_type"), _other_fields(part, "source", "title")
     if source.get("type") == "url" and isinstance(source.get("url"), str):
         mime = "application/pdf" if kind == "file" else "image/*"
         return MediaBlock(
@@ -186,50 +186,50 @@ def _from_source(part: Part, kind: MediaKind) -> Block | None:
     text = source.get("data")
     if not (isinstance(mime, str) and isinstance(text, str)):
         return None
-    data = _bytes(text) if source.get("type") == "text" else _decoded(text)
+    data = _encode_text(text) if source.get("type") == "text" else _decode_base64(text)
     if data is None or source.get("type") not in ("base64", "text"):
         return None
     return MediaBlock(kind=kind, mime_type=mime, name=title, data=data, provider_metadata=beside)
 
 
-def _at(url: str, kind: MediaKind) -> MediaBlock | None:
+def _medium_at(url: str, kind: MediaKind) -> MediaBlock | None:
     """Return a medium at an address, or in one; ``None`` where its data cannot be read."""
     if not url.startswith("data:"):
         mime = "application/octet-stream" if kind == "file" else f"{kind}/*"
         return MediaBlock(kind=kind, mime_type=mime, url=url)
     about, _, text = url.removeprefix("data:").partition(",")
-    data = _decoded(text) if about.endswith(_BASE64) else None
+    data = _decode_base64(text) if about.endswith(_BASE64) else None
     if not data:
         return None
     return MediaBlock(kind=kind, mime_type=about.removesuffix(_BASE64), data=data)
 
 
-def _decoded(value: Any) -> bytes | None:
+def _decode_base64(value: Any) -> bytes | None:
     try:
         return b64decode(value, validate=True) if isinstance(value, str) else None
     except (binascii.Error, ValueError):
         return None
 
 
-def _bytes(text: str) -> bytes | None:
+def _encode_text(text: str) -> bytes | None:
     try:
         return text.encode()
     except UnicodeEncodeError:
         return None  # a lone surrogate has no bytes: the part stays as it came
 
 
-def _beside(part: Part, *names: str) -> dict[str, Any] | None:
+def _other_fields(part: Part, *names: str) -> dict[str, Any] | None:
     return other_fields(part, ("type", *names)) or None
 
 
 _PARTS: Final[Mapping[str, Callable[[Part], Block | None]]] = {
-    **dict.fromkeys(TEXTS, _text),
-    "image_url": _image_url,
-    "input_image": _image_url,
-    "video_url": _video_url,
-    "input_audio": _sound,
-    "file": _file,
-    "input_file": _file,
-    "image": _image,
-    "document": _document,
+    **dict.fromkeys(TEXTS, _text_block),
+    "image_url": _image_url_block,
+    "input_image": _image_url_block,
+    "video_url": _video_url_block,
+    "input_audio": _audio_block,
+    "file": _file_block,
+    "input_file": _file_block,
+    "image": _image_block,
+    "document": _document_block,
 }

@@ -1,4 +1,4 @@
-"""One conversation under way: messages in, keys made, and what became of each thing counted.
+"""A conversation that is being read: its messages, their keys, and the counts of its report.
 
 Theory. A message's key is a hash over the conversation's id and the source of every message
 up to it. So a key that a store knows says that all before it is there too, importing twice
@@ -6,10 +6,9 @@ finds every key known, and a file that has grown has new keys only at its end. I
 from the source, not from what became of it: a later version that reads something better does
 not write the same conversation again.
 
-What a text came to is told by comparing it with the source, not by what a reader says of
-itself.
+Whether a text was changed is found by comparing it with the source, not by asking its reader.
 
-Knows messages and JSON; must not know formats.
+This module knows messages and JSON; it must not know formats.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 _TIME: Final = "its time is neither ISO 8601 nor seconds or milliseconds since 1970"
 _LONGEST_ID: Final = 500
-"""Bytes; a longer id stands for itself by its hash."""
+"""In bytes; of a longer id the hash is taken."""
 
 _canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
@@ -98,10 +97,10 @@ class ConversationBuilder:
         self.key = digest_values(self.id, self.next, self.key, source)
         self._items.append(Item(message=message, key=self.key, created_at=created_at))
         self.at = created_at or self.at
-        self._report += _report(message, texts, thoughts, beside)
+        self._report += _count_message(message, texts, thoughts, beside)
 
     def skip(self, place: str, reason: str) -> None:
-        """Note that something gave no message."""
+        """Note that a part of the source gave no message."""
         self._report += Report(skipped=(Skipped(place=place, reason=reason),))
 
     def note_time(self, place: str) -> None:
@@ -119,9 +118,9 @@ class ConversationBuilder:
         )
 
 
-def _report(message: Message, texts: Sequence[str], thoughts: int, beside: int) -> Report:
+def _count_message(message: Message, texts: Sequence[str], thoughts: int, beside: int) -> Report:
     counters = read_counters(message.metadata)
-    was, is_now = "".join(texts), "".join(said(message))
+    was, is_now = "".join(texts), "".join(message_texts(message))
     tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
     raw = sum(isinstance(block, RawBlock) for block in message.blocks)
     return Report(
@@ -136,8 +135,8 @@ def _report(message: Message, texts: Sequence[str], thoughts: int, beside: int) 
     )
 
 
-def said(message: Message) -> list[str]:
-    """Return what was said: the visible texts, and what tools answered in text."""
+def message_texts(message: Message) -> list[str]:
+    """Return the visible texts of a message, and the texts of its tool responses."""
     return [
         text
         for block in message.blocks

@@ -45,7 +45,7 @@ class Entry:
 
 
 def refuse(line: int, what: str) -> NoReturn:
-    """Say that a line cannot be read."""
+    """Refuse a line that cannot be read."""
     raise InvalidCall(f"line {line}: {what}", hint=_HINT)
 
 
@@ -54,7 +54,7 @@ def read_entries(source: Source) -> Iterator[Entry]:
     lines = isinstance(source, Iterable) and not isinstance(source, Mapping | bytes)
     if not (lines or isinstance(source, os.PathLike)):
         raise InvalidCall(f"a source is a path or lines, not {type(source).__name__}")
-    pieces = _pieces(source)
+    pieces = _read_text(source)
     begun: list[str] = []
     for piece in pieces:
         begun.append(piece)
@@ -62,7 +62,7 @@ def read_entries(source: Source) -> Iterator[Entry]:
             break
     first = "".join(begun).lstrip()[:1]
     text = chain(begun, pieces)
-    return _elements(text) if first == "[" else _lines_or_object(text)
+    return _parse_arrays(text) if first == "[" else _lines_or_object(text)
 
 
 def source_name(source: Source) -> str:
@@ -73,16 +73,16 @@ def source_name(source: Source) -> str:
 # Text
 
 
-def _pieces(source: Source) -> Iterator[str]:
+def _read_text(source: Source) -> Iterator[str]:
     """The text of a source, in pieces that may end anywhere."""
     if isinstance(source, str | os.PathLike):
         with files.opened(source) as file:
-            yield from _decoded(iter(lambda: file.read(_BLOCK), b""))
+            yield from _decode_blocks(iter(lambda: file.read(_BLOCK), b""))
     else:
-        yield from _decoded(_ended(source))
+        yield from _decode_blocks(_end_lines(source))
 
 
-def _ended(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
+def _end_lines(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
     for number, line in enumerate(lines, 1):
         if isinstance(line, str):
             yield line if line.endswith("\n") else line + "\n"
@@ -95,7 +95,7 @@ def _ended(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
             )
 
 
-def _decoded(blocks: Iterable[str | bytes]) -> Iterator[str]:
+def _decode_blocks(blocks: Iterable[str | bytes]) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, beginning = 1, True
     for block in chain(blocks, (b"",)):
@@ -113,8 +113,8 @@ def _decoded(blocks: Iterable[str | bytes]) -> Iterator[str]:
             yield text
 
 
-def _numbered(pieces: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
+def _number_lines(pieces: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not blank, with their numbers."""
     number = 1
     held: list[str] = []
     for piece in pieces:
@@ -134,32 +134,32 @@ def _numbered(pieces: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _lines_or_object(pieces: Iterable[str]) -> Iterator[Entry]:
-    lines = _numbered(pieces)
+    lines = _number_lines(pieces)
     first = next(lines, None)
     if first is None:
         return
     try:
         json.loads(first[1])
     except (ValueError, RecursionError):
-        yield _object(first, list(lines))
+        yield _parse_object(first, list(lines))
         return
     for number, text in chain([first], lines):
-        yield Entry(line=number, value=_value(number, text))
+        yield Entry(line=number, value=_parse_value(number, text))
 
 
-def _object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
-    """One object over many lines; where it is none, the first line is what is wrong."""
+def _parse_object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
+    """Return one object over many lines; if it is not one, refuse the first line."""
     if not rest or json_values.is_object(rest[0][1]):
-        return Entry(line=first[0], value=_value(*first))
+        return Entry(line=first[0], value=_parse_value(*first))
     # Blank lines were left out: put back, so that an error names the right one.
     text, at = first[1], first[0]
     for number, line in rest:
         text += "\n" * (number - at) + line
         at = number
-    return Entry(line=first[0], value=_value(first[0], text))
+    return Entry(line=first[0], value=_parse_value(first[0], text))
 
 
-def _value(line: int, text: str) -> Any:
+def _parse_value(line: int, text: str) -> Any:
     try:
         return json_values.parse(text, strict=False)
     except json_values.Malformed as error:
@@ -171,16 +171,16 @@ def _value(line: int, text: str) -> Any:
 
 
 class _Scan:
-    """Where a scan of arrays stands between two pieces of text."""
+    """The state of a scan of arrays between two pieces of text."""
 
     def __init__(self) -> None:
         self.closers: list[str] = []
-        """What closes the brackets that are open, the array's own first."""
+        """The brackets that close the open ones, the array's own first."""
         self.quoted = False
         self.escaped = -1
-        """The place in the piece of a character that a backslash stands before."""
+        """The place in the piece of the character after a backslash."""
         self._arrays = 0
-        self._elements = 0
+        self._parse_arrays = 0
         self._line = self._begun = 1
         self._held: list[str] = []
 
@@ -189,20 +189,20 @@ class _Scan:
         self._line += text.count("\n")
 
     def open(self) -> None:
-        """Begin an array; nothing but white space stands outside of one."""
+        """Begin an array; only white space is allowed outside of one."""
         self.check_outside()
-        self.closers, self._elements = ["]"], 0
+        self.closers, self._parse_arrays = ["]"], 0
         self._arrays += 1
 
     def take(self, *, last: bool) -> Iterator[Entry]:
-        """Give the element that ends here; an empty array has none."""
+        """Yield the element that ends here; an empty array has none."""
         text, line = "".join(self._held), self._begun
         self._held, self._begun = [], self._line
-        if last and not self._elements and not text.strip():
+        if last and not self._parse_arrays and not text.strip():
             return
-        self._elements += 1
+        self._parse_arrays += 1
         line += text[: len(text) - len(text.lstrip())].count("\n")
-        yield Entry(line=line, value=_value(line, text.strip()), array=self._arrays)
+        yield Entry(line=line, value=_parse_value(line, text.strip()), array=self._arrays)
 
     def check_outside(self) -> None:
         text = "".join(self._held)
@@ -220,8 +220,8 @@ class _Scan:
         refuse(self._line, "not JSON: a bracket closes what is not open")
 
 
-def _elements(pieces: Iterable[str]) -> Iterator[Entry]:
-    """The elements of the arrays that a text consists of."""
+def _parse_arrays(pieces: Iterable[str]) -> Iterator[Entry]:
+    """Yield the elements of the arrays that a text consists of."""
     scan = _Scan()
     for piece in pieces:
         start = 0

@@ -39,15 +39,15 @@ _OWN_LINES: Final = re.compile(
 _OWN_ANSWER: Final = re.compile(r'\s*\{\s*"schema"\s*:\s*"reasoning-store/')
 
 
-def _named(*names: str) -> str:
+def _field_pattern(*names: str) -> str:
     return rf'(?<!\\)"(?:{"|".join(names)})"\s*:'
 
 
-def _typed(*kinds: str) -> str:
+def _type_pattern(*kinds: str) -> str:
     return rf'(?<!\\)"type"\s*:\s*"(?:{"|".join(kinds)})"'
 
 
-def _holding(name: str, begin: str) -> str:
+def _value_pattern(name: str, begin: str) -> str:
     return rf'(?<!\\)"{name}"\s*:\s*{re.escape(begin)}'
 
 
@@ -61,55 +61,65 @@ class _Marked:
 
 
 _TABLE: Final[tuple[_Marked, ...]] = (
-    _Marked("a ChatGPT export", (_holding("mapping", "{"), _named("create_time", "current_node"))),
-    _Marked("a Claude.ai export", (_holding("chat_messages", "["),)),
+    _Marked(
+        "a ChatGPT export",
+        (_value_pattern("mapping", "{"), _field_pattern("create_time", "current_node")),
+    ),
+    _Marked("a Claude.ai export", (_value_pattern("chat_messages", "["),)),
     _Marked(
         "a Claude Code session",
-        (_named("parentUuid", "leafUuid"), _named("sessionId", "leafUuid")),
+        (_field_pattern("parentUuid", "leafUuid"), _field_pattern("sessionId", "leafUuid")),
     ),
     _Marked(
         "a Codex session",
         (
-            _typed("session_meta", "response_item", "turn_context", "event_msg"),
-            _holding("payload", "{"),
+            _type_pattern("session_meta", "response_item", "turn_context", "event_msg"),
+            _value_pattern("payload", "{"),
         ),
     ),
     _Marked(
-        "an Open WebUI export", (_holding("chat", "{"), _named("user_id", "history", "currentId"))
+        "an Open WebUI export",
+        (_value_pattern("chat", "{"), _field_pattern("user_id", "history", "currentId")),
     ),
     _Marked(
         "a LibreChat export",
-        (_named("conversationId"), _named("messageId", "parentMessageId", "exportAt")),
+        (
+            _field_pattern("conversationId"),
+            _field_pattern("messageId", "parentMessageId", "exportAt"),
+        ),
     ),
     _Marked(
         "a LangChain history",
         (
-            _typed("human", "ai", "system", "tool", "AIMessageChunk")
+            _type_pattern("human", "ai", "system", "tool", "AIMessageChunk")
             + r'\s*,\s*"data"\s*:\s*\{|'
             + r'(?<!\\)"lc"\s*:\s*\d',
         ),
     ),
-    _Marked("a Pydantic AI history", (_named("part_kind"),)),
-    _Marked("a LlamaIndex history", (_named("block_type"),)),
-    _Marked("a ShareGPT history", (_holding("conversations", "["), _named("from"))),
-    _Marked("a Gemini history", (_holding("chunkedPrompt", "{"),)),
+    _Marked("a Pydantic AI history", (_field_pattern("part_kind"),)),
+    _Marked("a LlamaIndex history", (_field_pattern("block_type"),)),
+    _Marked("a ShareGPT history", (_value_pattern("conversations", "["), _field_pattern("from"))),
+    _Marked("a Gemini history", (_value_pattern("chunkedPrompt", "{"),)),
     _Marked(
         "a Gemini history",
-        (_named("parts"), r'(?<!\\)"role"\s*:\s*"model"|' + _holding("contents", "[")),
+        (
+            _field_pattern("parts"),
+            r'(?<!\\)"role"\s*:\s*"model"|' + _value_pattern("contents", "["),
+        ),
     ),
     _Marked(
         "a history of AI SDK UIMessages",
-        (_named("role"), _holding("parts", "[") + r'\s*\{\s*"type"'),
+        (_field_pattern("role"), _value_pattern("parts", "[") + r'\s*\{\s*"type"'),
     ),
     _Marked(
         "Anthropic messages with tools",
-        (_typed("tool_use", "tool_result") + "|" + _named("tool_use_id"),),
+        (_type_pattern("tool_use", "tool_result") + "|" + _field_pattern("tool_use_id"),),
         "anthropic",
     ),
     _Marked(
         "OpenAI messages or items",
         (
-            _named(
+            _field_pattern(
                 "tool_calls",
                 "tool_call_id",
                 "function_call",
@@ -126,7 +136,9 @@ _TABLE: Final[tuple[_Marked, ...]] = (
                 "instructions",
             )
             + "|"
-            + _typed("input_text", "output_text", "input_image", "function_call", "reasoning")
+            + _type_pattern(
+                "input_text", "output_text", "input_image", "function_call", "reasoning"
+            )
             + r'|(?<!\\)"role"\s*:\s*"(?:developer|tool|function)"'
             + r'|(?<!\\)"thinking"\s*:\s*\[',
         ),
@@ -135,14 +147,14 @@ _TABLE: Final[tuple[_Marked, ...]] = (
     _Marked(
         "Anthropic messages",
         (
-            _typed("thinking", "redacted_thinking")
+            _type_pattern("thinking", "redacted_thinking")
             + "|"
-            + _named("anthropic_version", "stop_reason", "system", "cache_control")
+            + _field_pattern("anthropic_version", "stop_reason", "system", "cache_control")
             + r'|(?<!\\)"source"\s*:\s*\{\s*"type"\s*:\s*"(?:base64|url|text|file)"',
         ),
         "anthropic",
     ),
-    _Marked("messages of either", (_named("role", "messages"),), "openai"),
+    _Marked("messages of either", (_field_pattern("role", "messages"),), "openai"),
 )
 """The first row that matches counts."""
 

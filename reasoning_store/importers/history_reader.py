@@ -1,8 +1,8 @@
-"""What the importers of JSON have in common: from a source to conversations.
+"""The common part of the importers of JSON: from a source to conversations.
 
 A conversation without an id of its own is known by the name of its file, by its number among
 those without an id, and by its first message: so the same file gives the same ids again,
-also when it has grown, and two files of one name do not run into each other.
+also when it has grown, and two files of one name get different ids.
 
 Knows how the parts of this room fit. It must not know a format's words.
 """
@@ -35,24 +35,26 @@ from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.event_fields import other_fields
 
-UNSAID: Final = "it says nothing"
+EMPTY: Final = "it says nothing"
 IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
 UNKNOWN_ROLE: Final = "its role is none of the format's"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredBy:
-    """Who answered, as far as the caller knows, and where inline delimiters are looked for."""
+    """The model that answered, as far as the caller knows, and the rule for inline delimiters."""
 
     provider: str | None = None
     model: str | None = None
     base_url: str | None = None
     tags: Tags = "always"
 
-    def asked(self, *, provider: str | None = None, model: str | None = None) -> dict[str, Any]:
-        """Return how ingress is asked to read what a history kept of a reply.
+    def ingress_options(
+        self, *, provider: str | None = None, model: str | None = None
+    ) -> dict[str, Any]:
+        """Return the keywords with which ingress reads a reply of a history.
 
-        ``provider`` and ``model`` are what the history says of it.
+        ``provider`` and ``model`` are those that the history names.
         """
         return {
             "provider": self.provider or provider,
@@ -75,13 +77,13 @@ class HistoryReader:
     _due: dict[str, str] = field(default_factory=dict)
 
     def read_reply(self, body: Any, api: str, about: Mapping[str, Any]) -> Message:
-        """Return what a model said, through ingress. ``about`` may name the model.
+        """Return a reply as ingress reads it. ``about`` may name the model.
 
-        ``body`` has the form of the protocol, whatever stands in it.
+        ``body`` has the form of the protocol; its values may be anything.
         """
         model = about.get("model") or self.about.get("model")
-        asked = self.who.asked(model=model if isinstance(model, str) else None)
-        return normalize_response(body, api=api, **asked)
+        ingress_options = self.who.ingress_options(model=model if isinstance(model, str) else None)
+        return normalize_response(body, api=api, **ingress_options)
 
     def add(
         self,
@@ -94,13 +96,13 @@ class HistoryReader:
         beside: int = 0,
         unread: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take in a message, with what of its source nobody read."""
+        """Add a message, with the ``unread`` fields of its source in its metadata."""
         if not (message.blocks or read_counters(message.metadata).unknown_chunks):
             parted = isinstance(placed.value.get("parts"), list)
-            self.into.skip(placed.place, IN_PARTS if parted else UNSAID)
+            self.into.skip(placed.place, IN_PARTS if parted else EMPTY)
             return
         notes = {**(message.metadata or {}), **({"source": dict(unread)} if unread else {})}
-        message = replace(message, metadata=notes or None, blocks=tuple(self._linked(message)))
+        message = replace(message, metadata=notes or None, blocks=tuple(self._link_calls(message)))
         at = stated_time(placed.value)
         if at is None and states_time(placed.value):
             self.into.note_time(placed.place)
@@ -117,13 +119,13 @@ class HistoryReader:
     def add_plain(
         self, role: Any, placed: SourceMessage, *, unread: Mapping[str, Any] | None = None
     ) -> None:
-        """Take in what a user or a system prompt said, as it stands."""
+        """Add a message of a user, or a system prompt, unchanged."""
         content = placed.value.get("content")
         made = Message(role=role, blocks=tuple(self.read_parts(content, placed)))
         self.add(made, placed, texts=content_parts.visible_texts(content), unread=unread)
 
     def add_system_prompts(self, one: SourceConversation, *names: str) -> None:
-        """Take in the system prompts that stand beside the messages, under these names."""
+        """Add the system prompts that the conversation has under these names."""
         for name in names:
             if said := one.about.get(name):
                 value = {"role": "system", "content": said}
@@ -137,7 +139,7 @@ class HistoryReader:
         placed: SourceMessage,
         unread: Mapping[str, Any],
     ) -> None:
-        """Take in a message that is one tool's answer."""
+        """Add a message that is one tool response."""
         said = content_parts.visible_texts(content) if isinstance(block.result, str) else []
         self.add(Message(role="tool", blocks=(block,)), placed, texts=said, unread=unread)
 
@@ -158,7 +160,7 @@ class HistoryReader:
         is_error: bool = False,
         beside: Mapping[str, Any] | None = None,
     ) -> ToolResponseBlock:
-        """Return what a tool answered. Without an id, it answers the first call that waits."""
+        """Return a tool response. Without an id, it is for the first call that has none."""
         if not (isinstance(call_id, str) and call_id):
             waiting = [other for other, named in self._due.items() if name is None or named == name]
             call_id = waiting[0] if waiting else call_ids.make_call_id(self.into.id, self.into.next)
@@ -172,8 +174,8 @@ class HistoryReader:
             provider_metadata=beside or None,
         )
 
-    def _linked(self, message: Message) -> Iterator[Any]:
-        """The blocks, with ids for calls that have none of their own, and the calls noted."""
+    def _link_calls(self, message: Message) -> Iterator[Any]:
+        """Yield the blocks, with made ids for calls that have none, and note the calls."""
         for place, block in enumerate(message.blocks):
             if isinstance(block, ToolCallBlock):
                 if not block.id or call_ids.is_made_here(block.id):
@@ -185,7 +187,7 @@ class HistoryReader:
             yield block
 
 
-def _at(placed: SourceMessage) -> str:
+def _place_in_line(placed: SourceMessage) -> str:
     place = placed.place.removeprefix(f"line {placed.line}").removeprefix(": ")
     return f"{place}: " if place else ""
 
@@ -202,7 +204,7 @@ def read_conversations(
     unnamed = 0
     left: dict[str, tuple[int, str, datetime | None]] = {}
     for one in group_messages(read_entries(source)):
-        first, key, at = 1, "", _begun(one)
+        first, key, at = 1, "", _start_time(one)
         if one.id is None:
             unnamed += 1
             begun = one.messages[0].value if one.messages else {}
@@ -223,17 +225,17 @@ def read_conversations(
 def unread_fields(
     value: Mapping[str, Any], read: Iterable[str], message: Message
 ) -> Mapping[str, Any]:
-    """Return what nobody read: other fields, or all where more was unreadable than is kept."""
+    """Return the other fields, or all if more was unreadable than the message keeps."""
     kept = (message.metadata or {}).get("unknownEvents", ())
     if read_counters(message.metadata).unknown_chunks > len(kept):
         return value
     return other_fields(value, read)
 
 
-def _begun(one: SourceConversation) -> datetime | None:
+def _start_time(one: SourceConversation) -> datetime | None:
     return stated_time(one.about) or (stated_time(one.messages[0].value) if one.messages else None)
 
 
 def refuse_content(placed: SourceMessage) -> NoReturn:
-    """Refuse a message that says neither a text nor parts."""
-    refuse(placed.line, f"{_at(placed)}content is neither text nor a list of parts")
+    """Refuse a message whose content is neither a text nor parts."""
+    refuse(placed.line, f"{_place_in_line(placed)}content is neither text nor a list of parts")

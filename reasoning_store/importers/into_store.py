@@ -39,7 +39,7 @@ _TITLE = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedConversation:
-    """What became of one conversation."""
+    """The result of one conversation."""
 
     id: str
     """The id of its session."""
@@ -55,7 +55,7 @@ class ImportedConversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedHistory:
-    """What an import came to, conversation by conversation."""
+    """The result of an import, conversation by conversation."""
 
     dry_run: bool
     conversations: Sequence[ImportedConversation]
@@ -88,7 +88,7 @@ def import_conversations(
     """
     imports = _DryRun(owner) if dry_run else _Import(owner)
     return ImportedHistory(
-        dry_run=dry_run, conversations=[imports.take(one) for one in conversations]
+        dry_run=dry_run, conversations=[imports.import_one(one) for one in conversations]
     )
 
 
@@ -100,34 +100,34 @@ class _Import:
         self._state, self._name = state_and_owner(owner)
         self._ledger = self._state.ledger
 
-    def take(self, one: Conversation) -> ImportedConversation:
-        """Take in what is new of a conversation, or say why none of it can be."""
+    def import_one(self, one: Conversation) -> ImportedConversation:
+        """Write the new messages of a conversation, or return why it is refused."""
         if not isinstance(one, Conversation):
             raise InvalidCall(
                 f"a conversation of an importer, not {validation.type_name(one)}",
                 hint="importers.formats.conversations(path) gives them",
             )
-        row = self._row(one.id)
-        known = self._known(row, one)
-        refused = self._obstacle(row, one, known) if known < len(one.items) else None
+        row = self._find_session(one.id)
+        known = self._count_known(row, one)
+        refused = self._find_obstacle(row, one, known) if known < len(one.items) else None
         new = len(one.items) - known if refused is None else 0
         if new:
             try:
-                self._write(row, one, known)
+                self._write_new(row, one, known)
             except Conflict:
                 refused = "something else was written into the session meanwhile"
-                new = self._known(self._row(one.id), one) - known
+                new = self._count_known(self._find_session(one.id), one) - known
         return ImportedConversation(
             id=one.id,
-            title=self._title(one),
+            title=self._session_title(one),
             new=new,
             known=known,
             refused=refused,
             report=one.report,
         )
 
-    def _title(self, one: Conversation) -> str | None:
-        """Return the title, or else the beginning of what a user said first; masked."""
+    def _session_title(self, one: Conversation) -> str | None:
+        """Return the title, or else the beginning of the first user message; masked."""
         title = one.title or next(
             (item.message.text for item in one.items if item.message.role == "user"), None
         )
@@ -136,41 +136,41 @@ class _Import:
         if self._state.masker is not None:
             title = self._state.masker.mask(title)
         title = title.replace("\0", "\ufffd")  # no text column of a server holds NUL
-        return title if one.title else _beginning(title)
+        return title if one.title else _first_words(title)
 
-    def _row(self, id: str) -> SessionRow | None:
+    def _find_session(self, id: str) -> SessionRow | None:
         try:
             return self._ledger.sessions.get(self._name, id)
         except NotFound:
             return None
 
-    def _known(self, row: SessionRow | None, one: Conversation) -> int:
-        """Return how many of the messages are there: a key stands for all before it."""
+    def _count_known(self, row: SessionRow | None, one: Conversation) -> int:
+        """Return how many messages are stored already; a key is of all messages up to its own."""
         low, high = 0, len(one.items)
-        if high and self._knows(row, one, high - 1):
+        if high and self._is_known(row, one, high - 1):
             return high
         while low < high:
             middle = (low + high) // 2
-            if self._knows(row, one, middle):
+            if self._is_known(row, one, middle):
                 low = middle + 1
             else:
                 high = middle
         return low
 
-    def _knows(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
+    def _is_known(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
         if row is None:
             return False
         return self._ledger.history.by_idempotency_key(row.key, one.items[item].key) is not None
 
-    def _head(self, row: SessionRow | None, one: Conversation) -> int:
+    def _head_position(self, row: SessionRow | None, one: Conversation) -> int:
         return (
             0 if row is None else self._ledger.branches.head(row.key, row.current_branch).position
         )
 
-    def _obstacle(self, row: SessionRow | None, one: Conversation, known: int) -> str | None:
-        head, after = self._head(row, one), one.first - 1 + known
+    def _find_obstacle(self, row: SessionRow | None, one: Conversation, known: int) -> str | None:
+        head, after = self._head_position(row, one), one.first - 1 + known
         if head > after:
-            return f"something else stands in the session behind its message {after}"
+            return f"the session has other messages after message {after}"
         if head < after:
             return f"the session ends at {head}, before its message {after}"
         # An append would end it; what is being said here goes on.
@@ -178,56 +178,56 @@ class _Import:
             return "a reply is being recorded in the session"
         return None
 
-    def _write(self, row: SessionRow | None, one: Conversation, known: int) -> None:
-        row = row or self._begun(one)
+    def _write_new(self, row: SessionRow | None, one: Conversation, known: int) -> None:
+        row = row or self._create_session(one)
         if not known and one.first == 1:
-            self._owner.import_lines(_lines(row, one))
+            self._owner.import_lines(_export_lines(row, one))
             return
         session = self._owner.session(one.id)
-        new = zip(one.items[known:], one.times()[known:], strict=True)
+        new = zip(one.items[known:], one.message_times()[known:], strict=True)
         for place, (item, at) in enumerate(new, one.first + known):
             session.append(item.message, idempotency_key=item.key, after=place - 1, created_at=at)
 
-    def _begun(self, one: Conversation) -> SessionRow:
+    def _create_session(self, one: Conversation) -> SessionRow:
         """Make the session, as old as the conversation is: a list of sessions goes by its times."""
         return self._ledger.sessions.create(
             self._name,
             one.id,
             encoding=self._state.encoding,
-            title=self._title(one),
+            title=self._session_title(one),
             created_at=microseconds(one.began, "created_at"),
         )
 
 
 class _DryRun(_Import):
-    """The same questions, and nothing written: what would be is known from then on."""
+    """An import that writes nothing: messages that would be written count as known afterwards."""
 
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
         self._heads: dict[str, int] = {}
         self._keys: set[tuple[str, str]] = set()
 
-    def _knows(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
-        return (one.id, one.items[item].key) in self._keys or super()._knows(row, one, item)
+    def _is_known(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
+        return (one.id, one.items[item].key) in self._keys or super()._is_known(row, one, item)
 
-    def _head(self, row: SessionRow | None, one: Conversation) -> int:
-        return self._heads[one.id] if one.id in self._heads else super()._head(row, one)
+    def _head_position(self, row: SessionRow | None, one: Conversation) -> int:
+        return self._heads[one.id] if one.id in self._heads else super()._head_position(row, one)
 
-    def _write(self, row: SessionRow | None, one: Conversation, known: int) -> None:
+    def _write_new(self, row: SessionRow | None, one: Conversation, known: int) -> None:
         self._keys.update((one.id, item.key) for item in one.items)
         self._heads[one.id] = one.first - 1 + len(one.items)
 
 
-def _beginning(text: str) -> str | None:
+def _first_words(text: str) -> str | None:
     line = " ".join(text.split())
     return (line if len(line) <= _TITLE else line[: _TITLE - 3] + "...") or None
 
 
-def _lines(row: SessionRow, one: Conversation) -> Iterator[str]:
-    """A whole conversation as the lines of an export: a few hundred messages are one step."""
+def _export_lines(row: SessionRow, one: Conversation) -> Iterator[str]:
+    """Yield a conversation as the lines of an export, which one step imports."""
     yield lines.written(HeaderLine(version=lines.VERSION))
     yield lines.written(SessionLine(owner=row.owner, id=row.id, encoding=row.encoding))
-    for item, at in zip(one.items, one.times(), strict=True):
+    for item, at in zip(one.items, one.message_times(), strict=True):
         yield lines.written(
             MessageLine(
                 message=codec.message_to_json(item.message),

@@ -79,26 +79,26 @@ def thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversation:
     turns = file.turns(row["id"])
     chain = file.chain(tip)
     made_by = _turns_of(chain, turns)
-    into = _begin(row, turns)
+    into = _start_conversation(row, turns)
     reader = HistoryReader(into=into, who=who)
     said: set[str] = set()
     for place, message in enumerate(chain):
         name = f"message {into.next} of {into.id}"
-        parts = [_part(file, part, name) for part in file.parts(message["hash"])]
+        parts = [_resolve_part(file, part, name) for part in file.parts(message["hash"])]
         about = value_of(message["provider_metadata"], name)
         turn = made_by.get(place)
         placed = placed_at(name, turn)
         if message["role"] == "assistant":
             is_last = place + 1 == len(chain) or made_by.get(place + 1) is not turn
             add_reply(parts, turn, placed, reader, counted=is_last, about=about)
-            said.add(_text(parts))
+            said.add(_visible_text(parts))
         else:
             add_heard(message["role"], parts, placed, reader, about=about)
     line = {message["hash"] for message in chain}
     for turn in turns:
         if turn["tip_message_hash"] not in line:
             into.skip(f"turn {turn['id']}", "it is not on the line that its thread is on now")
-    for old in _old(file, row["id"]):
+    for old in _responses_without_turn(file, row["id"]):
         if (old["response"] or "") not in said:
             into.skip(f"response {old['id']}", "the thread of its conversation goes on without it")
     return into.conversation()
@@ -120,7 +120,7 @@ def _turns_of(chain: Sequence[Row], turns: Sequence[Row]) -> dict[int, Row]:
     return found
 
 
-def _part(file: LogFile, row: Row, place: str) -> Part:
+def _resolve_part(file: LogFile, row: Row, place: str) -> Part:
     """Return a part as llm's JSON has it, with what is kept elsewhere put in."""
     payload = value_of(row["payload"], place) or {}
     if not isinstance(payload, dict):
@@ -129,23 +129,27 @@ def _part(file: LogFile, row: Row, place: str) -> Part:
     if row["text"] is not None:
         part["text"] = row["text"]
     if (pieces := part.pop("text_ref", None)) is not None:
-        part["text"] = "".join(_piece(file, piece, place) for piece in _listed(pieces, place))
+        part["text"] = "".join(
+            _fragment_text(file, piece, place) for piece in _checked_list(pieces, place)
+        )
     if not isinstance(part.get("text") or "", str):
         refuse(place, "the text of a part is none")
     if (about := part.get("attachment")) is not None:
         part["attachment"] = _attachment(file, about, place)
     if (attached := part.get("attachments")) is not None:
-        part["attachments"] = [_attachment(file, item, place) for item in _listed(attached, place)]
+        part["attachments"] = [
+            _attachment(file, item, place) for item in _checked_list(attached, place)
+        ]
     return part
 
 
-def _listed(value: Any, place: str) -> list[Any]:
+def _checked_list(value: Any, place: str) -> list[Any]:
     if not isinstance(value, list):
         refuse(place, "what a part refers to is not a list")
     return value
 
 
-def _piece(file: LogFile, piece: Any, place: str) -> str:
+def _fragment_text(file: LogFile, piece: Any, place: str) -> str:
     """Return a piece of a text: itself, or the fragment that it names."""
     if isinstance(piece, dict):
         if isinstance(literal := piece.get("literal"), str):
@@ -171,8 +175,8 @@ def _attachment(file: LogFile, about: Any, place: str) -> Row:
 
 def responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
     """Return the conversation that responses make, one after the other."""
-    rows = _old(file, row["id"])
-    into = _begin(row, rows)
+    rows = _responses_without_turn(file, row["id"])
+    into = _start_conversation(row, rows)
     reader = HistoryReader(into=into, who=who)
     system = ""
     for response in rows:
@@ -180,37 +184,37 @@ def responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
         id = response["id"]
         told = "\n\n".join(
             text.strip()
-            for text in [*_texts(file, "system_fragments", id), response.get("system") or ""]
+            for text in [*_texts_of(file, "system_fragments", id), response.get("system") or ""]
             if text.strip()
         )
         if told and told != system:
             system = told
             add_heard("system", [{"type": "text", "text": told}], placed, reader)
-        answers = [_answer(file, answer) for answer in file.owned("tool_results", id)]
+        answers = [_tool_result(file, answer) for answer in file.owned("tool_results", id)]
         if answers:
             add_heard("tool", answers, placed, reader)
         asked = "\n".join(
-            text for text in [*_texts(file, "prompt_fragments", id), response["prompt"]] if text
+            text for text in [*_texts_of(file, "prompt_fragments", id), response["prompt"]] if text
         )
         media = file.in_order("prompt_attachments", id)
         prompt: list[Part] = [{"type": "text", "text": asked}] if asked else []
         prompt += [{"type": "attachment", "attachment": medium} for medium in media]
         if prompt:
             add_heard("user", prompt, placed, reader)
-        add_reply(_said(file, response), response, placed, reader)
+        add_reply(_reply_parts(file, response), response, placed, reader)
     return into.conversation()
 
 
-def _old(file: LogFile, conversation: str) -> list[Row]:
+def _responses_without_turn(file: LogFile, conversation: str) -> list[Row]:
     """Return the responses that are in no turn."""
     return [row for row in file.owned("responses", conversation) if not file.is_turn(row["id"])]
 
 
-def _texts(file: LogFile, table: str, response: str) -> list[str]:
+def _texts_of(file: LogFile, table: str, response: str) -> list[str]:
     return [row["text"] or "" for row in file.in_order(table, response)]
 
 
-def _answer(file: LogFile, row: Row) -> Part:
+def _tool_result(file: LogFile, row: Row) -> Part:
     attached = file.in_order("tool_results_attachments", row["id"])
     return {
         "type": "tool_result",
@@ -222,7 +226,7 @@ def _answer(file: LogFile, row: Row) -> Part:
     }
 
 
-def _said(file: LogFile, response: Row) -> list[Part]:
+def _reply_parts(file: LogFile, response: Row) -> list[Part]:
     """Return what a model said, in the order in which it must have said it (EC-006)."""
     parts: list[Part] = [
         {"type": kind, "text": response[column]}
@@ -243,12 +247,12 @@ def _said(file: LogFile, response: Row) -> list[Part]:
 # Both
 
 
-def _begin(row: Row, calls: Sequence[Row]) -> ConversationBuilder:
+def _start_conversation(row: Row, calls: Sequence[Row]) -> ConversationBuilder:
     began = parse_time(calls[0]["datetime_utc"]) if calls else None
     return ConversationBuilder(row["id"], title=row["name"], created_at=began)
 
 
-def _text(parts: Sequence[Part]) -> str:
+def _visible_text(parts: Sequence[Part]) -> str:
     return "".join(part.get("text") or "" for part in parts if part["type"] == "text")
 
 
@@ -292,7 +296,7 @@ def add_heard(
     *,
     about: Any = None,
 ) -> None:
-    """Take in what was not said by a model, as it stands."""
+    """Add a message that no model gave, unchanged."""
     if role not in ("user", "tool", "system"):
         reader.into.skip(placed.place, UNKNOWN_ROLE)
         return
@@ -343,7 +347,7 @@ def add_reply(
     model = call.get("resolved_model") or call.get("model")
     message = llm_parts.reply(parts, reader.who, model)
     thoughts = sum(map(llm_parts.is_thought, parts))
-    whole = _whole(call, message, reader.who, model) if "response" in call else None
+    whole = _provider_response(call, message, reader.who, model) if "response" in call else None
     if whole is not None:
         message = whole
         thoughts = sum(block.source_field != TAG_SOURCE for block in whole.thinking)
@@ -371,25 +375,27 @@ def _is_known(origin: Origin | None) -> bool:
     return origin is not None and origin.api != "thinking_events"
 
 
-def _whole(call: Row, message: Message, who: AnsweredBy, model: str | None) -> Message | None:
+def _provider_response(
+    call: Row, message: Message, who: AnsweredBy, model: str | None
+) -> Message | None:
     """Return the provider's own response, where it says the same and thinks more."""
     try:
         body = value_of(call.get("response_json"), "")
     except InvalidCall:
-        return None  # the columns say all the same what was said
+        return None  # the columns hold the same text
     named = [
         api for name, api in _WHOLE.items() if isinstance(body, dict) and _has_list(body, name)
     ]
     if not named:
         return None
     try:
-        whole = normalize_response(body, api=named[0], **who.asked(model=model))
+        whole = normalize_response(body, api=named[0], **who.ingress_options(model=model))
     except WireError:
         return None
     thinks_more = len(whole.thinking) > len(message.thinking) or any(
         block.opaque for block in whole.thinking
     )
-    agrees = whole.text == message.text and _called(whole) == _called(message)
+    agrees = whole.text == message.text and _call_names(whole) == _call_names(message)
     return whole if agrees and thinks_more else None
 
 
@@ -397,5 +403,5 @@ def _has_list(body: Mapping[str, Any], name: str) -> bool:
     return isinstance(body.get(name), list)
 
 
-def _called(message: Message) -> list[str]:
+def _call_names(message: Message) -> list[str]:
     return [call.name for call in message.tool_calls]

@@ -102,12 +102,12 @@ _HINT: Final = "mend the row and import again: what was written before it is not
 
 
 def refuse(place: str, what: str) -> NoReturn:
-    """Say that a row cannot be read."""
+    """Refuse a row that cannot be read."""
     raise InvalidCall(f"{place}: {what}", hint=_HINT)
 
 
 def _checked(row: Row, table: str) -> Row:
-    """Return a row of a table; SQLite lets any value stand in any column."""
+    """Return a row of a table, with its types checked: SQLite takes any value in any column."""
     for name, value in row.items():
         wanted = str if name in _TEXTS else bytes if name == "content" else None
         if wanted and value not in (None, "") and not isinstance(value, wanted):

@@ -47,20 +47,25 @@ class _Form:
 
 def reply(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
     """Return what a model said, through ingress."""
-    marks = (name for part in parts for name in _about(part) if name in _FORMS and _of(part, name))
+    marks = (
+        name
+        for part in parts
+        for name in _provider_metadata(part)
+        if name in _FORMS and _metadata_of(part, name)
+    )
     name = next(marks, None)
     spoken = [part for part in parts if not part.get("server_executed")]
     if name is None:
-        return _neutral(spoken, who, model)
+        return _read_neutral(spoken, who, model)
     form = _FORMS[name]
     if form is _FORMS["openai"] and model is not None and model.startswith(_ROUTED):
         form = _FORMS["openrouter"]  # its plugin is built upon OpenAI's, names included
-    asked = who.asked(provider=form.provider, model=model)
-    return normalize_response(form.body(parts), api=form.api, **asked)
+    ingress_options = who.ingress_options(provider=form.provider, model=model)
+    return normalize_response(form.body(parts), api=form.api, **ingress_options)
 
 
-def _neutral(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
-    normalizer = StreamNormalizer(api="thinking_events", **who.asked(model=model))
+def _read_neutral(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
+    normalizer = StreamNormalizer(api="thinking_events", **who.ingress_options(model=model))
     for number, part in enumerate(parts):
         for event in _events(part):
             normalizer.feed({**event, "contentIndex": number})
@@ -87,13 +92,13 @@ def _events(part: Part) -> list[dict[str, Any]]:
     return []
 
 
-def _about(part: Part) -> Mapping[str, Any]:
+def _provider_metadata(part: Part) -> Mapping[str, Any]:
     about = part.get("provider_metadata")
     return about if isinstance(about, dict) else {}
 
 
-def _of(part: Part, provider: str) -> Mapping[str, Any]:
-    about = _about(part).get(provider)
+def _metadata_of(part: Part, provider: str) -> Mapping[str, Any]:
+    about = _provider_metadata(part).get(provider)
     return about if isinstance(about, dict) else {}
 
 
@@ -104,8 +109,8 @@ def _items(parts: Sequence[Part]) -> dict[str, Any]:
     """Output items of the Responses protocol."""
     items: list[dict[str, Any]] = []
     for part in parts:
-        kind, about = part["type"], _of(part, "openai")
-        hosted = _of(part, "openrouter").get("response_item")
+        kind, about = part["type"], _metadata_of(part, "openai")
+        hosted = _metadata_of(part, "openrouter").get("response_item")
         if isinstance(hosted, dict):
             items.append(hosted)
         elif part.get("server_executed"):
@@ -147,7 +152,7 @@ def _content(parts: Sequence[Part]) -> dict[str, Any]:
     """Content blocks of the Messages protocol."""
     content: list[dict[str, Any]] = []
     for part in parts:
-        kind, about = part["type"], _of(part, "anthropic")
+        kind, about = part["type"], _metadata_of(part, "anthropic")
         if part.get("server_executed"):
             continue
         if kind == "reasoning" and about.get("type") == "redacted_thinking":
@@ -174,7 +179,7 @@ def _gemini(parts: Sequence[Part]) -> dict[str, Any]:
     """Parts of generateContent."""
     made: list[dict[str, Any]] = []
     for part in parts:
-        kind, about = part["type"], _of(part, "gemini")
+        kind, about = part["type"], _metadata_of(part, "gemini")
         seal = about.get("thoughtSignature")
         sealed = {"thoughtSignature": seal} if isinstance(seal, str) else {}
         if part.get("server_executed"):
@@ -198,7 +203,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 }
 
 
-# What was not said by a model
+# Messages that no model gave
 
 
 def medium(row: Mapping[str, Any]) -> MediaBlock:
@@ -219,7 +224,7 @@ def is_thought(part: Part) -> bool:
     """Whether a part holds reasoning, and not only the note that there was some."""
     if part["type"] != "reasoning":
         return False
-    about = [value for value in _about(part).values() if isinstance(value, dict)]
+    about = [value for value in _provider_metadata(part).values() if isinstance(value, dict)]
     sealed = ("signature", "thoughtSignature", "encrypted_content", "data")
     return bool(part.get("text")) or any(known.get(name) for known in about for name in sealed)
 
@@ -230,7 +235,10 @@ def unread(parts: Sequence[Part]) -> dict[str, Any]:
         {name: value for name, value in part.items() if name != "attachments"}
         for part in parts
         if part["type"] not in _TYPES
-        or (part.get("server_executed") and not _of(part, "openrouter").get("response_item"))
+        or (
+            part.get("server_executed")
+            and not _metadata_of(part, "openrouter").get("response_item")
+        )
     ]
     failed = [part["exception"] for part in parts if part.get("exception")]
     return {**({"parts": hosted} if hosted else {}), **({"exceptions": failed} if failed else {})}
@@ -244,7 +252,7 @@ def usage(row: Mapping[str, Any], details: Any) -> Usage | None:
     reasoning = _detail(details, _REASONING)
     output = counts["output"]
     if output is not None and reasoning is not None and reasoning > output:
-        output += reasoning  # it stood beside the output
+        output += reasoning  # it is not in the output yet
     cached, cache_write = _detail(details, _CACHED), _detail(details, _CACHE_WRITE)
     given = counts["input"]
     if given is not None and _detail(details, _OUTSIDE_INPUT) is not None:

@@ -36,7 +36,7 @@ _SEALED: Final[Mapping[str, str]] = {
     "encrypted_content": "reasoning_content",
     "reasoning_opaque": "reasoning_text",
 }
-"""A seal that stands beside a string is its own, where there is such a string."""
+"""Each seal, and the string that it seals, if that is there."""
 _NESTED: Final = "provider_specific_fields"
 _READ: Final = (
     OF_MESSAGE
@@ -59,19 +59,19 @@ def conversations(
 ) -> Iterator[Conversation]:
     """Return the conversations of a JSON or JSON lines file, or of its lines.
 
-    ``provider``, ``model`` and ``base_url`` say who answered, where the file does not: opaque
-    reasoning goes back to nobody else. ``name`` stands for the file's own in the ids of
+    ``provider``, ``model`` and ``base_url`` name the model that answered, if the file does not:
+    opaque reasoning is sent back to it alone. ``name`` replaces the file's own in the ids of
     conversations that have none.
     """
     who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
-    return history_reader.read_conversations(source, FORMAT, _read, who, name)
+    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
 
 
-def _read(one: SourceConversation, reader: HistoryReader) -> None:
+def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
     reader.add_system_prompts(one, "instructions", "system")
-    every = [*one.messages, *openai_items.output(one, one.about.get("output"))]
+    every = [*one.messages, *openai_items.output_items(one, one.about.get("output"))]
     if openai_items.are_items([placed.value for placed in every]):
-        openai_items.read(every, reader)
+        openai_items.read_items(every, reader)
         return
     for placed in every:
         role = placed.value.get("role")
@@ -82,18 +82,18 @@ def _read(one: SourceConversation, reader: HistoryReader) -> None:
             read(placed, reader)
 
 
-def _told(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_prompt(placed: SourceMessage, reader: HistoryReader) -> None:
     role = placed.value["role"]
-    ours = _OURS[role]
+    ours = openai_items.ROLES[role]
     read = (*OF_MESSAGE, "content", *(("role",) if role == ours else ()))
     reader.add_plain(ours, placed, unread=other_fields(placed.value, read))
 
 
-def _replied(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
     usage, reason = value.get("usage"), value.get("finish_reason")
     body = {
-        "choices": [{"message": _unmarked(value), "finish_reason": reason}],
+        "choices": [{"message": _without_cache_marks(value), "finish_reason": reason}],
         "usage": usage if isinstance(usage, dict) else None,
     }
     message = reader.read_reply(body, _API, value)
@@ -102,13 +102,13 @@ def _replied(placed: SourceMessage, reader: HistoryReader) -> None:
     reader.add(
         message,
         placed,
-        texts=_texts(value),
-        thoughts=_thoughts(value, aliases),
+        texts=_visible_texts(value),
+        thoughts=_count_thoughts(value, aliases),
         unread=history_reader.unread_fields(value, (*_READ, *aliases), message),
     )
 
 
-def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
+def _without_cache_marks(value: Mapping[str, Any]) -> dict[str, Any]:
     content = value.get("content")
     if not isinstance(content, list):
         return dict(value)
@@ -119,7 +119,7 @@ def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
     return {**value, "content": kept}
 
 
-def _texts(value: Mapping[str, Any]) -> list[str]:
+def _visible_texts(value: Mapping[str, Any]) -> list[str]:
     content, audio = value.get("content"), value.get("audio")
     found = content_parts.visible_texts(content)
     if isinstance(content, list):
@@ -129,8 +129,8 @@ def _texts(value: Mapping[str, Any]) -> list[str]:
     return [text for text in found if isinstance(text, str)]
 
 
-def _thoughts(value: Mapping[str, Any], aliases: tuple[str, ...]) -> int:
-    """Count the thoughts beside the text: each entry of a list, each field, each part."""
+def _count_thoughts(value: Mapping[str, Any], aliases: tuple[str, ...]) -> int:
+    """Count the thoughts outside of the text: each entry of a list, each field, each part."""
     nested = value.get(_NESTED)
     value = {**nested, **other_fields(value, ())} if isinstance(nested, dict) else value
     count, listed = 0, False
@@ -153,7 +153,7 @@ def _is_thought(entry: Any, fields: tuple[str, ...]) -> bool:
     return isinstance(entry, dict) and any(entry.get(field) for field in fields)
 
 
-def _answered(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_tool_response(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
     content, name = value.get("content"), value.get("name")
     block = reader.tool_response(placed, value.get("tool_call_id"), content, name=name)
@@ -161,10 +161,9 @@ def _answered(placed: SourceMessage, reader: HistoryReader) -> None:
     reader.add_tool_message(block, content, placed, other_fields(value, read))
 
 
-_OURS: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
 _ROLES: Final[Mapping[str, Callable[[SourceMessage, HistoryReader], None]]] = {
-    **dict.fromkeys(_OURS, _told),
-    "assistant": _replied,
-    "tool": _answered,
-    "function": _answered,
+    **dict.fromkeys(openai_items.ROLES, _read_prompt),
+    "assistant": _read_reply,
+    "tool": _read_tool_response,
+    "function": _read_tool_response,
 }

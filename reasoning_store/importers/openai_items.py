@@ -23,7 +23,7 @@ from reasoning_store.wire.openai_responses import typed_calls
 
 _API: Final = "openai.responses"
 _PARTS: Final = ("input_text", "output_text", "input_image", "input_file")
-_ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
+ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
 _APPROVAL: Final = "mcp_approval_response"
 _KINDS: Final = re.compile(
     r"message|reasoning|compaction|item_reference|mcp_\w+|\w+(_call|_output)"
@@ -46,7 +46,7 @@ def _is_item(value: Mapping[str, Any]) -> bool:
     )
 
 
-def output(one: SourceConversation, listed: Any) -> list[SourceMessage]:
+def output_items(one: SourceConversation, listed: Any) -> list[SourceMessage]:
     """Return the items that a kept response adds to those of its request."""
     return [
         SourceMessage(place=f"line {one.line}: output[{number}]", line=one.line, value=value)
@@ -55,12 +55,12 @@ def output(one: SourceConversation, listed: Any) -> list[SourceMessage]:
     ]
 
 
-def read(placed: Sequence[SourceMessage], reader: HistoryReader) -> None:
-    """Take in the messages that items make."""
+def read_items(placed: Sequence[SourceMessage], reader: HistoryReader) -> None:
+    """Add the messages that items make."""
     run: list[SourceMessage] = []
     hosted: set[Any] = set()
     for item in placed:
-        take = _role(item.value)
+        take = _role_of(item.value)
         if item.value.get("type") == "shell_call" and not typed_calls.is_typed(item.value):
             hosted.add(item.value.get("call_id"))
         elif take == "tool" and item.value.get("call_id") in hosted:
@@ -68,44 +68,44 @@ def read(placed: Sequence[SourceMessage], reader: HistoryReader) -> None:
         if take == "assistant":
             run.append(item)
             continue
-        _reply(run, reader)
+        _add_reply(run, reader)
         run = []
         if take == "tool":
-            _answer(item, reader)
+            _add_tool_response(item, reader)
         elif take is None:
             reader.into.skip(item.place, "neither its type nor its role is the format's")
         else:
             same = item.value["role"] == take
             read_ = _READ if same else [name for name in _READ if name != "role"]
             reader.add_plain(take, item, unread=other_fields(item.value, read_))
-    _reply(run, reader)
+    _add_reply(run, reader)
 
 
-def _role(item: Mapping[str, Any]) -> str | None:
-    """Whose an item is, ``None`` where nobody knows."""
+def _role_of(item: Mapping[str, Any]) -> str | None:
+    """Return the role of an item, ``None`` if it is unknown."""
     kind, role = item.get("type", "message"), item.get("role")
     if not isinstance(kind, str):
         return None
     if kind == "message":
-        return "assistant" if role == "assistant" else _ROLES.get(str(role))
+        return "assistant" if role == "assistant" else ROLES.get(str(role))
     return "assistant" if answered_call(item) is None else "tool"
 
 
-def _reply(run: Sequence[SourceMessage], reader: HistoryReader) -> None:
+def _add_reply(run: Sequence[SourceMessage], reader: HistoryReader) -> None:
     if not run:
         return
-    items = [_long(placed.value) for placed in run]
+    items = [_complete_message(placed.value) for placed in run]
     message = reader.read_reply({"output": items}, _API, run[0].value)
     reader.add(
         message,
         run[0],
-        texts=[text for item in items for text in _texts(item)],
+        texts=[text for item in items for text in _visible_texts(item)],
         thoughts=sum(map(_is_thought, items)),
         source=[placed.value for placed in run],
     )
 
 
-def _long(item: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_message(item: Mapping[str, Any]) -> dict[str, Any]:
     content = item.get("content")
     if "role" not in item:
         return dict(item)
@@ -114,14 +114,14 @@ def _long(item: Mapping[str, Any]) -> dict[str, Any]:
     return {**item, "type": "message", "content": content}
 
 
-def _texts(item: Mapping[str, Any]) -> list[str]:
+def _visible_texts(item: Mapping[str, Any]) -> list[str]:
     if item.get("type") != "message" or not isinstance(content := item.get("content"), list):
         return []
     return [*content_parts.visible_texts(content), *content_parts.refusal_texts(content)]
 
 
 def _is_thought(item: Mapping[str, Any]) -> bool:
-    said = [*_listed(item, "summary"), *_listed(item, "content")]
+    said = [*_list_field(item, "summary"), *_list_field(item, "content")]
     return item.get("type") == "reasoning" and bool(
         item.get("encrypted_content")
         or item.get("signature")
@@ -129,12 +129,12 @@ def _is_thought(item: Mapping[str, Any]) -> bool:
     )
 
 
-def _listed(item: Mapping[str, Any], name: str) -> list[Any]:
+def _list_field(item: Mapping[str, Any], name: str) -> list[Any]:
     value = item.get(name)
     return value if isinstance(value, list) else []
 
 
-def _answer(placed: SourceMessage, reader: HistoryReader) -> None:
+def _add_tool_response(placed: SourceMessage, reader: HistoryReader) -> None:
     value = placed.value
     kind, call_id = value["type"], answered_call(value)
     if kind == _APPROVAL:

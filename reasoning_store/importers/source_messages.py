@@ -29,7 +29,7 @@ _TIMES: Final = (
     *("timestamp", "ts", "datetime", "date", "sent_at", "sentAt"),
 )
 OF_MESSAGE: Final = frozenset((*_IDS, *_TIMES))
-"""What of a message is said of its conversation, or of its time."""
+"""The fields of a message that name its conversation or its time."""
 _EPOCH: Final = re.compile(r"\d{9,10}(\.\d+)?|\d{12,13}", re.ASCII)
 _MILLISECONDS: Final = 1e11
 """A number of seconds beyond this is more than three thousand years."""
@@ -46,7 +46,7 @@ class SourceMessage:
 
 @dataclass(slots=True, kw_only=True)
 class SourceConversation:
-    """What stands together of one conversation. ``about`` is the object that holds it."""
+    """Messages of one conversation that follow each other. ``about`` is the object around them."""
 
     line: int
     id: str | None = None
@@ -61,13 +61,13 @@ class SourceConversation:
 
 
 def group_messages(entries: Iterable[Entry]) -> Iterator[SourceConversation]:
-    """Return the conversations of a source, or the parts of them that stand together."""
+    """Yield the conversations of a source, or their parts that follow each other."""
     open_one: SourceConversation | None = None
     for entry in entries:
-        whole = _whole(entry)
+        whole = _parse_conversation(entry)
         if whole is None:
-            message = _message(entry.line, f"line {entry.line}", entry.value)
-            name = _text(message.value, _IDS)
+            message = _parse_message(entry.line, f"line {entry.line}", entry.value)
+            name = _first_text(message.value, _IDS)
             if open_one is not None and (open_one.id, open_one.array) != (name, entry.array):
                 yield open_one
                 open_one = None
@@ -83,29 +83,33 @@ def group_messages(entries: Iterable[Entry]) -> Iterator[SourceConversation]:
         yield open_one
 
 
-def _whole(entry: Entry) -> SourceConversation | None:
+def _parse_conversation(entry: Entry) -> SourceConversation | None:
     """Return the conversation that a value is, ``None`` where it is a message of one."""
     value, line = entry.value, entry.line
     if isinstance(value, list):
-        return SourceConversation(line=line, messages=_messages(line, f"line {line}: ", value))
+        return SourceConversation(
+            line=line, messages=_parse_messages(line, f"line {line}: ", value)
+        )
     if not isinstance(value, dict):
         refuse(line, "neither a message nor a conversation: an object or a list is due")
     if "role" in value:
         return None
     name = next((name for name in LISTS if isinstance(value.get(name), list)), None)
-    if name is None and _is_asked(value):
+    if name is None and _is_request(value):
         name = "input"
     if name is None:
         return None
     listed = value[name]
     if isinstance(listed, str):
         listed = [{"role": "user", "content": listed}]
-    messages = _messages(line, f"line {line}: {name}", listed)
+    messages = _parse_messages(line, f"line {line}: {name}", listed)
     about = {key: item for key, item in value.items() if key != name}
-    return SourceConversation(line=line, id=_text(value, _OWN_IDS), about=about, messages=messages)
+    return SourceConversation(
+        line=line, id=_first_text(value, _OWN_IDS), about=about, messages=messages
+    )
 
 
-def _is_asked(value: Mapping[str, Any]) -> bool:
+def _is_request(value: Mapping[str, Any]) -> bool:
     """Whether an object is a request of Responses whose input is a text alone.
 
     A call of a custom tool has a type, and a pair of a question and an answer another output.
@@ -114,17 +118,17 @@ def _is_asked(value: Mapping[str, Any]) -> bool:
     return isinstance(value.get("input"), str) and "type" not in value and isinstance(output, list)
 
 
-def _messages(line: int, place: str, listed: list[Any]) -> list[SourceMessage]:
-    return [_message(line, f"{place}[{number}]", item) for number, item in enumerate(listed)]
+def _parse_messages(line: int, place: str, listed: list[Any]) -> list[SourceMessage]:
+    return [_parse_message(line, f"{place}[{number}]", item) for number, item in enumerate(listed)]
 
 
-def _message(line: int, place: str, value: Any) -> SourceMessage:
+def _parse_message(line: int, place: str, value: Any) -> SourceMessage:
     if not isinstance(value, dict):
         refuse(line, f"{place.removeprefix(f'line {line}: ')} is not an object")
     return SourceMessage(place=place, line=line, value=value)
 
 
-def _text(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
+def _first_text(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
     for name in names:
         item = value.get(name)
         if isinstance(item, str) and item:

@@ -1,4 +1,4 @@
-"""What an importer gives: conversations, and a report of what became of each.
+"""The values that importers give: conversations, each with a report.
 
 Pure values: no format's words, no store.
 """
@@ -22,7 +22,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of what was read. Nothing in it is text of a conversation."""
+    """Counts of what was read and stored. It holds no text of a conversation."""
 
     messages: int = 0
     reasoning_in: int = 0
@@ -38,7 +38,7 @@ class Report:
     delimiters: int = 0
     """Delimiters that were taken out."""
     kept_raw: int = 0
-    """Parts that nobody here understands, kept as they came."""
+    """Parts of unknown kinds, kept as they came."""
     skipped: tuple[Skipped, ...] = ()
     unread_times: tuple[Skipped, ...] = ()
     """Times that are stated and could not be read: the message goes by the one before it."""
@@ -56,7 +56,7 @@ _FIELDS = fields(Report)
 class Item:
     """A message, the key under which it is written once, and when it was said, if that is known.
 
-    The key stands for the message and all before it in its conversation.
+    The key is of the message and all before it in its conversation.
     """
 
     message: Message
@@ -81,11 +81,11 @@ class Conversation:
 
     @property
     def began(self) -> datetime | None:
-        """The time of what stands at the beginning, as far as any is known."""
+        """The earliest known time of the conversation or its first message."""
         stated = next((item.created_at for item in self.items if item.created_at), None)
         return min((at for at in (self.created_at, stated) if at), default=None)
 
-    def times(self) -> Sequence[datetime | None]:
-        """When each message was said; one without a time, when the one before it was."""
+    def message_times(self) -> Sequence[datetime | None]:
+        """Return the time of each message; one without a time has that of the one before it."""
         at = self.began
         return [at := item.created_at or at for item in self.items]

@@ -17,7 +17,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli import main
-from reasoning_store.cli.demo_story import captured
+from reasoning_store.cli.demo_story import read_capture
 from tests import programs
 from tests.egress.histories import OPEN_LOOP, TWO_TURNS
 
@@ -64,8 +64,8 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         short.compact(plan, summary="They spoke of the weather.")
         store.settings.profiles.set("terse", {"reasoning.effort": "low"})
         (folder / "export.jsonl").write_text("".join(store.export_lines("chat-42")), "utf-8")
-    (folder / "stream.jsonl").write_text("\n".join(map(json.dumps, captured(STREAM))), "utf-8")
-    sse = "".join(f"data: {json.dumps(event)}\n\n" for event in captured("tags_split"))
+    (folder / "stream.jsonl").write_text("\n".join(map(json.dumps, read_capture(STREAM))), "utf-8")
+    sse = "".join(f"data: {json.dumps(event)}\n\n" for event in read_capture("tags_split"))
     (folder / "stream.sse").write_text(sse + "data: [DONE]\n\n", "utf-8")
     history = [
         {"role": "user", "content": "Is 91 prime?"},

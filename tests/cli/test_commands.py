@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli.demo_story import TURNS, captured
+from reasoning_store.cli.demo_story import TURNS, read_capture
 from reasoning_store.egress.compaction_plan import Limits
 from tests.cli.conftest import Here, Run
 from tests.egress.histories import TWO_TURNS
@@ -104,7 +104,7 @@ def test_the_demo_tells_of_each_stream_what_came_over_the_wire(run: Run) -> None
     ]
     for reply, turn in zip(replies, TURNS, strict=True):
         told = " ".join(reply.split())
-        for text in texts_of(captured(turn.stream)):
+        for text in texts_of(read_capture(turn.stream)):
             assert " ".join(repr(text).split()) in told
 
 

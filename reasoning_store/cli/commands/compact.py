@@ -109,13 +109,13 @@ def run(
     applies = apply_it or summary_file is not None
     if applies and plan_only:
         raise InvalidCall("--plan and --apply exclude each other", hint="leave one of them out")
-    summary = None if summary_file is None else _read(summary_file)
+    summary = None if summary_file is None else _read_summary(summary_file)
     with where.open(call, writes=applies) as session:
         plan = session.compression(
             limit=limit, reserve=reserve, threshold=threshold, clear=clear, **asked
         )
         if not applies:
-            _say_plan(call, plan)
+            _print_plan(call, plan)
             return
         if summary is not None:
             _check_range(plan, covered)
@@ -127,10 +127,10 @@ def run(
         was = session.settings.resolved()[_STRIP]
         made = session.compact(plan, summary=summary)
         effective = session.usage(**asked).effective
-    _say_done(call, _way_back(where, made, was), plan, made, effective)
+    _print_result(call, _undo_words(where, made, was), plan, made, effective)
 
 
-def _read(file: IO[bytes]) -> str:
+def _read_summary(file: IO[bytes]) -> str:
     text = json_values.decoded(read_file(file), file.name).replace("\r\n", "\n")
     if not text.strip():
         raise InvalidCall(f"{file.name} is empty", hint="write a summary of the messages into it")
@@ -138,7 +138,7 @@ def _read(file: IO[bytes]) -> str:
 
 
 def _check_range(plan: Plan, covered: str | None) -> None:
-    """Refuse a summary of other messages than those that it would stand for."""
+    """Refuse a summary of other messages than those that it would replace."""
     at = plan.to_summarize
     if at is None:
         raise InvalidCall(
@@ -156,20 +156,20 @@ def _check_range(plan: Plan, covered: str | None) -> None:
         )
 
 
-def _say_plan(call: Call, plan: Plan) -> None:
+def _print_plan(call: Call, plan: Plan) -> None:
     at = plan.to_summarize
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         page.line(f"{plan.action}: {', '.join(plan.reasons)}", "bold")
         page.line(f"now {plan.effective}, then {plan.after}, of {plan.usable} usable")
         if plan.steps:
             page.table(
                 ("step", "what", "frees"),
-                [(step.kind, _what(step.what), str(step.tokens)) for step in plan.steps],
+                [(step.kind, _target_text(step.what), str(step.tokens)) for step in plan.steps],
                 right=("frees",),
             )
 
-    print_answer(call, _plan(plan), people)
+    print_answer(call, _plan_data(plan), write_page)
     if call.json or not plan.steps:
         return
     more = ["--apply"]
@@ -179,21 +179,21 @@ def _say_plan(call: Call, plan: Plan) -> None:
     print_note(f"to carry it out: {again}")
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan_data(plan: Plan) -> dict[str, Any]:
     return {
         "action": plan.action,
         "reasons": list(plan.reasons),
         "steps": [
             {
                 "kind": step.kind,
-                "what": _what(step.what),
+                "what": _target_text(step.what),
                 "tokens": step.tokens,
                 "reversible": step.reversible,
             }
             for step in plan.steps
         ],
-        "toSummarize": _range(plan.to_summarize),
-        "toClear": _range(plan.to_clear),
+        "toSummarize": _range_data(plan.to_summarize),
+        "toClear": _range_data(plan.to_clear),
         "effective": plan.effective,
         "after": plan.after,
         "limit": plan.limit,
@@ -204,15 +204,15 @@ def _plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _range(at: Any) -> dict[str, int] | None:
+def _range_data(at: Any) -> dict[str, int] | None:
     return None if at is None else {"first": at.first, "last": at.last}
 
 
-def _what(what: Any) -> str:
+def _target_text(what: Any) -> str:
     return what if isinstance(what, str) else f"{what.first}-{what.last}"
 
 
-def _way_back(where: Where, made: Compaction | None, was: Resolved) -> list[str]:
+def _undo_words(where: Where, made: Compaction | None, was: Resolved) -> list[str]:
     """Return the words of the command that undoes what was done; ``was`` is the setting's."""
     if made is not None:
         branch = [] if where.branch is None else ["--branch", str(where.branch)]
@@ -222,12 +222,12 @@ def _way_back(where: Where, made: Compaction | None, was: Resolved) -> list[str]
     return ["unset", where.session, _STRIP]
 
 
-def _say_done(
+def _print_result(
     call: Call, back: Sequence[str], plan: Plan, made: Compaction | None, effective: int
 ) -> None:
     strip = [step.what for step in plan.steps if step.kind == "strip"]
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         for value in strip:
             page.line(f"set {_STRIP} = {value}")
         if made is not None and made.kind == "summary":
@@ -241,12 +241,12 @@ def _say_done(
         {
             "action": plan.action,
             "stripFromContext": strip[0] if strip else None,
-            "compaction": None if made is None else _data(made),
-            "cleared": _range(plan.to_clear),
+            "compaction": None if made is None else _compaction_data(made),
+            "cleared": _range_data(plan.to_clear),
             "before": plan.effective,
             "effective": effective,
         },
-        people,
+        write_page,
     )
     if not call.json:
         print_note(f"to undo it: {hints.command_line(call, *back, of_owner=True)}")
@@ -265,7 +265,7 @@ def list_(call: Call, where: Where) -> None:
         found = session.compactions()
     print_answer(
         call,
-        [_data(one) for one in found],
+        [_compaction_data(one) for one in found],
         lambda page: (
             page.table(
                 ("id", "messages", "tokens", "summary"),
@@ -301,21 +301,21 @@ def undo(call: Call, where: Where, number: int) -> None:
         taken = session.undo(number)
         strip = session.settings.resolved()[_STRIP].value
 
-    def people(page: Page) -> None:
-        page.line(_back(taken))
+    def write_page(page: Page) -> None:
+        page.line(_undone_text(taken))
         if strip != before:
             page.line(f"{_STRIP} is {strip} again")
 
-    print_answer(call, _data(taken), people)
+    print_answer(call, _compaction_data(taken), write_page)
 
 
-def _back(one: Compaction) -> str:
+def _undone_text(one: Compaction) -> str:
     if one.kind == "clearing":
         return f"the tool results up to {one.last} are sent again"
     return f"the messages {one.first}-{one.last} are sent again"
 
 
-def _data(one: Compaction) -> dict[str, Any]:
+def _compaction_data(one: Compaction) -> dict[str, Any]:
     return {
         "id": one.id,
         "kind": one.kind,

@@ -53,16 +53,16 @@ def context(
         changed = {**asked["settings"], **options.parse_settings(other)}
         against = session.build_request(**{**asked, "settings": changed}) if other else request
     if other:
-        _differ(call, request, against, list(other))
+        _print_difference(call, request, against, list(other))
     elif explain or call.json:
-        print_answer(call, _data(request), lambda page: _explain(page, request))
+        print_answer(call, _request_data(request), lambda page: _print_verdicts(page, request))
     else:
         # A body is JSON already, for people and for curl alike.
         Page().line(json_text(request.body))
     print_warnings(hints.warning_texts(against.warnings, asked))
 
 
-def _data(request: Request) -> dict[str, Any]:
+def _request_data(request: Request) -> dict[str, Any]:
     return {
         "provider": request.target.provider,
         "model": request.target.model,
@@ -90,7 +90,7 @@ def _data(request: Request) -> dict[str, Any]:
     }
 
 
-def _explain(page: Page, request: Request) -> None:
+def _print_verdicts(page: Page, request: Request) -> None:
     page.table(
         ("message", "block", "tokens", "verdict"),
         [
@@ -106,7 +106,7 @@ def _explain(page: Page, request: Request) -> None:
         styles=lambda row: "green" if row[3].startswith("sent") else "dim",
     )
     tokens = f"{request.tokens.effective} of {request.tokens.raw} tokens"
-    page.line(f"{tokens} would be sent to {_whom(request)}")
+    page.line(f"{tokens} would be sent to {_target_text(request)}")
     page.line()
     page.table(
         ("setting", "value", "from"),
@@ -117,15 +117,15 @@ def _explain(page: Page, request: Request) -> None:
     )
 
 
-def _whom(request: Request) -> str:
-    """Say for whom a request is: no verdict can be understood without it."""
+def _target_text(request: Request) -> str:
+    """Return the model that a request is for: without it no verdict can be understood."""
     to = request.target
     host = to.provider or "an unknown host"
     model = f"{to.model} of " if to.model else ""
     return f"{model}{host} ({to.api})"
 
 
-def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> None:
+def _print_difference(call: Call, now: Request, other: Request, changes: list[str]) -> None:
     difference = other.tokens.effective - now.tokens.effective
     lines = list(
         unified_diff.unified_diff(
@@ -135,7 +135,7 @@ def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> Non
         )
     )
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         for line in lines:
             page.line(line, _COLOURS.get(line[:1], ""))
         page.line(
@@ -145,10 +145,10 @@ def _differ(call: Call, now: Request, other: Request, changes: list[str]) -> Non
     print_answer(
         call,
         {
-            "now": _data(now),
-            "other": _data(other),
+            "now": _request_data(now),
+            "other": _request_data(other),
             "difference": difference,
             "diff": lines,
         },
-        people,
+        write_page,
     )

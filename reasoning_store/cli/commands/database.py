@@ -96,7 +96,7 @@ def distribute(call: Call, check: bool) -> None:
     if check and found.steps:
         call.exit = Exit.FAILED
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         for step in found.steps:
             page.line(f"{step.statement};")
 
@@ -107,7 +107,7 @@ def distribute(call: Call, check: bool) -> None:
             "steps": [asdict(step) for step in found.steps],
             "missing": found.missing,
         },
-        people,
+        write_page,
     )
     if found.missing is not None:
         print_note("; ".join(filter(None, (found.missing, found.help))))
@@ -133,7 +133,7 @@ def current(call: Call) -> None:
 
 
 def _say_revision(call: Call, revision: str, says: str = "{}") -> None:
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         page.line(says.format(revision))
 
-    print_answer(call, {"revision": revision}, people)
+    print_answer(call, {"revision": revision}, write_page)

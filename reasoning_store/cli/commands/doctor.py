@@ -55,7 +55,7 @@ def doctor(call: Call) -> None:
     Exits with 1 if a check fails. The answer holds no conversation and no secret: you can show it
     to others.
     """
-    findings = [finding for look in _LOOKS for finding in look(call)]
+    findings = [finding for check in _CHECKS for finding in check(call)]
     bad = [finding for finding in findings if finding.state == "failed"]
     if bad:
         call.exit = Exit.FAILED
@@ -74,7 +74,7 @@ def doctor(call: Call) -> None:
         )
 
 
-def _installation(call: Call) -> Iterator[Finding]:
+def _check_installation(call: Call) -> Iterator[Finding]:
     yield Finding("reasoning-store", "ok", __version__)
     version = ".".join(map(str, sys.version_info[:3]))
     system = f"{platform.system()} {platform.machine()}"
@@ -87,7 +87,7 @@ def _installation(call: Call) -> Iterator[Finding]:
             yield Finding(name, "note", f"not installed{how}")
 
 
-def _library(call: Call) -> Iterator[Finding]:
+def _check_library(call: Call) -> Iterator[Finding]:
     from reasoning_store.ledger.database import checkpoints, sqlite_connections
 
     module: Any = sqlite_connections.library()
@@ -103,7 +103,7 @@ def _library(call: Call) -> Iterator[Finding]:
         yield Finding("sqlite", "ok", f"{version}; its WAL needs no guard")
 
 
-def _vocabularies(call: Call) -> Iterator[Finding]:
+def _check_vocabularies(call: Call) -> Iterator[Finding]:
     from reasoning_store.tokens import ENCODINGS, counter
 
     for name in ENCODINGS:
@@ -122,7 +122,7 @@ _OTHER_VARIABLES = (
 )
 
 
-def _environment(call: Call) -> Iterator[Finding]:
+def _check_environment(call: Call) -> Iterator[Finding]:
     from reasoning_store.conversation import settings
 
     try:
@@ -140,7 +140,7 @@ def _environment(call: Call) -> Iterator[Finding]:
             yield Finding("environment", "note", f"{name} is not a variable of this program{meant}")
 
 
-def _configuration(call: Call) -> Iterator[Finding]:
+def _check_configuration(call: Call) -> Iterator[Finding]:
     from reasoning_store.cli.app import app
 
     found = call.configuration
@@ -159,7 +159,7 @@ def _configuration(call: Call) -> Iterator[Finding]:
         yield Finding("configuration", "ok", str(found.path))
 
 
-def _database(call: Call) -> Iterator[Finding]:
+def _check_database(call: Call) -> Iterator[Finding]:
     from reasoning_store.cli import schema
     from reasoning_store.ledger.database import migrate
     from reasoning_store.ledger.database import open as engine
@@ -168,7 +168,7 @@ def _database(call: Call) -> Iterator[Finding]:
         path = store_access.database_file(call)
         address = engine.parse(store_access.database_url(call))
         server = address.get_backend_name() != "sqlite"
-        place = f"PostgreSQL at {_hosts(address)}" if server else _shown(path)
+        place = f"PostgreSQL at {_host_names(address)}" if server else _short_path(path)
         if path is not None and not store_access.file_exists(path):
             how = hints.command_line(call, "init", hide=True)
             yield Finding("database", "note", f"{place}: does not exist yet; {how} creates it")
@@ -177,7 +177,7 @@ def _database(call: Call) -> Iterator[Finding]:
     except ReasoningStoreError as error:
         helps = hints.for_command_line(call, error.hint, hide=True)
         told = f"{error} ({helps})" if helps else str(error)
-        yield Finding("database", "failed", _redacted(told))
+        yield Finding("database", "failed", _hide_home(told))
         return
     yield Finding("database", "ok", place)
     newest = migrate.REVISIONS[-1]
@@ -189,22 +189,22 @@ def _database(call: Call) -> Iterator[Finding]:
     else:
         yield Finding("schema", "failed", "newer than this program")
     if server:
-        yield from _server(call, is_newest=revision == newest)
+        yield from _check_server(call, is_newest=revision == newest)
     if path is not None:
         if revision == newest:
-            yield from _erasures(call, path)
-            yield from _foreign(call)
-        yield from _files(path)
+            yield from _check_erasures(call, path)
+            yield from _check_foreign_objects(call)
+        yield from _check_files(path)
 
 
-def _hosts(address: URL) -> str:
+def _host_names(address: URL) -> str:
     several = address.query.get("host", ())
     named = (several,) if isinstance(several, str) else several
     found = [address.host or "", *(host for host in named if not host.startswith("/"))]
     return ", ".join(filter(None, found)) or "a socket"
 
 
-def _server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
+def _check_server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
     """Show the settings of the server for this role, its standbys, and where its tables are."""
     from reasoning_store.cli import schema
 
@@ -231,7 +231,7 @@ def _server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
         yield Finding("tables", "ok", "on one server: this database has no Citus")
     else:
         away = schema.read_nodes_away(address)
-        yield from _cluster(cluster, away, hints.command_line(call, "distribute", hide=True))
+        yield from _check_cluster(cluster, away, hints.command_line(call, "distribute", hide=True))
 
 
 def standby_state(settings: ServerSettings) -> tuple[State, str]:
@@ -255,7 +255,7 @@ def standby_state(settings: ServerSettings) -> tuple[State, str]:
     return "ok", f"{connected}, synchronous_standby_names is {names}"
 
 
-def _cluster(cluster: Cluster, away: Sequence[str], command: str) -> Iterator[Finding]:
+def _check_cluster(cluster: Cluster, away: Sequence[str], command: str) -> Iterator[Finding]:
     """Show what is distributed, what is not yet, and what an owner's list of sessions costs."""
     from reasoning_store.ledger.database import distribution
 
@@ -291,26 +291,26 @@ def _cluster(cluster: Cluster, away: Sequence[str], command: str) -> Iterator[Fi
         )
 
 
-def _erasures(call: Call, path: Path) -> Iterator[Finding]:
+def _check_erasures(call: Call, path: Path) -> Iterator[Finding]:
     """Finish an erasure that was interrupted, or say where its bytes are left."""
     with store_access.open_to_read(call) as store:
-        left = _owed(store, path)
+        left = _unerased_files(store, path)
     if left:
         with suppress(ReasoningStoreError), store_access.open_existing(call) as store:
-            left = _owed(store, path)
+            left = _unerased_files(store, path)
     if left:
         yield Finding(
             "erasure",
             "failed",
             f"not finished: what was erased may still be in"
-            f" {' and '.join(map(_redacted, left))}; let other"
+            f" {' and '.join(map(_hide_home, left))}; let other"
             " programs come to an end, make room on the disk, and run this again",
         )
     else:
         yield Finding("erasure", "ok", "nothing is left of what was erased")
 
 
-def _foreign(call: Call) -> Iterator[Finding]:
+def _check_foreign_objects(call: Call) -> Iterator[Finding]:
     from reasoning_store.ledger.database import foreign
     from reasoning_store.ledger.database import open as engine
 
@@ -323,13 +323,13 @@ def _foreign(call: Call) -> Iterator[Finding]:
         )
 
 
-def _owed(store: Store, path: Path) -> list[str]:
+def _unerased_files(store: Store, path: Path) -> list[str]:
     """Return the files of the database that hold what was erased."""
     left = [name for name in store.scrub() if name in (str(path), f"{path}-wal")]
     return left if str(path) in left else []
 
 
-def _files(path: Path) -> Iterator[Finding]:
+def _check_files(path: Path) -> Iterator[Finding]:
     from reasoning_store.ledger.database import backup
 
     for file, name in ((path, "file"), (Path(f"{path}-wal"), "wal")):
@@ -346,20 +346,20 @@ def _files(path: Path) -> Iterator[Finding]:
         yield Finding("copies", "note", f"{plural(len(beside), 'older copy', 'older copies')}")
 
 
-def _shown(path: Path | None) -> str:
-    return "in memory" if path is None else _redacted(str(path))
+def _short_path(path: Path | None) -> str:
+    return "in memory" if path is None else _hide_home(str(path))
 
 
-def _redacted(text: str) -> str:
+def _hide_home(text: str) -> str:
     """Leave the name of whose home it is out."""
     return text.replace(os.path.expanduser("~"), "~")
 
 
-_LOOKS: tuple[Callable[[Call], Iterator[Finding]], ...] = (
-    _installation,
-    _library,
-    _vocabularies,
-    _environment,
-    _configuration,
-    _database,
+_CHECKS: tuple[Callable[[Call], Iterator[Finding]], ...] = (
+    _check_installation,
+    _check_library,
+    _check_vocabularies,
+    _check_environment,
+    _check_configuration,
+    _check_database,
 )

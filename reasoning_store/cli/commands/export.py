@@ -59,8 +59,8 @@ def export(
         if output is None or str(output) == "-":
             _to_standard_output(call, lines)
             return
-        _check(call, output)
-        with _whole(output, overwrite) as file, progress:
+        _check_path(call, output)
+        with _complete_file(output, overwrite) as file, progress:
             written = 0
             for line in lines:
                 file.write(line.encode("utf-8"))
@@ -77,7 +77,7 @@ def _to_standard_output(call: Call, lines: Iterable[str]) -> None:
         sys.stdout.buffer.write(line.encode("utf-8"))
 
 
-def _check(call: Call, path: Path) -> None:
+def _check_path(call: Call, path: Path) -> None:
     """Refuse a path where no file can be, and the database's own files."""
     from reasoning_store.ledger.database.backup import check_target
 
@@ -85,7 +85,7 @@ def _check(call: Call, path: Path) -> None:
 
 
 @contextmanager
-def _whole(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
+def _complete_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
     """Give a file its name once it is written completely."""
     if path.exists() and not overwrite:
         raise InvalidCall(f"{path} exists already", hint="name another file, or pass --overwrite")

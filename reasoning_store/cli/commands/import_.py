@@ -94,8 +94,8 @@ def import_(
 
     Exits with 2 if FILE holds messages and none can be imported.
     """
-    with _file(source, format_) as path:
-        kind = format_ or _detected(path)
+    with _seekable_file(source, format_) as path:
+        kind = format_ or _detect_format(path)
         call.if_interrupted = "run it again: imported messages are not written twice"
         if kind == _LINES:
             _import_lines(call, path, owner, on_conflict, dry_run)
@@ -107,18 +107,18 @@ def import_(
             options["name"] = "stdin" if source == "-" else os.path.basename(source)
         with store_access.open_or_create(call, unless=dry_run) as store:
             done = _import_history(store.for_owner(owner or ""), path, kind, options, dry_run)
-    _say_history(call, kind, done, on_conflict)
+    _print_history(call, kind, done, on_conflict)
 
 
-def _detected(path: str) -> str:
+def _detect_format(path: str) -> str:
     from reasoning_store.importers import formats
 
     return formats.detect(path)
 
 
 @contextmanager
-def _file(source: str, format_: str | None) -> Iterator[str]:
-    """Give a file that can be looked at twice: what comes out of a pipe is put down first.
+def _seekable_file(source: str, format_: str | None) -> Iterator[str]:
+    """Yield a file that can be read twice: a pipe is written to a temporary file first.
 
     Lines that are said to be lines are looked at once.
     """
@@ -149,14 +149,14 @@ def _import_lines(
 ) -> None:
     with (
         store_access.open_or_create(call, unless=dry_run) as store,
-        _tried(store, owner) if dry_run else nullcontext((store, iter)) as (into, given),
+        _dry_run_store(store, owner) if dry_run else nullcontext((store, iter)) as (into, given),
         Progress("importing", os.path.getsize(path)) as progress,
         files.opened(path) as lines,
     ):
         of: Owner = into if owner is None else into.for_owner(owner)
-        done = of.import_lines(given(_counted(lines, progress)), on_conflict=on_conflict)
+        done = of.import_lines(given(_count_bytes(lines, progress)), on_conflict=on_conflict)
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         came = "would be imported" if dry_run else "imported"
         page.line(f"{plural(done.sessions, 'session')}, {plural(done.messages, 'message')} {came}")
         if done.already:
@@ -174,19 +174,19 @@ def _import_lines(
             "report": None,
             "conversations": [],
         },
-        people,
+        write_page,
     )
     print_warnings(f"{name} differs here and was skipped" for name in done.skipped)
 
 
-def _counted(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+def _count_bytes(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
     for line in lines:
         progress.advance(len(line))
         yield line
 
 
 @contextmanager
-def _tried(here: Store, owner: str | None) -> Iterator[tuple[Store, _Given]]:
+def _dry_run_store(here: Store, owner: str | None) -> Iterator[tuple[Store, _Given]]:
     """Open a store that is thrown away, and lead lines there so that they find what is here.
 
     A session of ``here`` is copied when its line comes by: so the lines come in, are known
@@ -207,7 +207,7 @@ def _tried(here: Store, owner: str | None) -> Iterator[tuple[Store, _Given]]:
                     of = line.owner if owner is None else owner
                     if (of, line.id) not in copied:
                         copied.add((of, line.id))
-                        _copy(here.for_owner(of), store, line.id)
+                        _copy_session(here.for_owner(of), store, line.id)
                 yield text
 
         yield store, given
@@ -226,13 +226,13 @@ def _session_line(text: bytes) -> SessionLine | None:
     return line if isinstance(line, lines.SessionLine) else None
 
 
-def _copy(here: Owner, into: Store, id: str) -> None:
-    """Take a session along, if it is there."""
+def _copy_session(here: Owner, into: Store, id: str) -> None:
+    """Copy a session, if it is there."""
     with suppress(NotFound):
         into.import_lines(here.export_lines(id))
 
 
-# What was kept elsewhere
+# Histories of other programs
 
 
 def _import_history(
@@ -243,16 +243,16 @@ def _import_history(
 
     with Progress("importing") as progress:
         found = formats.conversations(path, format=kind, **options)
-        return import_conversations(owner, _told(found, progress), dry_run=dry_run)
+        return import_conversations(owner, _count_conversations(found, progress), dry_run=dry_run)
 
 
-def _told(items: Iterable[T], progress: Progress) -> Iterator[T]:
+def _count_conversations(items: Iterable[T], progress: Progress) -> Iterator[T]:
     for item in items:
         progress.advance()
         yield item
 
 
-def _say_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str) -> None:
+def _print_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str) -> None:
     refused, skipped = done.refused, done.report.skipped
     none = bool(skipped) and not (done.new or done.known)
     if none:
@@ -260,7 +260,7 @@ def _say_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str)
     if refused and on_conflict == "refuse":
         call.exit = Exit.CONFLICT
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         if none:
             return
         came = "would be imported" if done.dry_run else "imported"
@@ -276,7 +276,7 @@ def _say_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str)
                 right=("how many",),
             )
 
-    print_answer(call, _history(kind, done), people)
+    print_answer(call, _history_data(kind, done), write_page)
     _warn_each("{} was left out: {}", ((one.place, one.reason) for one in skipped))
     times = done.report.unread_times
     _warn_each("{} has no time: {}", ((one.place, one.reason) for one in times))
@@ -296,7 +296,7 @@ def _warn_each(text: str, found: Iterable[tuple[str, str]]) -> None:
             print_warnings([f"... and {f'{more:,}'.replace(',', ' ')} more like this"])
 
 
-def _history(kind: str, done: ImportedHistory) -> dict[str, Any]:
+def _history_data(kind: str, done: ImportedHistory) -> dict[str, Any]:
     return {
         "format": kind,
         "dryRun": done.dry_run,
@@ -304,7 +304,7 @@ def _history(kind: str, done: ImportedHistory) -> dict[str, Any]:
         "messages": done.new,
         "already": done.known,
         "skipped": [one.id for one in done.refused],
-        "report": _report(done.report),
+        "report": _report_data(done.report),
         "conversations": [
             {
                 "id": one.id,
@@ -312,12 +312,12 @@ def _history(kind: str, done: ImportedHistory) -> dict[str, Any]:
                 "messages": one.new,
                 "already": one.known,
                 "refused": one.refused,
-                "report": _report(one.report),
+                "report": _report_data(one.report),
             }
             for one in done.conversations
         ],
     }
 
 
-def _report(report: Report) -> dict[str, Any]:
+def _report_data(report: Report) -> dict[str, Any]:
     return {codec.camel(name): value for name, value in asdict(report).items()}

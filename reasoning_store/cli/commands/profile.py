@@ -37,7 +37,7 @@ def list_(call: Call, owner: str) -> None:
         profiles = store.for_owner(owner).settings.profiles.all()
     print_answer(
         call,
-        [_data(one) for one in profiles],
+        [_profile_data(one) for one in profiles],
         lambda page: (
             page.table(
                 ("profile", "changed", "settings"),
@@ -63,7 +63,7 @@ def show(call: Call, name: str, owner: str) -> None:
         found = store.for_owner(owner).settings.profiles.get(name)
     print_answer(
         call,
-        _data(found),
+        _profile_data(found),
         lambda page: page.table(
             ("setting", "value"),
             [(key, json.dumps(value)) for key, value in found.settings.items()],
@@ -106,5 +106,5 @@ def delete(call: Call, name: str, owner: str) -> None:
     print_answer(call, {"profile": name}, print_nothing)
 
 
-def _data(found: Profile) -> dict[str, Any]:
+def _profile_data(found: Profile) -> dict[str, Any]:
     return {"name": found.name, "settings": found.settings, "updatedAt": utc_time(found.updated_at)}

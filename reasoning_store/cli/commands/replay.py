@@ -84,7 +84,7 @@ def _say_replayed(
 
     said = [make_json(asdict(chunk)) for chunk in chunks]
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         if not whole:
             page.table(("chunk", "what"), [(str(chunk["type"]), _gist(chunk)) for chunk in said])
             return
@@ -104,7 +104,7 @@ def _say_replayed(
             "same": same,
             "seed": seed,
         },
-        people,
+        write_page,
     )
 
 

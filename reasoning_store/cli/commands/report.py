@@ -33,7 +33,7 @@ _BY = ("session", "owner", "model", "day")
 _TOTAL = "total"
 
 
-def _word(name: str) -> str:
+def _option_word(name: str) -> str:
     return name.replace("_", "-")
 
 
@@ -59,7 +59,7 @@ def _word(name: str) -> str:
 @click.option("--until", type=click.DateTime(DATES), help="Before this time, in local time.")
 @click.option(
     "--sort",
-    type=click.Choice([*_BY, _TOTAL, *map(_word, _NUMBERS)]),
+    type=click.Choice([*_BY, _TOTAL, *map(_option_word, _NUMBERS)]),
     help="The order: a group by name, a number from the highest down, total is input and output.",
 )
 @click.option("--owner", help="Only this owner; by default all.")
@@ -97,15 +97,18 @@ def report(
     if sort is not None or limit is not None:
         rows = _sorted(rows, sort or _TOTAL)[:limit]
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         # The nameless owner alone needs no column.
         is_one = len(groups) > 1 and not any(row.owner for row in rows)
         shown = [name for name in groups if name != "owner" or not is_one]
-        lines = [[*(_name(getattr(row, name)) for name in shown), *_numbers(row)] for row in rows]
+        lines = [
+            [*(_name_cell(getattr(row, name)) for name in shown), *_number_cells(row)]
+            for row in rows
+        ]
         if len(all_rows) > 1 and shown:
             total = ["" for _ in shown]
             total[0] = "total" if len(all_rows) == len(rows) else f"total of {len(all_rows)}"
-            lines.append([*total, *_numbers(_total(all_rows))])
+            lines.append([*total, *_number_cells(_total_row(all_rows))])
         page.table(
             [name.replace("_", " ") for name in (*shown, *_NUMBERS)],
             lines,
@@ -115,7 +118,7 @@ def report(
     print_answer(
         call,
         [{codec.camel(name): getattr(row, name) for name in (*groups, *_NUMBERS)} for row in rows],
-        people,
+        write_page,
     )
 
 
@@ -127,7 +130,7 @@ def _sorted(rows: Sequence[ReportRow], sort: str) -> list[ReportRow]:
     return sorted(rows, key=lambda row: int(getattr(row, sort.replace("-", "_"))), reverse=True)
 
 
-def _numbers(row: ReportRow) -> list[str]:
+def _number_cells(row: ReportRow) -> list[str]:
     """Return what a row used; a zero that means that nothing was reported is a dash."""
     silent = {"reasoning"} if row.unreported else set()
     if not (row.input or row.output):
@@ -138,11 +141,11 @@ def _numbers(row: ReportRow) -> list[str]:
     ]
 
 
-def _total(rows: Sequence[ReportRow]) -> ReportRow:
+def _total_row(rows: Sequence[ReportRow]) -> ReportRow:
     from reasoning_store.ledger.records import ReportRow
 
     return ReportRow(**{name: sum(getattr(row, name) for row in rows) for name in _NUMBERS})
 
 
-def _name(value: str | None) -> str:
+def _name_cell(value: str | None) -> str:
     return "-" if value is None else value

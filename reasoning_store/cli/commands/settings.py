@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reasoning_store.session import Session
 
 
-def _layer(command: Callable[..., Any]) -> Callable[..., Any]:
+def _takes_layer(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command take a session, a profile or the owner's default, and whose they are."""
     profile = click.option(
         "--profile",
@@ -51,7 +51,7 @@ _DEFAULT = click.option(
     context_settings={"ignore_unknown_options": True},
 )
 @words_after_session("KEY VALUE")
-@_layer
+@_takes_layer
 @click.pass_obj
 def set_(
     call: Call,
@@ -72,7 +72,7 @@ def set_(
     session_id, (key, value) = split_session(
         words, "KEY VALUE", session=session_id, profile=profile, default=default
     )
-    key = _key(key, words)
+    key = _checked_key(key, words)
     parsed = settings.parse(key, value)  # ERR-001: refused whole, before anything is opened
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
@@ -91,7 +91,7 @@ def set_(
     "unset", cls=Command, examples=("unset chat-42 effort",), answers="key session profile"
 )
 @words_after_session("KEY")
-@_layer
+@_takes_layer
 @click.pass_obj
 def unset(
     call: Call,
@@ -108,7 +108,7 @@ def unset(
     session_id, (key,) = split_session(
         words, "KEY", session=session_id, profile=profile, default=default
     )
-    key = _key(key, words)
+    key = _checked_key(key, words)
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is not None:
@@ -139,7 +139,7 @@ def get(
     The value of KEY, or every value with the layer that sets it.
     """
     session_id, behind = split_session(words, "[KEY]", session=session_id, default=default)
-    key = _key(behind[0], words) if behind else None
+    key = _checked_key(behind[0], words) if behind else None
     with store_access.open_to_read(call) as store:
         mine = store.for_owner(owner)
         if session_id is None:
@@ -169,7 +169,7 @@ def _session_of(call: Call, mine: Owner, session_id: str, key: str | None) -> Se
         raise
 
 
-def _key(word: str, words: Sequence[str]) -> str:
+def _checked_key(word: str, words: Sequence[str]) -> str:
     """Return the whole key that a word is; refuse one that there is not (ERR-001)."""
     from reasoning_store.conversation import settings
 
@@ -181,7 +181,7 @@ def _key(word: str, words: Sequence[str]) -> str:
 
 
 def _check_place(word: str) -> None:
-    """Refuse a setting that stands where SESSION does."""
+    """Refuse a setting in the place of SESSION."""
     from reasoning_store.conversation import settings
 
     if full_key(word) in settings.KEYS:

@@ -12,17 +12,17 @@ _LATEST = 5
 _COUNTED = 1000
 
 
-def status(call: Call) -> None:
-    """Say what there is; where there is nothing yet, say so too."""
+def print_status(call: Call) -> None:
+    """Print the content of the database, or that there is none yet."""
     call.command = "status"
     path = store_access.database_file(call)
     if path is not None and not store_access.file_exists(path):
-        _say_nothing_yet(call, path)
+        _print_absence(call, path)
     else:
-        _say_what_there_is(call, path)
+        _print_database(call, path)
 
 
-def _say_nothing_yet(call: Call, path: Path) -> None:
+def _print_absence(call: Call, path: Path) -> None:
     print_answer(
         call,
         {
@@ -40,15 +40,15 @@ def _say_nothing_yet(call: Call, path: Path) -> None:
     print_note(f"to see the program at work: reasoning-store demo; to create a database: {made}")
 
 
-def _say_what_there_is(call: Call, path: Path | None) -> None:
+def _print_database(call: Call, path: Path | None) -> None:
     with store_access.open_to_read(call) as store:
         found, revision = store.sessions(limit=_COUNTED), store.revision
         latest = [(session, session.usage().effective) for session in found.items[:_LATEST]]
-    place = _engine(call) if path is None else str(path)
+    place = _engine_name(call) if path is None else str(path)
     size = None if path is None else path.stat().st_size
 
-    def people(page: Page) -> None:
-        told = "" if size is None else f", {_size(size)}"
+    def write_page(page: Page) -> None:
+        told = "" if size is None else f", {_size_text(size)}"
         page.line(f"{place} (revision {revision}{told})")
         more = "" if found.next is None else "more than "
         page.line(f"{more}{plural(len(found.items), 'session')} of the owner without a name")
@@ -87,7 +87,7 @@ def _say_what_there_is(call: Call, path: Path | None) -> None:
                 for session, effective in latest
             ],
         },
-        people,
+        write_page,
     )
     if latest:
         explained = hints.command_line(call, "context", "SESSION", "--explain")
@@ -97,11 +97,11 @@ def _say_what_there_is(call: Call, path: Path | None) -> None:
         print_note(f"to import a history: {hints.command_line(call, 'import', 'FILE')}")
 
 
-def _engine(call: Call) -> str:
+def _engine_name(call: Call) -> str:
     return "in memory" if store_access.database_url(call).startswith("sqlite") else "PostgreSQL"
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
     for unit in ("bytes", "KB", "MB"):
         if count < 1024:
             return f"{count} {unit}"

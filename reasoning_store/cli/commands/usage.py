@@ -88,7 +88,7 @@ def usage(
         "over": over,
     }
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         page.line(str(found), "bold" if share is None else _style(share))
         if share is not None and is_for_person():
             page.bar(share, _style(share))
@@ -103,7 +103,7 @@ def usage(
             )
             page.line(f"counted in {found.encoding}: {found.exactness}", "dim")
 
-    print_answer(call, data, people)
+    print_answer(call, data, write_page)
     if over and share is not None:
         print_note(f"{share:.0%} of the limit is used, more than {fail_over:.0%}")
 

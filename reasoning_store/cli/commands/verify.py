@@ -33,7 +33,7 @@ def verify(call: Call) -> None:
         with store_access.open_to_read(call) as store, Progress("verifying", SHARES) as progress:
             found = store.verify(progress=progress.reach)
     except CorruptRow as error:
-        # What the error itself advises is to run this command.
+        # The error itself advises to run this command.
         raise CorruptRow(str(error), hint="restore a backup; nothing was changed") from None
     if not found.ok:
         call.exit = Exit.DAMAGED
@@ -46,7 +46,7 @@ def verify(call: Call) -> None:
             "problems": [{name: getattr(one, name) for name in _PROBLEM} for one in found.problems],
             "unerased": list(found.unerased),
         },
-        lambda page: _say_verified(page, found),
+        lambda page: _print_verified(page, found),
     )
     if found.problems:
         print_note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
@@ -59,7 +59,7 @@ def verify(call: Call) -> None:
 _PROBLEM = ("code", "detail", "owner", "session", "branch", "position")
 
 
-def _say_verified(page: Page, found: Verified) -> None:
+def _print_verified(page: Page, found: Verified) -> None:
     if not found.problems:
         counted = f"{plural(found.sessions, 'session')}, {plural(found.messages, 'message')}"
         page.line(f"everything is as it was written: {counted}")

@@ -31,7 +31,7 @@ def annotate(call: Call, place: tuple[Where, int | str], facts: Sequence[str]) -
     JSON, or else text; null removes the key.
     """
     where, position = place
-    changes = dict(map(_fact, facts))
+    changes = dict(map(_parse_fact, facts))
     with where.open(call, writes=True) as session:
         if changes:
             session.annotate(position, changes)
@@ -54,7 +54,7 @@ def annotate(call: Call, place: tuple[Where, int | str], facts: Sequence[str]) -
     )
 
 
-def _fact(text: str) -> tuple[str, Any]:
+def _parse_fact(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise InvalidCall(f"{text!r} is not KEY=VALUE", hint="for example rating=1")

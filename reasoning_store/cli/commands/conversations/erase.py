@@ -90,7 +90,7 @@ def erase(
 
 
 def say_erased(call: Call, erased: Erased) -> None:
-    """Say what is gone, and where it may still be."""
+    """Print what is erased, and the files that may still hold it."""
     print_answer(
         call,
         {

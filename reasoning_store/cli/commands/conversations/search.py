@@ -1,4 +1,4 @@
-"""The command `search`: what was said in an owner's sessions, by words."""
+"""The command `search`: messages of an owner's sessions, by words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     type=click.Choice(["answers", "thinking", "all"]),
     default="answers",
     show_default=True,
-    help="What was said with the titles, what was thought, or both.",
+    help="Answers and titles, thoughts, or both.",
 )
 @click.option("--all-branches", is_flag=True, help="Also on branches that were left.")
 @OWNER
@@ -45,10 +45,10 @@ def search(
 ) -> None:
     """Find messages by words, the latest first.
 
-    All WORDS are wanted; '"words in quotes"' stand so in the text. Put -- before a -word, which
+    All WORDS are wanted; '"words in quotes"' are searched as they are. Put -- before a -word, which
     is not to be in it.
     """
-    with _opened(call) as store, Progress("searching"):
+    with _open_for_search(call) as store, Progress("searching"):
         page = store.for_owner(owner).search(
             " ".join(words),
             within=within,
@@ -57,7 +57,7 @@ def search(
             after=after,
         )
 
-    def people(paper: Page) -> None:
+    def write_page(paper: Page) -> None:
         paper.table(
             ("time", "session", "position", "", "text"),
             [
@@ -94,7 +94,7 @@ def search(
             ],
             "next": page.next,
         },
-        people if page.items else lambda paper: None,
+        write_page if page.items else lambda paper: None,
     )
     if not page.items and not call.json:
         print_note("nothing was found")
@@ -102,7 +102,7 @@ def search(
         print_note(f"there may be more; --after {page.next} goes on")
 
 
-def _opened(call: Call) -> Store:
+def _open_for_search(call: Call) -> Store:
     """Open the store so that the index can be brought up to date, where that can be written."""
     try:
         return store_access.open_existing(call)

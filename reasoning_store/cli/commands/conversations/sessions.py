@@ -78,7 +78,7 @@ def list_(
     after: str | None,
 ) -> None:
     """List the sessions, the latest first."""
-    wanted = dict(map(_pair, metadata))
+    wanted = dict(map(_parse_metadata, metadata))
     with store_access.open_to_read(call) as store:
         page = store.for_owner(owner).sessions(
             limit=limit,
@@ -134,7 +134,7 @@ def list_(
         print_note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def _parse_metadata(text: str) -> tuple[str, Any]:
     """Return a key and its value, which is a text where it is no JSON."""
     key, equals, value = text.partition("=")
     if not equals:
@@ -158,7 +158,7 @@ def show(call: Call, where: Where) -> None:
         usage, branches = session.usage(), session.branches()
         settings = session.settings.resolved()
 
-    def people(page: Page) -> None:
+    def write_page(page: Page) -> None:
         page.line(session.id, "bold")
         if session.title:
             page.line(session.title)
@@ -185,7 +185,7 @@ def show(call: Call, where: Where) -> None:
             "branches": [branch_data(branch) for branch in branches],
             "settings": {key: asdict(item) for key, item in settings.items()},
         },
-        people,
+        write_page,
     )
 
 

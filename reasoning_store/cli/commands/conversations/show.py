@@ -88,11 +88,11 @@ def show(
         if follow:
             stored = [item for item in items if item.message.status != "streaming"]
             transcript.print_transcript(Page(), stored, compactions, thinking, ids=ids)
-            _follow(session, thinking)
+            _print_live_reply(session, thinking)
             return
     call.json = call.json or format_ == "json"
     if call.json:
-        print_items(call, (_data(item, compactions) for item in items))
+        print_items(call, (_message_data(item, compactions) for item in items))
     elif format_ in _PAGES:
         for text in _PAGES[format_](title, items, compactions, thinking):
             sys.stdout.write(printable(text) + "\n")
@@ -103,7 +103,7 @@ def show(
         )
 
 
-def _data(item: Stored, compactions: Sequence[Compaction]) -> dict[str, Any]:
+def _message_data(item: Stored, compactions: Sequence[Compaction]) -> dict[str, Any]:
     found = transcript.compactions_of(item, compactions)
     return {
         "position": item.position,
@@ -117,7 +117,7 @@ def _data(item: Stored, compactions: Sequence[Compaction]) -> dict[str, Any]:
     }
 
 
-def _follow(session: Session, thinking: str) -> None:
+def _print_live_reply(session: Session, thinking: str) -> None:
     """Print the reply that is being recorded while it arrives."""
     margin = ""
     for chunk in session.follow():

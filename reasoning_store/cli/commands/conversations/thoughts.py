@@ -42,7 +42,7 @@ def thoughts(
             provider=provider, model=model, since=since, until=until, limit=limit, after=after
         )
 
-    def people(paper: Page) -> None:
+    def write_page(paper: Page) -> None:
         for number, one in enumerate(page.items):
             if number:
                 paper.line()
@@ -71,7 +71,7 @@ def thoughts(
             ],
             "next": page.next,
         },
-        people,
+        write_page,
     )
     if not page.items and not call.json:
         print_note("nothing was thought that can be read")
