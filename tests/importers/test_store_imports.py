@@ -140,7 +140,7 @@ def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
 
     assert numbers(imported) == [("a", 0, 2, False), ("b", 1, 2, True)] == numbers(dry)
     assert [one.id for one in imported.refused] == ["a"]
-    assert "stands in the session behind its message 2" in (imported.refused[0].refused or "")
+    assert "the session has other messages after message 2" in (imported.refused[0].refused or "")
     assert len(said(store, "a")) == 3
     assert imported.report.messages == 3
 
