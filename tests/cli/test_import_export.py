@@ -116,7 +116,7 @@ def test_a_dry_run_that_cannot_look_at_what_is_here_says_so(
     def unreadable(*_: object) -> None:
         raise rs.InvalidCall("what is here cannot be taken along")
 
-    monkeypatch.setattr(import_, "_copy", unreadable)
+    monkeypatch.setattr(import_, "_copy_session", unreadable)
     dry = here("import all.jsonl --dry-run --json")
 
     assert dry.code == Exit.USAGE
