@@ -65,7 +65,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "benchmarks.md": "figures, then the method",
     },
     "Reference": {
-        "reference/troubleshooting.md": "a provider's error text, its cause, its mend",
+        "reference/troubleshooting.md": "a provider's error text, its cause, its remedy",
         "reference/python.md": "every public name",
         "reference/command-line.md": "every command",
         "reference/settings.md": "every key",

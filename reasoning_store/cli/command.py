@@ -39,7 +39,7 @@ class Call:
     configuration: Configuration = field(default_factory=Configuration)
     exit: Exit = Exit.DONE
     """The exit code; it stays the same when the reader of a pipe leaves early."""
-    if_interrupted: str = "nothing is half done"
+    if_interrupted: str = "nothing was left half done"
     """The hint for a person who stops the command."""
 
 

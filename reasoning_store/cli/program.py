@@ -30,7 +30,7 @@ _STOPPED_BY = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    hint = "nothing is half done"
+    hint = "nothing was left half done"
     caught: list[int] = []
     _prepare_streams()
     try:

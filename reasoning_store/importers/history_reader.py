@@ -37,7 +37,7 @@ from reasoning_store.wire.event_fields import other_fields
 
 EMPTY: Final = "it says nothing"
 IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
-UNKNOWN_ROLE: Final = "its role is none of the format's"
+UNKNOWN_ROLE: Final = "its role is not one of the format's"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

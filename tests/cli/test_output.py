@@ -320,10 +320,13 @@ def test_a_bar_never_reaches_a_log(run: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("import", "-"), "nothing is half done"),
+        (("import", "-"), "nothing was left half done"),
         (("replay", "-"), "nothing was stored"),
         (("render", "-"), "nothing was stored"),
-        (("compact", "chat-42", "--limit", "60", "--summary-file", "-"), "nothing is half done"),
+        (
+            ("compact", "chat-42", "--limit", "60", "--summary-file", "-"),
+            "nothing was left half done",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -364,7 +367,7 @@ def test_an_interrupted_command_prints_one_line_and_leaves_no_files(
         out, err = stopped(one, one.stdin.fileno(), how)
 
     assert (one.returncode, out) == (-how, "")
-    assert err == f"error: {says} (nothing is half done)\n"
+    assert err == f"error: {says} (nothing was left half done)\n"
     assert [*(tmp_path / "temporary").iterdir()] == []
 
 
