@@ -22,6 +22,7 @@ from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.tables import metadata
+from tests import programs
 
 from .histories import new_session, said
 from .revisions import second_revision
@@ -72,16 +73,14 @@ def test_the_scripts_make_the_tables_that_the_code_expects(empty: str) -> None:
 
 def alembic(url: str, *words: str, by: str = "argument") -> subprocess.CompletedProcess[str]:
     where = ("-x", f"db={url}") if by == "argument" else ()
-    return subprocess.run(
+    return programs.run(
         [sys.executable, "-m", "alembic", *where, *words],
         cwd=ROOT,
         env={**os.environ, "REASONING_STORE_URL": url if by == "environment" else ""},
-        capture_output=True,
-        text=True,
-        timeout=120,
     )
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("by", ["argument", "environment"])
 def test_the_alembic_command_works_from_a_checkout(empty: str, by: str) -> None:
     """What it makes, a store opens."""
@@ -94,6 +93,7 @@ def test_the_alembic_command_works_from_a_checkout(empty: str, by: str) -> None:
     Ledger.open(empty).close()
 
 
+@pytest.mark.thinned
 def test_the_alembic_command_without_a_url_says_how() -> None:
     """A usage error with the command."""
     done = alembic("", "upgrade", "head", by="environment")

@@ -32,6 +32,17 @@ def name(request: pytest.FixtureRequest) -> str:
     return found
 
 
+oldest_and_newest = pytest.mark.parametrize(
+    "old",
+    [
+        migrate.REVISIONS[0],
+        *(pytest.param(one, marks=pytest.mark.long) for one in migrate.REVISIONS[1:-1]),
+        migrate.REVISIONS[-1],
+    ],
+    indirect=True,
+)
+
+
 @pytest.fixture
 def empty(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], URL]:
     """Databases in which nothing was ever made."""
@@ -260,6 +271,7 @@ def test_the_newest_stored_database_has_rows_of_every_kind(name: str, empty: Any
         assert [c for c in rows[0] if all(row[c] is None for row in rows)] == [], table
 
 
+@oldest_and_newest
 def test_down_and_up_again_keeps_the_rows(
     old: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +292,7 @@ def test_down_and_up_again_keeps_the_rows(
         assert ledger.audit.verify().ok
 
 
+@oldest_and_newest
 def test_an_application_older_than_the_schema_refuses_and_changes_nothing(
     old: URL, tmp_path: Path
 ) -> None:

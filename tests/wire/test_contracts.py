@@ -49,7 +49,7 @@ def test_a_host_behaves_as_its_row_says(expectation: Expectation) -> None:
     assert expectation.observe() == expectation.expected
 
 
-@each("row", READ)
+@each("row", READ, thinned=4)
 def test_no_row_can_go_unnoticed(row: tuple[str, Any]) -> None:
     """Without a row that ingress reads, some host is read wrongly."""
     assert row_by_row.broken(row_by_row.without(TABLES, row))
