@@ -177,7 +177,7 @@ class ReplyRecorder:
     def _add(self, read: Callable[[Any], list[Chunk]], raw: Any) -> list[Chunk]:
         self._is_waiting = False
         with self._adding:
-            if self.over and self.is_stopped:
+            if self.is_stopped:  # it may be on its way into the store
                 return []
             if self.over:
                 raise InvalidCall(
@@ -196,7 +196,7 @@ class ReplyRecorder:
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
         with self._adding:
-            rest = [] if self.over else self._normalizer.close()
+            rest = [] if self.over or self.is_stopped else self._normalizer.close()
             self._parts.add(rest)
         self._end(interrupted=False)
         self.report(None)

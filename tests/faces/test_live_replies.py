@@ -182,6 +182,29 @@ def test_a_reply_is_stopped_and_stored_as_far_as_it_came(store: rs.Store, reader
     assert recorder.provider.is_closed.is_set()
 
 
+def test_an_event_that_comes_while_a_stop_is_stored_is_left_out(
+    store: rs.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop that reads the stream ends without an error."""
+    session = store.session("chat", create=True)
+    recorder = Recorder(session)
+    recorder.send("one")
+    drafts, reply = store._state.ledger.drafts, recorder.reply._reply
+    finish, shown = drafts.finish, []
+
+    def finish_later(*given: Any, **options: Any) -> Any:
+        shown.append(reply.feed(event(" two")))
+        return finish(*given, **options)
+
+    monkeypatch.setattr(drafts, "finish", finish_later)
+    session.stop()
+    list(session.follow())
+    recorder.end()
+
+    assert (shown, recorder.error) == ([[]], None)
+    assert session.history()[-1].message.text == "one"
+
+
 def test_stopping_and_appending_at_once_is_no_conflict(store: rs.Store, url: str) -> None:
     """As a page does that interrupts an answer with the next question."""
     recorder = Recorder(store.session("chat", create=True))
