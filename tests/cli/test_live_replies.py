@@ -34,5 +34,5 @@ def test_stop_ends_a_reply_and_says_whether_there_was_one(here: Here) -> None:
         (last,) = store.session("chat-42").history(limit=1)
 
     assert ran.out == "stopped\n"
-    assert (last.message.metadata or {})["stopReason"] == "late"
+    assert last.annotations["stopReason"] == "late"
     assert not here("--json stop chat-42").data["stopped"]
