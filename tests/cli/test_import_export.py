@@ -257,7 +257,7 @@ def test_what_comes_out_of_a_pipe_comes_in_whole(here: Here, name: str) -> None:
         writer = threading.Thread(target=Path("pipe").write_bytes, args=(said,), daemon=True)
         writer.start()
         ran = here(line)
-        writer.join(60)
+        writer.join(120)
 
     # The second time all of it is known, under the same names.
     assert (ran.code, ran.data["messages"]) == (Exit.DONE, 0)

@@ -14,7 +14,7 @@ from . import programs
 
 def seen(session: rs.Session, position: int, text: str) -> rs.Message:
     """Wait until so much of a message can be read, and return what can."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while time.monotonic() < end:
         try:
             message = session.get(position).message

@@ -90,7 +90,7 @@ async def main():
             async def work():
                 for verb in (lambda: session.append(rs.user("child")), session.history):
                     try:
-                        await asyncio.wait_for(verb(), 20)
+                        await asyncio.wait_for(verb(), 120)
                     except rs.InvalidCall as error:
                         assert "fork" in str(error)
                     else:

@@ -90,7 +90,7 @@ def test_an_error_of_a_worker_process_reaches_who_waits_for_it() -> None:
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as workers,
         pytest.raises(rs.MissingExtra) as caught,
     ):
-        workers.submit(_missing).result(timeout=60)
+        workers.submit(_missing).result(timeout=120)
 
     assert caught.value.extra == "postgresql"
 

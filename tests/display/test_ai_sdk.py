@@ -6,6 +6,7 @@ It needs ``node`` and ``npm``, which installs the package into a temporary folde
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ Asked: TypeAlias = Callable[[Sequence[list[rs.Message]], Sequence[str]], Given]
 @pytest.fixture(scope="module")
 def ask_ai_sdk(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """Give histories and streams to the AI SDK, and return what it makes of them."""
+    for program in ("node", "npm"):
+        assert shutil.which(program), f"this test needs {program}: apt-get install nodejs npm"
     folder = tmp_path_factory.mktemp("ai")
     install = ["npm", "install", "--no-audit", "--no-fund", "--silent", "ai"]
     subprocess.run(install, check=True, cwd=folder, timeout=300)

@@ -243,7 +243,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             for number, data in enumerate(_framed(asked, answer)):
                 if number == answer.hold_after:
-                    answer.until.wait(30)
+                    answer.until.wait(120)
                 if number == answer.drop_after:
                     self.close_connection = True
                     return

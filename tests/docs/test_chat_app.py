@@ -56,11 +56,11 @@ def worker(provider: Provider, folder: Path) -> Iterator[httpx.Client]:
         )
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
-        with httpx.Client(base_url=base_url, timeout=60, trust_env=False) as http:
+        with httpx.Client(base_url=base_url, timeout=120, trust_env=False) as http:
             yield http
     finally:
         running.terminate()
-        running.wait(30)
+        running.wait(120)
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_an_absent_chat_or_message_is_named(
 
 
 def wait_for(is_so: Callable[[], bool]) -> bool:
-    for _ in range(600):
+    for _ in range(2_400):
         if is_so():
             return True
         time.sleep(0.05)

@@ -18,6 +18,7 @@ import reasoning_store as rs
 from tests import programs
 
 pytestmark = pytest.mark.long
+expect.set_options(timeout=120_000)
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "chat_app"
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
@@ -56,15 +57,15 @@ def worker(folder: Path, *, pause: float) -> Iterator[str]:
         yield address
     finally:
         running.terminate()
-        running.wait(30)
+        running.wait(120)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    assert path is not None, "this test needs Chromium: apt-get install chromium"
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=shutil.which("chromium") or "/usr/bin/chromium", args=FLAGS
-        )
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield chromium
         chromium.close()
 
@@ -75,7 +76,7 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     with worker(tmp_path, pause=0.02) as address:
         errors: list[str] = []
         page = browser.new_page(base_url=address)
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(120_000)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto("/")
         yield page
@@ -94,7 +95,7 @@ def reply(page: Page) -> Locator:
 
 
 def wait_for_end(page: Page) -> None:
-    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible(timeout=120_000)
 
 
 def ask(page: Page, text: str) -> None:

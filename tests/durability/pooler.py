@@ -17,7 +17,7 @@ from tests.servers import short_folder
 
 from .server import Server
 
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 _SETTINGS = """\
 [databases]
 postgres = host={server} user=postgres

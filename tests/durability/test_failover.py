@@ -18,7 +18,7 @@ from .whole import check_whole
 
 pytestmark = pytest.mark.long
 WRITERS, TURNS, BEFORE, AFTER = 4, 60, 15, 20
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 
 
 @contextmanager

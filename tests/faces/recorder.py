@@ -58,12 +58,12 @@ class Recorder(threading.Thread):
         """Send texts, and wait until the recorder has shown a chunk of each."""
         self.provider.send(*texts)
         for _ in texts:
-            while not isinstance(self.shown.get(timeout=60), rs.TextChunk):
+            while not isinstance(self.shown.get(timeout=120), rs.TextChunk):
                 pass
 
     def end(self) -> None:
         self.provider.end()
-        self.join(60)
+        self.join(120)
 
     def end_when_followed(self) -> None:
         """End once a reader in another process follows."""

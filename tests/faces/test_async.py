@@ -245,7 +245,7 @@ class Held:
 
     def mask(self, text: str) -> str:
         self.begun.set()
-        assert self.goes_on.wait(60)
+        assert self.goes_on.wait(120)
         return text
 
 

@@ -90,13 +90,13 @@ def serving(app: FastAPI) -> Iterator[int]:
         yield listener.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
         listener.close()
 
 
 def read_and_leave(port: int, path: str, until: bytes) -> bytes:
     """Read a streamed answer up to some words, then close the socket without a goodbye."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as client:
         client.sendall(f"GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         got = b""
         while until not in got:

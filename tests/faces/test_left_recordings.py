@@ -268,7 +268,7 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
     def stream() -> Iterator[dict[str, Any]]:
         yield event("one ")
         asked.set()
-        assert left.wait(60)
+        assert left.wait(120)
         yield event("two")
 
     def read(reply: rs.Recording) -> None:
@@ -280,7 +280,7 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
     def leave(reply: rs.Recording, reading: threading.Thread) -> None:
         with reply:
             reading.start()
-            assert asked.wait(60)
+            assert asked.wait(120)
             raise Mine
 
     with rs.Store(url) as store:
@@ -291,7 +291,7 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
             leave(reply, reading)
         assert kept(session.history()) == [("interrupted", "one ")]
         left.set()
-        reading.join(60)
+        reading.join(120)
 
         assert [str(error) for error in told] == [
             "this recording is over: it was left while its stream was read"
@@ -340,7 +340,7 @@ def test_a_reply_that_ends_after_the_main_thread_is_kept(
         [sys.executable, "-c", _BEHIND_THE_END, url, how],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         cwd=Path(__file__).parents[2],
     )
 

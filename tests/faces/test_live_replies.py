@@ -171,7 +171,7 @@ def test_a_reply_is_stopped_and_stored_as_far_as_it_came(store: rs.Store, reader
     found += follower  # ends with the reply
     (stored,) = reader.session("chat").history()
     recorder.provider.send(" two")  # the next event ends the loop that waits for it
-    recorder.join(60)
+    recorder.join(120)
 
     assert (stored.message.status, stored.message.finish_reason) == ("interrupted", "stopped")
     assert (stored.message.text, stored.annotations["stopReason"]) == ("one", "too long")

@@ -634,7 +634,7 @@ def test_a_cancelled_import_waits_for_no_further_line(url: str) -> None:
             await asked.wait()
             importing.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(importing, 30)
+                await asyncio.wait_for(importing, 120)
 
             async def whole() -> AsyncIterator[str]:
                 for line in lines:

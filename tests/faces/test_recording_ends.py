@@ -184,7 +184,7 @@ def test_a_store_that_is_closed_waits_for_a_reply_that_is_ending(url: str) -> No
 
     def hold() -> None:
         ending.set()
-        assert goes_on.wait(60)
+        assert goes_on.wait(120)
 
     store = rs.Store(url, masker=masker)
     reply = recorded(store.session("chat", create=True))
@@ -197,11 +197,11 @@ def test_a_store_that_is_closed_waits_for_a_reply_that_is_ending(url: str) -> No
     reading = threading.Thread(target=read)
     closing = threading.Thread(target=store.close)
     reading.start()
-    assert ending.wait(60)
+    assert ending.wait(120)
     closing.start()
     goes_on.set()
-    reading.join(60)
-    closing.join(60)
+    reading.join(120)
+    closing.join(120)
 
     assert reply.stored is not None
     assert kept(url) == [("complete", "one two")]
@@ -218,7 +218,7 @@ def test_a_reply_that_is_long_in_ending_holds_up_no_other(
 
     def hold() -> None:
         ending.set()
-        waited.append(goes_on.wait(30))
+        waited.append(goes_on.wait(120))
 
     with rs.Store(url, masker=masker) as store:
         reply = recorded(store.session("long", create=True))
@@ -232,7 +232,7 @@ def test_a_reply_that_is_long_in_ending_holds_up_no_other(
         chunks = iter(recorded(other))
         reading = threading.Thread(target=read)
         reading.start()
-        assert ending.wait(60)
+        assert ending.wait(120)
         while not isinstance(next(chunks), rs.TextChunk):
             pass
         if what == "ended":
@@ -241,7 +241,7 @@ def test_a_reply_that_is_long_in_ending_holds_up_no_other(
             pass
         in_time = not waited
         goes_on.set()
-        reading.join(60)
+        reading.join(120)
         with pytest.raises(rs.Conflict) if what == "ended" else nullcontext():
             list(chunks)
 
@@ -357,7 +357,7 @@ def test_a_reply_that_cannot_be_kept_for_whatever_reason_holds_up_no_other(
                 pass
 
         def shown(*wanted: str) -> bool:
-            end, texts = time.monotonic() + 30, list[str]()
+            end, texts = time.monotonic() + 120, list[str]()
             while texts != [*wanted] and time.monotonic() < end:
                 texts = [one.message.text for session in sessions for one in session.history()]
             return texts == [*wanted]

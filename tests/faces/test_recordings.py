@@ -63,7 +63,7 @@ def timed(monkeypatch: pytest.MonkeyPatch, url: str, clock: Clock) -> Iterator[r
         yield opened
 
 
-def until(true: Callable[[], Any], seconds: float = 30) -> Any:
+def until(true: Callable[[], Any], seconds: float = 120) -> Any:
     """Wait for something to come true, and return it."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -820,12 +820,12 @@ def test_a_reply_is_shown_while_a_part_of_it_is_being_written(
 
     def slow(self: Drafts, growths: Sequence[NewParts], *, last: bool) -> list[bool]:
         writing.set()
-        held_up.append(not shown.wait(30))
+        held_up.append(not shown.wait(120))
         return write(self, growths, last=last)
 
     def stream() -> Iterator[dict[str, Any]]:
         yield event("one ")
-        assert writing.wait(30)
+        assert writing.wait(120)
         yield event("two")
         shown.set()
 

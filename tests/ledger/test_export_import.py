@@ -978,18 +978,18 @@ def test_compactions_come_in_one_after_the_other_with_those_that_are_made(ledger
         columns = compactions.summary_columns(wanted.summary)
         compactions.compact(connection, session.key, 1, wanted, columns, now=5)
         made.set()
-        go_on.wait(30)
+        go_on.wait(120)
 
     with ThreadPoolExecutor(2) as threads:
         here = threads.submit(ledger.database.write, work)
-        assert made.wait(30)
+        assert made.wait(120)
         imported = threads.submit(ledger.transfer.import_lines, lines)
         with pytest.raises(TimeoutError):
             imported.result(0.5)
         go_on.set()
-        here.result(30)
+        here.result(120)
         with pytest.raises(Conflict, match="other compactions are there"):
-            imported.result(30)
+            imported.result(120)
 
     assert ledger.audit.verify().ok
 

@@ -46,14 +46,14 @@ def test_of_several_at_once_one_gives_the_name(tmp_path: Path) -> None:
     def make() -> None:
         with atomic_file.unfinished_file(target) as fresh:
             fresh.write_text("whole")
-            ready.wait(30)
+            ready.wait(120)
             told.append(atomic_file.put(fresh, target))
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
 
     assert sorted(told) == [False, False, False, True]
     assert target.read_text() == "whole"

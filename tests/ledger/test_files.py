@@ -509,7 +509,7 @@ def test_a_store_that_is_closed_while_it_is_busy_keeps_nothing_open(sqlite_path:
             ledger.close()
         goes_on.set()
         writing.result()
-    writer_of(ledger)._thread.join(30)
+    writer_of(ledger)._thread.join(120)
 
     # SQLite removes it with the last connection that closes.
     assert not sqlite_path.with_name(f"{sqlite_path.name}-wal").exists()

@@ -38,7 +38,7 @@ def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
             partial(ledger.messages.append, sessions[n % 3].key, 1, [said(f"{n}")])
             for n in range(20)
         ]
-        stored = [each.result(30) for each in at_once(writer_of(ledger), works)]
+        stored = [each.result(120) for each in at_once(writer_of(ledger), works)]
 
         assert commits(sqlite_path) == before + 1
         for turn, session in enumerate(sessions):
@@ -61,7 +61,7 @@ def test_a_failing_write_fails_alone(sqlite_path: Path) -> None:
             lambda: ledger.messages.append(key, 1, [said("late")], after=0),
             lambda: ledger.messages.append(key, 1, [said("two")]),
         ]
-        told = [each.exception(30) for each in at_once(writer_of(ledger), works)]
+        told = [each.exception(120) for each in at_once(writer_of(ledger), works)]
 
         assert [type(error) for error in told] == [
             type(None),
@@ -87,7 +87,7 @@ def test_a_failing_write_makes_no_other_wait_again(sqlite_path: Path) -> None:
         ]
         works[5] = lambda: ledger.messages.append(key, 1, [said("taken")], idempotency_key="k")
         for each in at_once(writer_of(ledger), works):
-            each.result(30)
+            each.result(120)
 
         assert commits(sqlite_path) == before + 1
         assert len(ledger.history.read(key, 1)) == 10
@@ -104,7 +104,7 @@ def test_a_failing_statement_among_several_writers_loses_no_acknowledged_write(
         key = new_session(ledger).key
         works = [partial(ledger.messages.append, key, 1, [said(f"{n}")]) for n in range(5)]
         failing.fails_at, failing.way = at, way
-        told = [each.exception(30) for each in at_once(writer_of(ledger), works)]
+        told = [each.exception(120) for each in at_once(writer_of(ledger), works)]
         failing.fails_at, failing.fails_to_take_back = None, False
         ledger.messages.append(key, 1, [said("after")])
 
@@ -165,7 +165,7 @@ def test_one_key_at_once_is_one_message(sqlite_path: Path) -> None:
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
         works = [lambda: ledger.messages.append(key, 1, [said("once")], idempotency_key="k")] * 10
-        stored = [each.result(30) for each in at_once(writer_of(ledger), works)]
+        stored = [each.result(120) for each in at_once(writer_of(ledger), works)]
 
         assert len({row.id for (row,) in stored}) == 1
         assert [row.message.text for row in ledger.history.read(key, 1)] == ["once"]
@@ -185,7 +185,7 @@ def test_a_full_disk_is_reported_to_each_writer_without_room(sqlite_path: Path) 
         works = [
             lambda n=n: ledger.messages.append(key, 1, [said(f"{n}" * 9000)]) for n in range(8)
         ]
-        told = [each.exception(30) for each in at_once(writer_of(ledger), works)]
+        told = [each.exception(120) for each in at_once(writer_of(ledger), works)]
 
         assert {type(error) for error in told} == {type(None), StoreFull}
         stored = {row.message.text[0] for row in ledger.history.read(key, 1)}
@@ -254,7 +254,7 @@ def test_writers_are_served_in_the_order_of_asking(sqlite_path: Path) -> None:
             partial(ledger.database.write, partial(note, n), single=n % 3 > 0) for n in range(20)
         ]
         for each in at_once(writer_of(ledger), works):
-            each.result(30)
+            each.result(120)
 
         assert order == [*range(20)]
 
@@ -280,7 +280,7 @@ def test_a_store_that_is_closed_while_writers_wait_does_their_work_first(
     works: list[Callable[[], object]] = [
         partial(ledger.messages.append, key, 1, [said(f"{n}")]) for n in range(5)
     ]
-    told = [each.exception(30) for each in at_once(writer, [*works, ledger.close])]
+    told = [each.exception(120) for each in at_once(writer, [*works, ledger.close])]
     with pytest.raises(InvalidCall, match="closed"):
         writer.run(lambda _: None)
 
@@ -296,6 +296,6 @@ def test_a_store_that_nothing_refers_to_ends_its_thread(sqlite_path: Path) -> No
     thread = writer_of(ledger)._thread
     del ledger
     gc.collect()
-    thread.join(30)
+    thread.join(120)
 
     assert not thread.is_alive()
