@@ -264,7 +264,9 @@ def test_the_doctor_names_what_is_wrong(
     assert ran.err.startswith("2 things wrong: ")
 
 
-@pytest.mark.parametrize("command", ["doctor --json", "erase chat-43 --yes"])
+@pytest.mark.parametrize(
+    "command", ["doctor --json", pytest.param("erase chat-43 --yes", marks=pytest.mark.long)]
+)
 def test_an_erasure_that_is_not_finished_is_named_with_its_files_until_it_is(
     here: Here, folder: Path, command: str
 ) -> None:
