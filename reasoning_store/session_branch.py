@@ -200,7 +200,7 @@ class SessionBranch:
             raise InvalidCall(
                 "reason: a short text that says why", hint=f"1 to {MOST_REASON} characters"
             )
-        text = check_text("reason", reason)
+        text = self._masked(check_text("reason", reason))
         was_live = self.ledger.drafts.stop(self.key, self.branch, text)
         self.state.draft_writer.wake()  # it may be recorded here
         return was_live
@@ -208,12 +208,16 @@ class SessionBranch:
     def annotate(self, position: int | str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Merge into the annotations of a message."""
         check_position("position", position)
-        wanted = check_mapping("annotations", changes)
-        if self.state.masker is not None:
-            from reasoning_store.ingress.masking import mask_value
-
-            wanted = mask_value(wanted, self.state.masker)
+        wanted = self._masked(check_mapping("annotations", changes))
         return self.ledger.annotations.merge(self.key, self.branch, position, wanted)
+
+    def _masked(self, value: Any) -> Any:
+        """Return a JSON value of the application without its secrets."""
+        if self.state.masker is None:
+            return value
+        from reasoning_store.ingress.masking import mask_value
+
+        return mask_value(value, self.state.masker)
 
     def erase(self, position: int | str | None, *, only: Only) -> Erased:
         """Erase the session, or a message; or only the reasoning of that."""

@@ -159,6 +159,22 @@ def test_a_follower_does_not_see_a_secret(url: str) -> None:
         assert texts(found) == store.session("chat").history()[-1].message.text
 
 
+def test_the_reason_of_a_stop_has_no_secret(url: str) -> None:
+    """It is masked before it is written."""
+    with rs.Store(url, masker=rs.SecretMasker(["hunter2-hunter2"])) as store:
+        session = store.session("chat", create=True)
+        recorder = Recorder(session)
+        recorder.send("one")
+        assert session.stop("typed hunter2-hunter2")
+        list(session.follow())  # ends with the reply
+        reason = session.history()[-1].annotations["stopReason"]
+        recorder.provider.send(" two")
+        recorder.join(60)
+
+    assert reason.startswith("typed ")
+    assert "hunter2" not in reason
+
+
 def test_a_reply_is_stopped_and_stored_as_far_as_it_came(store: rs.Store, reader: rs.Store) -> None:
     """With its reason, without a Conflict, and the stream is closed."""
     session = store.session("chat", create=True)

@@ -138,8 +138,9 @@ def annotations_json(
     text = codec.dumps(dict(annotations))
     size = len(text.encode())
     if size > most:
+        holder = "draft" if most == MOST_OF_DRAFT else "message"
         raise InvalidCall(
-            f"annotations: {size} bytes of JSON, and a message has at most {most}",
+            f"annotations: {size} bytes of JSON, and a {holder} has at most {most}",
             hint="they are for small facts: keep the rest in a table of your own, by the id",
         )
     return text
