@@ -122,7 +122,7 @@ def read_configuration() -> Configuration:
     named = os.environ.get(VARIABLE)
     if named is None:
         path = default_path()
-        if path is None or not path.is_file():
+        if path is None or not _is_there(path):
             return Configuration()
     elif not named:
         return Configuration()
@@ -139,6 +139,14 @@ def read_configuration() -> Configuration:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidCall(f"{path} is not TOML: {error}") from None
+
+
+def _is_there(path: Path) -> bool:
+    """Whether the user has this file; a home that may not be entered holds none."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
 
 
 def default_path() -> Path | None:
