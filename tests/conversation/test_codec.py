@@ -182,6 +182,9 @@ def test_a_raw_block_may_be_named_like_one_of_ours() -> None:
     assert codec.block_from_json(codec.block_to_json(block)) == block
 
 
+UNKNOWN = "has an unknown field"
+
+
 @each(
     "data, place",
     [
@@ -192,19 +195,19 @@ def test_a_raw_block_may_be_named_like_one_of_ours() -> None:
         ({"role": "user", "blocks": [{"text": "SECRET"}]}, "blocks.0.type"),
         ({"role": "user", "blocks": ["SECRET"]}, "blocks.0.type"),
         ({"role": "user", "colour": "SECRET"}, "^not a message: colour: "),
-        ({"role": "user", "": "SECRET"}, "^not a message: has an unknown field"),
-        ({"role": "user", "SECRET\nwords": 1}, "^not a message: has an unknown field"),
+        ({"role": "user", "": "SECRET"}, f"^not a message: {UNKNOWN}"),
+        ({"role": "user", "SECRET\nwords": 1}, f"^not a message: {UNKNOWN}"),
         (
             {"role": "user", "usage": {"SECRET" * 9: 1}},
-            "^not a message: usage: has an unknown field",
+            f"^not a message: usage: {UNKNOWN}",
         ),
         (
             {"role": "user", "origin": {"a.SECRET": 1}},
-            "^not a message: origin: has an unknown field",
+            f"^not a message: origin: {UNKNOWN}",
         ),
         (
             {"role": "user", "blocks": [{"type": "text", "text": "a", "SECRET!": 1}]},
-            "^not a message: blocks.0: has an unknown field",
+            f"^not a message: blocks.0: {UNKNOWN}",
         ),
         ({"role": "user", "blocks": [{"type": "text", "text": "a", "b": "SECRET"}]}, "blocks.0.b"),
         (
