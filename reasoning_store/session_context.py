@@ -199,8 +199,7 @@ class Context:
 
     def _branch(self) -> SessionBranch:
         # Another thread may move the session's handle: each verb reads one branch to its end.
-        session = self._session
-        return SessionBranch(session._state, session._row, session._branch)
+        return self._session._here()
 
 
 def _calibrated(found: ContextUsage, to: Target, last: SentRow | None) -> ContextUsage:

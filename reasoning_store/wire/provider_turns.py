@@ -26,6 +26,8 @@ class OpenTurn:
     has_thoughts: bool = False
     begins_without: bool = False
     """The model's first block in it is no thought."""
+    has_bare_calls: bool = False
+    """A message of the model's in it has a call and no thought."""
     thoughts_before: bool = False
     """A turn before it carries thoughts."""
 
@@ -54,15 +56,18 @@ class TurnRules:
         """Return the last turn of the messages of a request."""
         places = range(len(messages) - 1, -1, -1)
         start = next((place for place in places if self.starts_turn(messages[place])), 0)
-        kinds = [
-            type(block)
+        replies = [
+            [type(block) for block in self.sent_blocks(message)]
             for message in messages[start:]
             if message.role == "assistant"
-            for block in self.sent_blocks(message)
         ]
+        kinds = [kind for reply in replies for kind in reply]
         return OpenTurn(
             has_calls=ToolCallBlock in kinds,
             has_thoughts=ThinkingBlock in kinds,
+            has_bare_calls=any(
+                ToolCallBlock in reply and ThinkingBlock not in reply for reply in replies
+            ),
             begins_without=bool(kinds) and kinds[0] is not ThinkingBlock,
             thoughts_before=any(
                 message.role == "assistant" and message.thinking for message in messages[:start]

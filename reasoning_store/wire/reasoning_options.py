@@ -117,7 +117,10 @@ def _in_turn(
 ) -> ReasoningOptions:
     """Return the options that are accepted in the middle of a turn, which goes on as it began."""
     always_on = switches.on_by_default
-    if switches.off_when_unmet and turn.has_calls and turn.begins_without:
+    # A host looks at the beginning of the turn; one that thinks unasked looks at each call.
+    looks_at_calls = always_on and not switches.fixed_in_turn
+    is_unmet = (turn.has_calls and turn.begins_without) or (looks_at_calls and turn.has_bare_calls)
+    if switches.off_when_unmet and is_unmet:
         is_off = options.enabled is False or always_on
         return ReasoningOptions(enabled=False) if is_off else _UNSET
     if not (switches.fixed_in_turn and turn.has_thoughts):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.testing import stream
 from tests.properties import each
 
 
@@ -299,3 +300,19 @@ def test_a_session_that_is_made_anew_while_it_is_read_is_read_at_one_moment(
     assert read(fork) == expected
     with pytest.raises(rs.NotFound):
         read(fork)
+
+
+def test_a_reply_recorded_by_a_context_makes_its_branch_current() -> None:
+    """After a regeneration, as by the session itself."""
+    with rs.Store("sqlite://") as store:
+        session = store.session("chat", create=True)
+        session.append([rs.user("91?"), rs.assistant("No.")])
+
+        session.regenerate(2)
+        chat = session.context(provider="deepseek", model="deepseek-chat")
+        with chat.record(stream(rs.assistant("7 x 13."), api="openai.chat")) as reply:
+            list(reply)
+
+        texts = [one.message.text for one in store.session("chat").history()]
+
+    assert texts == ["91?", "7 x 13."]

@@ -30,6 +30,7 @@ from reasoning_store.conversation.blocks import (
     user,
 )
 from reasoning_store.conversation.errors import Conflict, NotFound
+from reasoning_store.conversation.tool_pairs import erased_with, tool_blocks
 from reasoning_store.conversation.validation import tool
 from reasoning_store.ledger import erasure
 from reasoning_store.ledger.database import (
@@ -334,16 +335,11 @@ def test_a_pair_is_found_on_every_branch_that_shares_the_call(ledger: Ledger) ->
 def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
     """What has to go with a message of one lineage, the slow way: by position."""
     asked_by: dict[int, set[int]] = {}
-    last: dict[str, int] = {}
-    for position, message in messages:
-        if message.status == "erased":
-            continue
-        for block in message.blocks:
-            if isinstance(block, ToolResponseBlock) and block.call_id in last:
-                asked_by.setdefault(position, set()).add(last[block.call_id])
-                asked_by.setdefault(last[block.call_id], set()).add(position)
-        for block in message.tool_calls:
-            last[block.id] = position
+    there = [(position, one) for position, one in messages if one.status != "erased"]
+    for caller, response in erased_with([tool_blocks(message) for _, message in there]):
+        one, other = there[caller][0], there[response][0]
+        asked_by.setdefault(one, set()).add(other)
+        asked_by.setdefault(other, set()).add(one)
     found = {start}
     while True:
         more = {other for one in found for other in asked_by.get(one, ())} | found
