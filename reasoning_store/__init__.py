@@ -144,8 +144,8 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.secrets import SecretMasker
     from reasoning_store.ingress.tags import TagFilter, split_reasoning
     from reasoning_store.recording.recording import Recording
-    from reasoning_store.session import Session
-    from reasoning_store.session_context import Context
+    from reasoning_store.sessions.context import Context
+    from reasoning_store.sessions.session import Session
     from reasoning_store.store import Store
 
 _HOMES = {
@@ -173,8 +173,8 @@ _HOMES = {
     "ingress.secrets": "SecretMasker",
     "ingress.tags": "TagFilter split_reasoning",
     "recording.recording": "Recording",
-    "session": "Session",
-    "session_context": "Context",
+    "sessions.session": "Session",
+    "sessions.context": "Context",
     "store": "Store",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

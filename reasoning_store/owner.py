@@ -16,7 +16,7 @@ from reasoning_store.conversation.settings import checked
 from reasoning_store.conversation.validation import check_truth, describe
 from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
 from reasoning_store.ledger.records import Deleted, Erased, Imported, ReportRow
-from reasoning_store.session import Session
+from reasoning_store.sessions.session import Session
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import Page, microseconds
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.searching.search import Branches, Within
     from reasoning_store.ledger.transfer.transfer import OnConflict
     from reasoning_store.search_results import Hit, Thought
-    from reasoning_store.session_settings import OwnerSettings
+    from reasoning_store.sessions.settings import OwnerSettings
 
 _LOOKED_UP = 3
 """How many replies of a client are looked up."""
@@ -61,7 +61,7 @@ class Owner:
     @property
     def settings(self) -> OwnerSettings:
         """This owner's default settings, and its profiles."""
-        from reasoning_store.session_settings import OwnerSettings
+        from reasoning_store.sessions.settings import OwnerSettings
 
         return OwnerSettings(self._state, self._owner)
 

@@ -35,7 +35,7 @@ from reasoning_store.ledger.records import (
 from reasoning_store.owner import FoundConversation, Owner
 from reasoning_store.recording.following import Following
 from reasoning_store.search_results import Hit, Thought
-from reasoning_store.session_settings import OwnerSettings, Profile, Profiles, SessionSettings
+from reasoning_store.sessions.settings import OwnerSettings, Profile, Profiles, SessionSettings
 from reasoning_store.stored import Branch, Compaction, Page, Stored, Version
 
 __all__ = [

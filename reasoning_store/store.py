@@ -18,7 +18,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import BackedUp, Imported, ReportRow, Verified
 from reasoning_store.owner import Owner
 from reasoning_store.recording.draft_writer import DraftWriter, check_intervals
-from reasoning_store.session import Session
+from reasoning_store.sessions.session import Session
 from reasoning_store.store_state import StoreState
 from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
 

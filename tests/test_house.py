@@ -28,7 +28,7 @@ ROOMS = {
     "conversation": 0,
     **dict.fromkeys(("tokens", "wire"), 1),
     **dict.fromkeys(("ingress", "ledger", "egress", "display"), 2),
-    **dict.fromkeys(("root", "recording", "aio"), 3),
+    **dict.fromkeys(("root", "sessions", "recording", "aio"), 3),
     **dict.fromkeys(("importers", "integrations", "server", "cli", "testing"), 4),
 }
 """Each folder imports only folders with a lower number, the ledger only ``conversation``."""
@@ -44,7 +44,7 @@ KNOWN: set[str] = set()
 PURE = ("conversation", "wire", "ingress", "egress", "display")
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}
 MOST_MODULES, MOST_LINES = 22, 450
-TOO_FULL: dict[str, int] = {"session.py": 500}
+TOO_FULL: dict[str, int] = {"sessions/session.py": 500}
 """Modules that may be longer: the public verbs of one class, half of it their documentation."""
 
 

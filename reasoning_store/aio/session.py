@@ -16,10 +16,10 @@ from reasoning_store.egress.request import Request
 from reasoning_store.recording.following import ReplyFollower
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import FED, check_stream
-from reasoning_store.session import Session
-from reasoning_store.session_context import Context
-from reasoning_store.session_settings import SessionSettings
-from reasoning_store.session_view import ContextOptions
+from reasoning_store.sessions.context import Context
+from reasoning_store.sessions.session import Session
+from reasoning_store.sessions.settings import SessionSettings
+from reasoning_store.sessions.view import ContextOptions
 from reasoning_store.stored import Stored
 
 

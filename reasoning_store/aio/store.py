@@ -33,7 +33,7 @@ from reasoning_store.ingress.masking import Masker
 from reasoning_store.ledger.records import Imported
 from reasoning_store.ledger.transfer.transfer import OnConflict
 from reasoning_store.owner import Owner
-from reasoning_store.session_settings import OwnerSettings, Profiles
+from reasoning_store.sessions.settings import OwnerSettings, Profiles
 from reasoning_store.store import Store
 from reasoning_store.tokens import DEFAULT_ENCODING
 

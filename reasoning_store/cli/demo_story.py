@@ -32,7 +32,7 @@ from reasoning_store.egress.compaction_plan import Limits, Plan, StepKind
 from reasoning_store.egress.verdicts import Verdict
 from reasoning_store.egress.what_if import COLUMNS, cells_of
 from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.session import Session
+from reasoning_store.sessions.session import Session
 from reasoning_store.store import Store
 
 _NAME = "demo"

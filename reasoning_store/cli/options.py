@@ -38,7 +38,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
-    from reasoning_store.session import Session
+    from reasoning_store.sessions.session import Session
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

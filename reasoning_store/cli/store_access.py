@@ -27,7 +27,7 @@ from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
     from reasoning_store.owner import Owner
-    from reasoning_store.session import Session
+    from reasoning_store.sessions.session import Session
     from reasoning_store.store import Store
 
 _NAMES = 1000

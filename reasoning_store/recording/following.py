@@ -19,7 +19,7 @@ from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
 from reasoning_store.ingress.draft_parts import Entry
 from reasoning_store.ingress.followed_chunks import BEGIN, FollowedChunks, Place, Placed
 from reasoning_store.ledger.records import Arrival
-from reasoning_store.session_branch import SessionBranch
+from reasoning_store.sessions.branch import SessionBranch
 
 READ_SECONDS = 0.05
 """How often a draft of another process is read: by its key, in a small part of a millisecond."""

@@ -28,8 +28,8 @@ from reasoning_store.stored import Stored
 
 if TYPE_CHECKING:
     from reasoning_store.egress.request import Request
-    from reasoning_store.session_branch import SessionBranch
-    from reasoning_store.session_view import ContextOptions
+    from reasoning_store.sessions.branch import SessionBranch
+    from reasoning_store.sessions.view import ContextOptions
 
 
 class Recording:

@@ -15,7 +15,7 @@ from reasoning_store.ingress.normalizer import TagMode
 from reasoning_store.ledger.rows.encode import MOST_OF_DRAFT
 
 if TYPE_CHECKING:
-    from reasoning_store.session_view import ContextOptions, SessionView
+    from reasoning_store.sessions.view import ContextOptions, SessionView
 
 
 def has_content(message: Message) -> bool:

@@ -36,8 +36,8 @@ from reasoning_store.stored import STOP_REASON, STOPPED, Stored, as_public_confl
 
 if TYPE_CHECKING:
     from reasoning_store.egress.request import Request
-    from reasoning_store.session_branch import SessionBranch
-    from reasoning_store.session_view import ContextOptions
+    from reasoning_store.sessions.branch import SessionBranch
+    from reasoning_store.sessions.view import ContextOptions
 
 _SAVE = "once the store answers again, .save() of the recording stores this reply"
 

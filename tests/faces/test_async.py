@@ -15,10 +15,13 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import aio, owner, session, session_context, session_settings, store
+from reasoning_store import aio, owner, store
 from reasoning_store.aio import session as aio_session
 from reasoning_store.aio import store as aio_store
 from reasoning_store.aio import threads
+from reasoning_store.sessions import context as session_context
+from reasoning_store.sessions import session
+from reasoning_store.sessions import settings as session_settings
 from tests.ledger.writing import Held as WriterHeld
 from tests.ledger.writing import commits, waiting, writer_of
 from tests.properties import each

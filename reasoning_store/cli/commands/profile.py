@@ -20,7 +20,7 @@ from reasoning_store.cli.options import (
 from reasoning_store.cli.output import local_time, print_answer, print_nothing, utc_time
 
 if TYPE_CHECKING:
-    from reasoning_store.session_settings import Profile
+    from reasoning_store.sessions.settings import Profile
 
 
 @click.group("profile", cls=Group)

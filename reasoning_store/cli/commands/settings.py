@@ -23,7 +23,7 @@ from reasoning_store.conversation.errors import InvalidCall, NotFound
 
 if TYPE_CHECKING:
     from reasoning_store.owner import Owner
-    from reasoning_store.session import Session
+    from reasoning_store.sessions.session import Session
 
 
 def _takes_layer(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ from reasoning_store.conversation.codec import message_to_json
 from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
-    from reasoning_store.session import Session
+    from reasoning_store.sessions.session import Session
     from reasoning_store.stored import Compaction, Stored
 
 _PAGES: dict[str, Callable[..., Iterator[str]]] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from reasoning_store import session_settings
 from reasoning_store.conversation.blocks import Message, user
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.placeholders import framed_summary
@@ -33,7 +32,8 @@ from reasoning_store.ledger.view_records import (
     ViewTotals,
 )
 from reasoning_store.ledger.views import Views
-from reasoning_store.session_view import (
+from reasoning_store.sessions import settings as session_settings
+from reasoning_store.sessions.view import (
     UNNAMED,
     ContextOptions,
     SessionView,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reasoning_store import session_settings
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import Policy
 from reasoning_store.conversation.validation import check_tokens, check_truth
@@ -19,8 +18,9 @@ from reasoning_store.egress.target import Target
 from reasoning_store.egress.usage import ContextUsage, calibrate, count_usage, first_thinking_sent
 from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.ledger.records import SentRow
-from reasoning_store.session_branch import SessionBranch
-from reasoning_store.session_view import (
+from reasoning_store.sessions import settings as session_settings
+from reasoning_store.sessions.branch import SessionBranch
+from reasoning_store.sessions.view import (
     AFTER_ALL,
     UNNAMED,
     ContextOptions,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reasoning_store.egress.what_if import WhatIf
     from reasoning_store.recording.recording import Recording
     from reasoning_store.recording.reply_recorder import ReplyRecorder
-    from reasoning_store.session import Session
+    from reasoning_store.sessions.session import Session
 
 
 class Context:
@@ -144,7 +144,7 @@ class Context:
                 hint="give it once, as in session.context(limit=212_000)",
             )
         from reasoning_store.egress.compaction_plan import Limits
-        from reasoning_store.session_compaction import SessionCompaction
+        from reasoning_store.sessions.compaction import SessionCompaction
 
         limits = Limits(
             limit=self._limit,

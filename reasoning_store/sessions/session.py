@@ -15,9 +15,9 @@ from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
 from reasoning_store.recording.streams import FED
-from reasoning_store.session_branch import SessionBranch
-from reasoning_store.session_settings import SessionSettings
-from reasoning_store.session_view import ContextOptions
+from reasoning_store.sessions.branch import SessionBranch
+from reasoning_store.sessions.settings import SessionSettings
+from reasoning_store.sessions.view import ContextOptions
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
     Branch,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.erasure import Only
     from reasoning_store.recording.following import Following
     from reasoning_store.recording.recording import Recording
-    from reasoning_store.session_context import Context
+    from reasoning_store.sessions.context import Context
 
 
 class Session:
@@ -372,7 +372,7 @@ class Session:
         ``settings.unset`` where the plan only strips, and nothing is returned. If its range was
         erased in or compacted since, it is a ``Conflict``.
         """
-        from reasoning_store.session_compaction import SessionCompaction
+        from reasoning_store.sessions.compaction import SessionCompaction
 
         return SessionCompaction(self._here().view).compact(plan, summary)
 
@@ -394,12 +394,12 @@ class Session:
 
         ``crossed`` names each mark once, to one of all the processes that ask.
         """
-        from reasoning_store.session_compaction import session_budget
+        from reasoning_store.sessions.compaction import session_budget
 
         return session_budget(self._state.ledger, self._row.key, limit=limit, warn_at=warn_at)
 
     def _context(self, options: ContextOptions, limit: int | None = None) -> Context:
-        from reasoning_store.session_context import Context
+        from reasoning_store.sessions.context import Context
 
         return Context(self, options, limit)
 

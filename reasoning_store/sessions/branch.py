@@ -18,7 +18,7 @@ from reasoning_store.conversation.validation import (
 )
 from reasoning_store.ledger.message_ids import no_message
 from reasoning_store.ledger.records import Erased, SessionRow
-from reasoning_store.session_view import SessionView
+from reasoning_store.sessions.view import SessionView
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
     Branch,

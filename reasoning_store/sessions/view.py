@@ -73,7 +73,7 @@ class SessionView:
         return self.views.at_one_moment(bound)
 
     def policy(self, options: ContextOptions) -> Policy:
-        from reasoning_store import session_settings
+        from reasoning_store.sessions import settings as session_settings
 
         kept = self.state.ledger.sessions.kept_settings(self.row.owner, self.row.id)
         return session_settings.policy(self.state, kept, options.settings)

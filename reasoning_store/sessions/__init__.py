@@ -1,0 +1,1 @@
+"""A session's handle and its parts: its branch, its view for a request, settings, compaction."""
