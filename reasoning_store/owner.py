@@ -13,7 +13,7 @@ from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.echoes import message_echo
 from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
 from reasoning_store.conversation.settings import checked
-from reasoning_store.conversation.validation import check_truth, describe
+from reasoning_store.conversation.validation import check_text, check_truth, describe
 from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
 from reasoning_store.ledger.records import Deleted, Erased, Imported, ReportRow
 from reasoning_store.sessions.session import Session
@@ -105,6 +105,17 @@ class Owner:
             # Another made it meanwhile.
             row = ledger.sessions.get(self._owner, id or "")
         return Session(self._state, row, row.current_branch)
+
+    def find_session(self, message_id: str) -> Session | None:
+        """Return the session that has the message of this id, on the branch it was written on.
+
+        ``session.get(message_id)`` is the message. Of several sessions with such a message it is
+        the one whose message is the oldest; without one it is None.
+        """
+        found = self._state.ledger.history.find_session(
+            self._owner, check_text("message_id", message_id)
+        )
+        return None if found is None else Session(self._state, *found)
 
     def sessions(
         self,
@@ -237,7 +248,9 @@ class Owner:
         )
 
     def erase(self, *, only: Only = None, before: datetime | None = None) -> Erased:
-        """Erase all of this owner's sessions and profiles for real, or only the reasoning.
+        """Erase all of this owner's sessions and profiles for real.
+
+        With ``only`` the sessions stay, and lose their ``"messages"`` or their ``"reasoning"``.
 
         With ``before`` only sessions without a message since that time, and no profile. Each
         session is a step of its own: call it again if it was interrupted.

@@ -20,6 +20,7 @@ from reasoning_store.owner import Owner
 from reasoning_store.recording.draft_writer import DraftWriter, check_intervals
 from reasoning_store.sessions.session import Session
 from reasoning_store.store_state import StoreState
+from reasoning_store.stored import Page
 from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Store(Owner):
 
     ``session``, ``sessions``, ``search``, ``thoughts``, ``settings``, ``budget``, ``delete`` and
     ``erase`` are those of the owner ``""``, and ``for_owner`` gives another's. ``report``,
-    ``export_lines`` and ``import_lines`` are about all owners.
+    ``export_lines``, ``import_lines`` and ``owners`` are about all owners.
     """
 
     def __init__(
@@ -86,6 +87,10 @@ class Store(Owner):
     def for_owner(self, owner: str) -> Owner:
         """Return the same verbs for this owner only. Without one the owner is ``""``."""
         return Owner(self._state, check_text("owner", owner, hint=_OWNER))
+
+    def owners(self, *, limit: int = 50, after: str | None = None) -> Page[str]:
+        """Return the owners who have sessions, in an order of no meaning."""
+        return Page(*self._state.ledger.sessions.owners(limit=limit, after=after))
 
     def report(
         self,

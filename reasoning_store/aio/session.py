@@ -93,9 +93,12 @@ class AsyncSession:
         self,
         message: Message,
         *,
+        id: str | None = None,
         idempotency_key: str | None = None,
         after: int | str | None = None,
         created_at: datetime | None = None,
+        update_metadata: Mapping[str, Any] | None = None,
+        expected: Mapping[str, Any] | None = None,
     ) -> Stored: ...
 
     @overload
@@ -103,27 +106,36 @@ class AsyncSession:
         self,
         message: Sequence[Message],
         *,
+        id: Sequence[str | None] | None = None,
         idempotency_key: str | None = None,
         after: int | str | None = None,
-        created_at: datetime | None = None,
+        created_at: datetime | Sequence[datetime | None] | None = None,
+        update_metadata: Mapping[str, Any] | None = None,
+        expected: Mapping[str, Any] | None = None,
     ) -> list[Stored]: ...
 
     async def append(
         self,
         message: Message | Sequence[Message],
         *,
+        id: str | Sequence[str | None] | None = None,
         idempotency_key: str | None = None,
         after: int | str | None = None,
-        created_at: datetime | None = None,
+        created_at: datetime | Sequence[datetime | None] | None = None,
+        update_metadata: Mapping[str, Any] | None = None,
+        expected: Mapping[str, Any] | None = None,
     ) -> Stored | list[Stored]:
         """Store a message at the end, or several as one. See ``Session.append``."""
         append: Callable[..., Stored | list[Stored]] = self._sync.append
         return await self._threads.write(
             append,
             message,
+            id=id,
             idempotency_key=idempotency_key,
             after=after,
             created_at=created_at,
+            update_metadata=update_metadata,
+            expected=expected,
         )
 
     def record(
@@ -214,6 +226,7 @@ class AsyncSession:
         await self._threads.write(self._sync.pop_turn)
         return self
 
+    head = awaited(Session.head)
     drop_tail = awaited(Session.drop_tail, by=Threads.write)
     branches = awaited(Session.branches)
 

@@ -105,6 +105,11 @@ class AsyncOwner:
         )
         return AsyncSession(self._threads, found)
 
+    async def find_session(self, message_id: str) -> AsyncSession | None:
+        """Return the session that has the message of this id. See ``Owner.find_session``."""
+        found = await self._threads.read(self._sync.find_session, message_id)
+        return None if found is None else AsyncSession(self._threads, found)
+
     async def sessions(
         self,
         *,
@@ -251,6 +256,7 @@ class AsyncStore(AsyncOwner):
         pair = threads, store.for_owner(owner)
         return AsyncOwner(lambda: pair)
 
+    owners = awaited(Store.owners)
     report = awaited(Store.report)
     verify = awaited(Store.verify, by=Threads.run_long)
     backup = awaited(Store.backup, by=Threads.run_long)

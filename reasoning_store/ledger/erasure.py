@@ -34,7 +34,8 @@ from reasoning_store.ledger.rows.erasure_rows import Change
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.searching import search_rows
 
-Only: TypeAlias = Literal["reasoning"] | None
+Only: TypeAlias = Literal["reasoning", "messages"] | None
+OnlyMessages: TypeAlias = Literal["messages"] | None
 Count: TypeAlias = Callable[[Message, str], Counts]
 """What a message counts in an encoding: the caller's answer, asked for outside of any
 transaction."""
@@ -60,7 +61,7 @@ class Erasure:
         count: Count | None = None,
         resolve: Resolve | None = None,
     ) -> Erased:
-        """Erase a session, or only the reasoning in it, on all of its branches.
+        """Erase a session, or only its messages or its reasoning, on all of its branches.
 
         ``count`` counts anew what is left of a message; without it the counts of what is
         left stay what they were. ``resolve`` makes a message of a reply that is being
@@ -84,7 +85,7 @@ class Erasure:
         count: Count | None = None,
         resolve: Resolve | None = None,
     ) -> Erased:
-        """Erase all sessions of an owner and its settings profiles, or only all reasoning.
+        """Erase all sessions of an owner and its settings profiles, or only a part of all.
 
         With ``before`` only sessions without a message since that time. Each session is one
         transaction: what is interrupted can be called again.
@@ -120,7 +121,7 @@ class Erasure:
         that it answers, and the answers to its calls. A reply that is still a draft ends as
         interrupted for this, recorded or not: ``resolve`` is that of ``append``.
         """
-        _check(only)
+        _check(only, "reasoning")
         self._drafts.end_at(session_key, branch, position, resolve, at_once=True)
         if only is None:
             changes = self._database.read(
@@ -136,9 +137,10 @@ class Erasure:
             changes = _unthought([row], encoding, count)
         return self._scrubbed(self._apply(session_key, changes))
 
-    def delete_session(self, session_key: int) -> Deleted:
-        """Remove a session at once, without a proof that its bytes have left the files."""
-        return self._deleted([session_key], None)
+    def delete_session(self, session_key: int, *, only: OnlyMessages = None) -> Deleted:
+        """Remove a session at once, or its messages, without a proof that no file has the bytes."""
+        _check(only, "messages")
+        return self._deleted([session_key], None, only=only)
 
     def delete_owner(self, owner: str, *, before: int | None = None) -> Deleted:
         """Remove all sessions of an owner and its settings profiles.
@@ -155,24 +157,29 @@ class Erasure:
         return replace(deleted, profiles=profiles)
 
     def _deleted(
-        self, keys: Sequence[int], before: int | None, *, is_named: bool = True
+        self,
+        keys: Sequence[int],
+        before: int | None,
+        *,
+        is_named: bool = True,
+        only: OnlyMessages = None,
     ) -> Deleted:
         total = Deleted()
         for key in keys:
             try:
                 sessions, messages, thoughts = self._database.write(
-                    partial(self._remove, key=key, before=before)
+                    partial(self._remove, key=key, before=before, only=only)
                 )
             except NotFound:
                 if is_named:
                     raise
                 continue  # another process deleted it meanwhile
             total = Deleted(
-                sessions=total.sessions + sessions,
+                sessions=total.sessions + (sessions if only is None else 0),
                 messages=total.messages + messages,
                 thinking_blocks=total.thinking_blocks + thoughts,
             )
-        if total.sessions:
+        if total.sessions or total.messages:
             self._database.empty_log()
         return total
 
@@ -182,11 +189,14 @@ class Erasure:
         )
 
     def _remove(
-        self, connection: Connection, *, key: int, before: int | None
+        self, connection: Connection, *, key: int, before: int | None, only: Only
     ) -> tuple[int, int, int]:
-        if before is None:
+        now = self._clock.now()
+        if before is not None and not erasure_rows.is_idle(connection, key, before, now):
+            return 0, 0, 0
+        if only is None:
             return erasure_rows.remove(connection, key)
-        return erasure_rows.remove_idle(connection, key, before, self._clock.now())
+        return erasure_rows.remove_messages(connection, key, now)
 
     def _erase(
         self,
@@ -196,10 +206,11 @@ class Erasure:
         resolve: Resolve | None,
         before: int | None = None,
     ) -> Erased:
-        if only is None:
+        if only != "reasoning":
             sessions, messages, thoughts = self._write_owing(
-                partial(self._remove, key=key, before=before)
+                partial(self._remove, key=key, before=before, only=only)
             )
+            sessions = sessions if only is None else 0
             return Erased(sessions=sessions, messages=messages, thinking_blocks=thoughts)
         changes: list[Change] = []
         lineages = self._database.read(
@@ -252,10 +263,12 @@ class Erasure:
         return replace(erased, copies=self._database.scrub())
 
 
-def _check(only: Any) -> None:
+def _check(only: Any, *allowed: str) -> None:
     """Refuse any other value: it might mean that something is kept."""
-    if only not in (None, "reasoning"):
-        raise InvalidCall('only: "reasoning", or nothing to erase all of it')
+    allowed = allowed or ("reasoning", "messages")
+    if only is not None and only not in allowed:
+        names = " or ".join(f'"{name}"' for name in allowed)
+        raise InvalidCall(f"only: {names}, or nothing for all of it")
 
 
 def _unthought(rows: list[StoredRow], encoding: str, count: Count | None) -> list[Change]:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, message_ids
+from reasoning_store.ledger import branches, message_ids, sessions
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import READ
@@ -21,6 +21,7 @@ from reasoning_store.ledger.records import (
     BranchRow,
     HistorySnapshot,
     Segment,
+    SessionRow,
     StoredRow,
 )
 from reasoning_store.ledger.rows import draft_rows, encode, origins, windows
@@ -386,6 +387,17 @@ class History:
         return self._database.read(
             lambda connection: message_ids.locate_all(connection, session_key, branch, ids)
         )
+
+    def find_session(self, owner: str, id: str) -> tuple[SessionRow, int] | None:
+        """Return the owner's session that has a message, and the branch it was written on."""
+
+        def read(connection: Connection) -> tuple[SessionRow, int] | None:
+            found = message_ids.find(connection, owner, id)
+            if found is None:
+                return None
+            return sessions.by_key(connection, found[0]), found[1].branch
+
+        return self._database.read(read)
 
     def splits(self, session_key: int, branch: int, position: int) -> bool:
         """Whether a call up to a position is answered behind it, in its turn or the next."""

@@ -12,14 +12,22 @@ from reasoning_store.ledger import branches
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MessagePlace
 from reasoning_store.ledger.rows import encode, pairs
+from reasoning_store.ledger.rows.keys import owner_key
 from reasoning_store.ledger.tables import branches as branches_table
-from reasoning_store.ledger.tables import drafts, messages
+from reasoning_store.ledger.tables import drafts, messages, sessions
 
 _m, _d, _h = messages.c, drafts.c, branches_table.c
 _STORED = Statement(
     select(_m.branch, _m.position)
     .where(_m.session_key == bindparam("key"), _m.id == bindparam("id"))
     .order_by(_m.branch, _m.position)
+    .limit(1)
+)
+_OF_OWNER = Statement(
+    select(_m.session_key, _m.branch, _m.position)
+    .join_from(messages, sessions, _m.session_key == sessions.c.session_key)
+    .where(_m.id == bindparam("id"), sessions.c.owner_key == bindparam("owner"))
+    .order_by(_m.created_at, _m.session_key, _m.branch, _m.position)
     .limit(1)
 )
 _ARRIVING = Statement(
@@ -42,6 +50,14 @@ def written_at(connection: Connection, key: int, id: str) -> MessagePlace | None
         return None
     row = _STORED.row(connection, {"key": key, "id": id})
     return None if row is None else MessagePlace(*row)
+
+
+def find(connection: Connection, owner: str, id: str) -> tuple[int, MessagePlace] | None:
+    """Return the session of an owner's message, and where it is; of several the oldest."""
+    if not encode.fits_text_column(id):
+        return None
+    row = _OF_OWNER.row(connection, {"id": id, "owner": owner_key(owner)})
+    return None if row is None else (row[0], MessagePlace(*row[1:]))
 
 
 def locate(connection: Connection, key: int, branch: int, id: str) -> MessagePlace:

@@ -12,15 +12,17 @@ from reasoning_store.conversation.errors import (
     CorruptRow,
     InvalidCall,
 )
-from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, history, sessions
+from reasoning_store.conversation.validation import check_number, describe
+from reasoning_store.ledger import branches, history, message_ids, sessions
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.records import (
     MOST,
     DraftRow,
+    MetadataChange,
     NewMessage,
     Resolve,
+    Segment,
     StoredRow,
 )
 from reasoning_store.ledger.rows import decode, draft_rows, encode, erasure_rows, message_rows
@@ -47,13 +49,16 @@ class Messages:
         after: int | None = None,
         idempotency_key: str | None = None,
         created_at: int | None = None,
+        change: MetadataChange | None = None,
         resolve: Resolve | None = None,
     ) -> list[StoredRow]:
         """Append messages behind one another, all or none of them.
 
         ``idempotency_key`` covers all of ``entries``: given again with equal messages it
-        returns what was written first, with others it is a Conflict. ``after`` is the
-        position that the first of them must follow.
+        returns what was written first, with others it is a Conflict. So does the id of an
+        entry for its message: one that is there already is returned, and not appended.
+        ``after`` is the position that the first of them must follow. ``change`` is made in
+        the same step.
 
         A reply that is being recorded on the branch ends with this: ``resolve`` is asked,
         outside of any transaction, for the message that has arrived of it, and may answer
@@ -68,10 +73,49 @@ class Messages:
         at = self._clock.time(created_at)
         prepared = encode.mark_batch([self.prepared(entry, at) for entry in entries], key_text)
         branches.check(branch)
+        has_ids = any([entry.id is not None for entry in entries])
+        while True:
+            there = self._stored_before(session_key, prepared) if has_ids else {}
+            rest = [item for item in prepared if item.columns["id"] not in there]
+            if not rest:
+                return [there[item.columns["id"]] for item in prepared]
+            rows = self._append_new(
+                session_key,
+                branch,
+                rest,
+                key_text,
+                after=after,
+                now=max([item.columns["created_at"] for item in rest]),
+                change=change,
+                resolve=resolve,
+            )
+            if rows is None:
+                continue  # another writer stored an id of it meanwhile
+            if not there:
+                return rows
+            there.update({row.id: row for row in rows})
+            return [there[item.columns["id"]] for item in prepared]
 
+    def _append_new(
+        self,
+        session_key: int,
+        branch: int,
+        prepared: Sequence[EncodedMessage],
+        key_text: str | None,
+        *,
+        after: int | None,
+        now: int,
+        change: MetadataChange | None,
+        resolve: Resolve | None,
+    ) -> list[StoredRow] | None:
+        """Append a batch; None where another writer has stored an id of it meanwhile."""
         attempts = 1
-        first = self.write(session_key, branch, prepared, after=after, now=at)
+        first = self.write(session_key, branch, prepared, after=after, now=now, change=change)
         while first is None:
+            if any([item.entry.id is not None for item in prepared]) and self._stored_before(
+                session_key, prepared
+            ):
+                return None
             found = self._database.read(
                 lambda connection: self._in_the_way(
                     connection, session_key, branch, prepared, key_text, after
@@ -80,11 +124,15 @@ class Messages:
             if isinstance(found, list):
                 return found
             if found is not None:
-                first = self.end_draft(found, resolve, prepared, after=after, now=at)
+                first = self.end_draft(
+                    found, resolve, prepared, after=after, now=now, change=change
+                )
             elif attempts < _ATTEMPTS:
                 # What was in the way is there no more: it was written or erased meanwhile.
                 attempts += 1
-                first = self.write(session_key, branch, prepared, after=after, now=at)
+                first = self.write(
+                    session_key, branch, prepared, after=after, now=now, change=change
+                )
             else:
                 raise CorruptRow("a message stands where the branch says that none does")
         return new_rows(branch, first, prepared)
@@ -124,6 +172,34 @@ class Messages:
             return fork, history.from_position(connection, session_key, branch, at, count=MOST)
 
         return self._database.write(work)
+
+    def _stored_before(
+        self, session_key: int, prepared: Sequence[EncodedMessage]
+    ) -> dict[str, StoredRow]:
+        """Return the messages that are stored under the ids that an application gave, by id.
+
+        Conflict where one of them is another message.
+        """
+
+        def read(connection: Connection) -> dict[str, StoredRow]:
+            found: dict[str, StoredRow] = {}
+            for item in prepared:
+                id = item.entry.id
+                place = id and message_ids.written_at(connection, session_key, id)
+                if not (id and place):
+                    continue
+                at = [Segment(place.branch, place.position, place.position)]
+                (row,) = history.of_segments(connection, session_key, at, thinking=True)
+                if not same([row], [item]):
+                    raise Conflict(
+                        f"the id {describe(id)} is that of another message, or of an erased one",
+                        stored=[row],
+                        hint="an id stands for one message of its session: give another one",
+                    )
+                found[id] = row
+            return found
+
+        return self._database.read(read)
 
     def _in_the_way(
         self,
@@ -178,6 +254,7 @@ class Messages:
         *,
         now: int,
         after: int | None = None,
+        change: MetadataChange | None = None,
     ) -> int | None:
         """Make a draft the message that has arrived of it, and append others in the same step.
 
@@ -211,7 +288,12 @@ class Messages:
             dropped = self._database.write(lambda connection: draft_rows.drop(connection, taken))
             return first if dropped else None
         start = self.write(
-            draft.session_key, draft.branch, [*ended, *behind], ending=taken.id, now=now
+            draft.session_key,
+            draft.branch,
+            [*ended, *behind],
+            ending=taken.id,
+            now=now,
+            change=change,
         )
         return None if start is None else start + len(ended)
 
@@ -235,7 +317,10 @@ class Messages:
                 raise InvalidCall("counts: a number of tokens is out of range")
         if not encode.may_free(message, counts):
             raise InvalidCall("counts: clearing the results does not free that many tokens")
-        return encode.prepare(entry, id=id or self._clock.new_id(), created_at=created_at)
+        if entry.created_at is not None:
+            created_at = self._clock.time(entry.created_at)
+        id = id or entry.id or self._clock.new_id()
+        return encode.prepare(entry, id=id, created_at=created_at)
 
     def write(
         self,
@@ -247,10 +332,12 @@ class Messages:
         after: int | None = None,
         ending: str | None = None,
         beside: Sequence[EncodedMessage] = (),
+        change: MetadataChange | None = None,
     ) -> int | None:
         """Return the first position; None says that something else stands in the way.
 
-        Each of ``beside`` is appended to a fork of its own, which begins there.
+        Each of ``beside`` is appended to a fork of its own, which begins there. Where the
+        metadata is not what ``change`` expects, it is a Conflict and nothing is written.
         """
         # What a second run would write is there already: refused by its key, or by the
         # draft that has ended with the first.
@@ -263,10 +350,13 @@ class Messages:
             if first is not None:
                 for other in beside:
                     _append_beside(connection, session_key, branch, first, other, now=now)
+                if change is not None:
+                    sessions.change_metadata(connection, session_key, change)
             return first
 
         try:
-            return self._database.write(work, single=not beside, again_when_lost=harmless)
+            single = not beside and change is None
+            return self._database.write(work, single=single, again_when_lost=harmless)
         except driver_errors.UniqueViolation:
             return None
 

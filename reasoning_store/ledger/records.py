@@ -37,6 +37,16 @@ class NewMessage:
     counts: Counts = field(default_factory=Counts)
     sent: Mapping[str, Any] | None = None
     annotations: Mapping[str, Any] | None = None
+    id: str | None = None
+    """An id of the application's own: a message of this id is stored once."""
+    created_at: int | None = None
+
+
+class MetadataChange(NamedTuple):
+    """A change of a session's metadata, and the keys and values that it has to have before."""
+
+    changes: Mapping[str, Any]
+    expected: Mapping[str, Any] = {}
 
 
 class MessagePlace(NamedTuple):

@@ -78,6 +78,15 @@ _BODY = Statement(
 )
 
 
+_OWNERS = Statement(
+    select(_t.owner_key, func.min(_t.owner))
+    .where(_t.owner_key > bindparam("after"))
+    .group_by(_t.owner_key)
+    .order_by(_t.owner_key)
+    .limit(bindparam("limit"))
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
     """Which of an owner's sessions a page holds."""
@@ -107,12 +116,12 @@ class SessionFilter:
         if self.title is not None and self.title.casefold() not in (row.title or "").casefold():
             return False
         return all(
-            key in row.metadata and _same(row.metadata[key], value)
+            key in row.metadata and same_value(row.metadata[key], value)
             for key, value in self.metadata.items()
         )
 
 
-def _same(one: Any, other: Any) -> bool:
+def same_value(one: Any, other: Any) -> bool:
     """Whether two values are the same JSON: 1 is not true."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
@@ -130,6 +139,23 @@ def read_page(
     items = _with_heads(connection, found[:limit])
     more = len(found) > limit
     return SessionPage(items, f"{items[-1].updated_at}.{items[-1].key}" if more else None)
+
+
+def read_owners(
+    connection: Connection, *, limit: int, after: str | None
+) -> tuple[list[str], str | None]:
+    """Return owners who have sessions, in the order of their keys, and where the next begin."""
+    check_number("limit", limit, least=1, hint="as in owners(limit=50)")
+    try:
+        key = -1 if after is None else int(check_text("after", after))
+    except ValueError:
+        raise InvalidCall(
+            "after: not the .next of a page of owners", hint="owners(after=page.next)"
+        ) from None
+    params = {"after": min(key, _LAST), "limit": min(limit + 1, _LAST)}
+    rows = _OWNERS.rows(connection, params)
+    following = str(rows[limit - 1][0]) if len(rows) > limit else None
+    return [owner for _, owner in rows[:limit]], following
 
 
 def _matching(

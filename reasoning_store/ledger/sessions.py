@@ -11,6 +11,7 @@ from sqlalchemy import (
     case,
     insert,
     literal_column,
+    null,
     or_,
     select,
     update,
@@ -30,12 +31,17 @@ from reasoning_store.ledger import profiles
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import KeptSettings, SessionPage, SessionRow
+from reasoning_store.ledger.records import (
+    KeptSettings,
+    MetadataChange,
+    SessionPage,
+    SessionRow,
+)
 from reasoning_store.ledger.rows.encode import name, state_columns
 from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions
 from reasoning_store.ledger.rows.totals import NOTHING
-from reasoning_store.ledger.session_pages import SessionFilter, read_page
+from reasoning_store.ledger.session_pages import SessionFilter, read_owners, read_page, same_value
 from reasoning_store.ledger.tables import branches, sessions
 
 _t = sessions.c
@@ -78,6 +84,19 @@ AFTER_APPEND = Statement(
 Until something was said, ``updated_at`` is when the session was made; the first message
 ``begins`` it, were it of long ago.
 """
+_BEGIN_AGAIN = Statement(
+    update(sessions)
+    .where(_THIS)
+    .values(
+        current_branch=_FIRST,
+        next_branch=_FIRST + 1,
+        sum_reasoning=0,
+        sum_counted=0,
+        sum_unreported=0,
+        crossed=null(),
+        updated_at=_t.created_at,
+    )
+)
 _UPDATED = Statement(select(_t.updated_at).where(_THIS))
 _KEYS = Statement(
     select(_t.session_key)
@@ -129,10 +148,16 @@ def title_column(title: str | None) -> str | None:
 def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
     """Insert a session with its first branch."""
     _INSERT.run(connection, row)
+    insert_first_branch(connection, row["session_key"], row["created_at"])
+    return decode_session([row[column.name] for column in COLUMNS])
+
+
+def insert_first_branch(connection: Connection, key: int, created_at: int) -> None:
+    """Insert the branch without messages that a session begins with."""
     _INSERT_BRANCH.run(
         connection,
         {
-            "session_key": row["session_key"],
+            "session_key": key,
             "branch": _FIRST,
             "parent": None,
             "first": 1,
@@ -140,11 +165,16 @@ def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
             "next_position": 1,
             "draft": None,
             "next_compaction": 1,
-            "created_at": row["created_at"],
+            "created_at": created_at,
             **state_columns(NOTHING),
         },
     )
-    return decode_session([row[column.name] for column in COLUMNS])
+
+
+def begin_again(connection: Connection, key: int, now: int) -> None:
+    """Let a session whose branches were removed be as one without messages."""
+    insert_first_branch(connection, key, now)
+    _BEGIN_AGAIN.run(connection, {"key": key})
 
 
 def get(connection: Connection, owner: str, session_id: str) -> SessionRow:
@@ -211,10 +241,17 @@ def change_settings(
     return change(connection, key, "settings", codec.dumps({**kept, **changes}))
 
 
-def change_metadata(connection: Connection, key: int, changes: Mapping[str, Any]) -> SessionRow:
-    """Merge a session's metadata key by key; None removes a key."""
+def change_metadata(connection: Connection, key: int, wanted: MetadataChange) -> SessionRow:
+    """Merge a session's metadata key by key; None removes a key, and expects that it is absent."""
     lock(connection, key)
-    merged = {**by_key(connection, key).metadata, **changes}
+    now = by_key(connection, key).metadata
+    for field, value in wanted.expected.items():
+        if not same_value(now.get(field), value):
+            raise Conflict(
+                f"the session's metadata has another value under {describe(field)}",
+                hint="open the session again and read its metadata, then decide anew",
+            )
+    merged = {**now, **wanted.changes}
     kept = {name: value for name, value in merged.items() if value is not None}
     return change(connection, key, "metadata", codec.dumps(kept))
 
@@ -316,6 +353,12 @@ class Sessions:
             lambda connection: read_page(connection, owner, which, limit=limit, after=after)
         )
 
+    def owners(self, *, limit: int, after: str | None) -> tuple[list[str], str | None]:
+        """Return a page of the owners who have sessions."""
+        return self._database.read(
+            lambda connection: read_owners(connection, limit=limit, after=after), single=True
+        )
+
     def rename(self, session_key: int, title: str | None) -> SessionRow:
         return self._change(session_key, "title", title_column(title))
 
@@ -323,11 +366,10 @@ class Sessions:
         held = codec.dumps(check_mapping("metadata", metadata))
         return self._change(session_key, "metadata", held)
 
-    def update_metadata(self, session_key: int, changes: Mapping[str, Any]) -> SessionRow:
+    def update_metadata(self, session_key: int, change: MetadataChange) -> SessionRow:
         """Merge metadata key by key, so that two writers lose nothing; None removes a key."""
-        given = check_mapping("metadata", changes)
         return self._database.write(
-            lambda connection: change_metadata(connection, session_key, given)
+            lambda connection: change_metadata(connection, session_key, change)
         )
 
     def change_settings(

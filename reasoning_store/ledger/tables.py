@@ -198,7 +198,7 @@ messages = Table(
         sqlite_where=text("idempotency_key IS NOT NULL"),
     ),
     Index("ix_messages_echo", "echo"),  # a client's message is looked up in all sessions
-    Index("ix_messages_id", "session_key", "id"),
+    Index("ix_messages_id", "id", "session_key"),  # and an application's own in all sessions
     **CLUSTERED,
 )
 

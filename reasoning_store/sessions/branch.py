@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation.blocks import (
@@ -17,7 +17,8 @@ from reasoning_store.conversation.validation import (
     check_text,
 )
 from reasoning_store.ledger.message_ids import no_message
-from reasoning_store.ledger.records import Erased, SessionRow
+from reasoning_store.ledger.records import Erased, MetadataChange, SessionRow
+from reasoning_store.ledger.rows.encode import own_id
 from reasoning_store.sessions.view import SessionView
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import (
@@ -74,16 +75,33 @@ class SessionBranch:
     def append(
         self,
         given: Any,
+        ids: Any,
         idempotency_key: str | None,
         after: int | str | None,
-        created_at: datetime | None,
+        created_at: Any,
+        change: MetadataChange | None,
     ) -> list[Stored]:
         """Store messages at the end, as one."""
         # Anything else goes on as one message, and is refused there as not being one.
         several = type(given) is list or are_several(given)
-        batch = enumerate(given) if several else [(None, given)]
+        batch = list(enumerate(given)) if several else [(None, given)]
         # Masking, counting and JSON are done before the ledger's lane is asked for.
         entries = [self.state.prepare(item, self.row.encoding, at=at) for at, item in batch]
+        if ids is not None:
+            if idempotency_key is not None:
+                raise InvalidCall(
+                    "id: the key of a message already, and idempotency_key is another",
+                    hint="pass one of them",
+                )
+            own = _own_ids(ids, len(entries), several=several)
+            entries = [replace(one, id=id) for one, id in zip(entries, own, strict=True)]
+        if are_several(created_at):
+            times = _each("created_at", created_at, len(entries), several=several)
+            entries = [
+                replace(one, created_at=microseconds(time, "created_at"))
+                for one, time in zip(entries, times, strict=True)
+            ]
+            created_at = None
         self.state.draft_writer.write_branch(self.key, self.branch)
         here, (last,) = self.locate(after)
         if here.branch != self.branch:
@@ -99,12 +117,17 @@ class SessionBranch:
                 after=last,
                 idempotency_key=idempotency_key,
                 created_at=microseconds(created_at, "created_at"),
+                change=change,
                 resolve=self.state.resolve,
             )
         except Conflict as conflict:
             raise as_public_conflict(conflict) from None
         self.become_current()
         return [Stored(row) for row in rows]
+
+    def head(self) -> int:
+        """Return the position of the last message."""
+        return self.ledger.branches.head(self.key, self.branch).position
 
     def history(
         self,
@@ -252,3 +275,33 @@ class SessionBranch:
 
     def session(self) -> SessionRow:
         return self.ledger.sessions.get(self.row.owner, self.row.id)
+
+
+def _own_ids(given: Any, count: int, *, several: bool) -> list[str | None]:
+    """Return the application's own ids of messages, which differ from each other."""
+    given = _each("id", given, count, several=several) if several else [given]
+    found = [None if one is None else own_id(one) for one in given]
+    used = [one for one in found if one is not None]
+    if len(set(used)) < len(used):
+        raise InvalidCall("id: two messages of the list have the same one")
+    return found
+
+
+def _each(name: str, given: Any, count: int, *, several: bool) -> list[Any]:
+    """Return a list that has one value for each message."""
+    values = list(given) if several and are_several(given) else None
+    if values is None or len(values) != count:
+        raise InvalidCall(
+            f"{name}: a list for {count} messages, one value for each"
+            if several
+            else f"{name}: one value for one message, not a list"
+        )
+    return values
+
+
+def metadata_change(changes: Any, expected: Any) -> MetadataChange:
+    """Return a checked change of a session's metadata."""
+    return MetadataChange(
+        check_mapping("metadata", changes),
+        check_mapping("expected", {} if expected is None else expected),
+    )

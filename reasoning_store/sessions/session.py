@@ -15,7 +15,7 @@ from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
 from reasoning_store.recording.streams import FED
-from reasoning_store.sessions.branch import SessionBranch
+from reasoning_store.sessions.branch import SessionBranch, metadata_change
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextOptions
 from reasoning_store.store_state import StoreState
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reasoning_store.egress.request import Request
     from reasoning_store.egress.usage import ContextUsage
     from reasoning_store.egress.what_if import WhatIf
-    from reasoning_store.ledger.erasure import Only
+    from reasoning_store.ledger.erasure import Only, OnlyMessages
     from reasoning_store.recording.following import Following
     from reasoning_store.recording.recording import Recording
     from reasoning_store.sessions.context import Context
@@ -109,9 +109,16 @@ class Session:
         """Replace the metadata that the application stores with the session."""
         self._row = self._state.ledger.sessions.set_metadata(self._row.key, metadata)
 
-    def update_metadata(self, changes: Mapping[str, Any]) -> None:
-        """Change some keys of the metadata, at once; a value of None removes its key."""
-        self._row = self._state.ledger.sessions.update_metadata(self._row.key, changes)
+    def update_metadata(
+        self, changes: Mapping[str, Any], *, expected: Mapping[str, Any] | None = None
+    ) -> None:
+        """Change some keys of the metadata, at once; a value of None removes its key.
+
+        ``expected`` has keys and the values that they must have now (None: no such key), else
+        nothing is changed (``Conflict``).
+        """
+        change = metadata_change(changes, expected)
+        self._row = self._state.ledger.sessions.update_metadata(self._row.key, change)
 
     def archive(self, *, archived: bool = True) -> None:
         """Take the session out of the usual list, or put it back."""
@@ -126,9 +133,12 @@ class Session:
         self,
         message: Message,
         *,
+        id: str | None = None,
         idempotency_key: str | None = None,
         after: int | str | None = None,
         created_at: datetime | None = None,
+        update_metadata: Mapping[str, Any] | None = None,
+        expected: Mapping[str, Any] | None = None,
     ) -> Stored: ...
 
     @overload
@@ -136,26 +146,40 @@ class Session:
         self,
         message: Sequence[Message],
         *,
+        id: Sequence[str | None] | None = None,
         idempotency_key: str | None = None,
         after: int | str | None = None,
-        created_at: datetime | None = None,
+        created_at: datetime | Sequence[datetime | None] | None = None,
+        update_metadata: Mapping[str, Any] | None = None,
+        expected: Mapping[str, Any] | None = None,
     ) -> list[Stored]: ...
 
     def append(
         self,
         message: Message | Sequence[Message],
         *,
+        id: str | Sequence[str | None] | None = None,
         idempotency_key: str | None = None,
         after: int | str | None = None,
-        created_at: datetime | None = None,
+        created_at: datetime | Sequence[datetime | None] | None = None,
+        update_metadata: Mapping[str, Any] | None = None,
+        expected: Mapping[str, Any] | None = None,
     ) -> Stored | list[Stored]:
         """Store a message at the end, or several as one.
 
         Repeated with the same ``idempotency_key`` and the same messages, it returns what
         was stored the first time. ``after`` is the position or the id of the message that must
         be the last one; if another message follows it already, nothing is stored (``Conflict``).
+        ``id`` is an id of your own, and stored once: a message that is there is returned, and the
+        others are appended. Several messages take a list of ids, and of times. ``update_metadata``
+        and ``expected`` are those of ``update_metadata(...)``, in the same step.
         """
-        stored = self._here().append(message, idempotency_key, after, created_at)
+        change = None
+        if update_metadata is not None or expected is not None:
+            change = metadata_change(update_metadata or {}, expected)
+        stored = self._here().append(message, id, idempotency_key, after, created_at, change)
+        if change is not None:
+            self._row = self._here().session()
         return stored[0] if isinstance(message, Message) else stored
 
     def record(
@@ -215,6 +239,10 @@ class Session:
         ``streaming``; ``interrupted`` where its recorder is gone.
         """
         return self._here().history(limit=limit, tokens=tokens, before=before, after=after)
+
+    def head(self) -> int:
+        """Return the position of the last message, and so the number of messages."""
+        return self._here().head()
 
     def get(self, position: int | str) -> Stored:
         """Return one message; of a reply that is being recorded, what has arrived so far.
@@ -459,17 +487,20 @@ class Session:
         """Make a branch the one that opening the session gives."""
         self._state.ledger.branches.activate(self._row.key, id)
 
-    def delete(self) -> Deleted:
+    def delete(self, *, only: OnlyMessages = None) -> Deleted:
         """Delete this session at once, in a time that depends on its own length alone.
 
         ``erase`` also makes sure that its bytes are gone. A reply that is being recorded there
-        ends with ``NotFound``.
+        ends with ``NotFound``. With ``only="messages"`` the session stays: its title, settings
+        and metadata, and one branch without messages, to which this handle moves.
         """
-        return self._state.ledger.erasure.delete_session(self._row.key)
+        deleted = self._state.ledger.erasure.delete_session(self._row.key, only=only)
+        self._branch = 1
+        return deleted
 
     def erase(self, position: int | str | None = None, *, only: Only = None) -> Erased:
         """Erase the bytes of this session, of one message, or with ``only="reasoning"`` of the
-        thinking there.
+        thinking there; ``only="messages"`` is as in ``delete``.
 
         An erased message leaves its position and its role, in every branch that shares it,
         and takes its tool pair with it. A reply that is being recorded there ends for it, as
@@ -477,4 +508,6 @@ class Session:
         database; ``copies`` names the files that may still hold them, and to erase again, to
         open the store or ``Store.scrub`` finishes that.
         """
-        return self._here().erase(position, only=only)
+        erased = self._here().erase(position, only=only)
+        self._branch = 1 if only == "messages" else self._branch
+        return erased

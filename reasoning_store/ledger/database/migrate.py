@@ -24,7 +24,7 @@ from reasoning_store.ledger.database.statement import quoted, schema_of
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every released schema, oldest first. A script more is a name more here."""
 VERSION_TABLE = "alembic_version"
 _UPGRADE_LOCK = 0x52535431

@@ -67,6 +67,18 @@ def _too_long(what: str) -> InvalidCall:
     )
 
 
+def own_id(id: str) -> str:
+    """Return an id that an application gives a message."""
+    if not name(id, "a message id"):
+        raise InvalidCall("a message id is not empty", hint="without id= the store makes one")
+    return id
+
+
+def repeat_of_id(id: str) -> str:
+    """Return the column of the idempotency key that an application's own id stands for."""
+    return keys.repeat(f"id:{id}")
+
+
 def repeat(idempotency_key: str) -> str:
     """Return the column of an idempotency key."""
     if len(check_text("an idempotency key", idempotency_key).encode()) > _NAME_LIMIT:
@@ -214,12 +226,21 @@ def thought(role: str, reported: int | None, counted: Sequence[int]) -> Reasonin
 def mark_batch(
     prepared: Sequence[EncodedMessage], idempotency_key: str | None
 ) -> list[EncodedMessage]:
-    """Return a batch with its key, and the number of its rows, in the first row."""
-    rows = list(prepared)
+    """Return a batch with its key, and the number of its rows, in the first row.
+
+    Without a key of the batch each message with an id of the application's own has its own.
+    """
     if idempotency_key is not None:
-        key = {"idempotency_key": idempotency_key, "batch": len(rows)}
-        rows[0] = rows[0]._replace(columns={**rows[0].columns, **key})
-    return rows
+        return [_marked(prepared[0], idempotency_key, len(prepared)), *prepared[1:]]
+    return [
+        item if item.entry.id is None else _marked(item, repeat_of_id(item.entry.id), 1)
+        for item in prepared
+    ]
+
+
+def _marked(item: EncodedMessage, key_text: str, batch: int) -> EncodedMessage:
+    marks = {"idempotency_key": key_text, "batch": batch}
+    return item._replace(columns={**item.columns, **marks})
 
 
 def _origin_of(made: Origin) -> tuple[int, str]:

@@ -165,6 +165,8 @@ _THOUGHTS = Statement(
     select(func.count()).select_from(thinking_blocks).where(_t.session_key == bindparam("key"))
 )
 _DELETE = Statement(delete(sessions_table).where(_s.session_key == bindparam("key")))
+_CLEAR = Statement(delete(branches_table).where(_h.session_key == bindparam("key")))
+_CLEAR_ORIGINS = Statement(delete(origins).where(_o.session_key == bindparam("key")))
 _OF_OWNER = Statement(
     select(_s.session_key).where(
         _s.owner_key == bindparam("owner_key"),
@@ -364,12 +366,23 @@ def remove(connection: Connection, key: int) -> tuple[int, int, int]:
     return 1, gone, thoughts
 
 
-def remove_idle(connection: Connection, key: int, before: int, now: int) -> tuple[int, int, int]:
-    """Remove a session, unless it has a message of this time or later, or a reply that arrives."""
+def remove_messages(connection: Connection, key: int, now: int) -> tuple[int, int, int]:
+    """Remove all branches of a session, which begins again without messages."""
     lock(connection, key)
-    if _IDLE.row(connection, {"key": key, "before": before, "now": now}) is None:
-        return 0, 0, 0
-    return remove(connection, key)
+    ((gone,),) = _MESSAGES.rows(connection, {"key": key})
+    ((thoughts,),) = _THOUGHTS.rows(connection, {"key": key})
+    for statement in (_CLEAR, _CLEAR_ORIGINS):
+        statement.run(connection, {"key": key})
+    search_rows.forget_messages(connection, key)
+    _TELL.run(connection, {"key": key, "now": now})
+    sessions.begin_again(connection, key, now)
+    return 1, gone, thoughts
+
+
+def is_idle(connection: Connection, key: int, before: int, now: int) -> bool:
+    """Whether a session has no message of this time or later, and no reply that arrives."""
+    lock(connection, key)
+    return _IDLE.row(connection, {"key": key, "before": before, "now": now}) is not None
 
 
 def sessions_of(connection: Connection, owner: str, before: int | None = None) -> list[int]:

@@ -141,6 +141,14 @@ _AT = (
     _e.position == bindparam("at"),
 )
 _FORGET = Statement(delete(search_entries).where(*_AT))
+_FORGET_MESSAGES = (
+    Statement(delete(search_entries).where(_e.session_key == bindparam("key"), _e.branch > 0)),
+    Statement(
+        delete(search_progress).where(
+            search_progress.c.session_key == bindparam("key"), search_progress.c.branch > 0
+        )
+    ),
+)
 _FORGET_KIND = Statement(delete(search_entries).where(*_AT, _e.kind == bindparam("kind")))
 
 
@@ -279,6 +287,12 @@ class _Numbers:
 def forget(connection: Connection, places: Sequence[dict[str, Any]]) -> None:
     """Take messages out of the index."""
     _FORGET.many(connection, places)
+
+
+def forget_messages(connection: Connection, key: int) -> None:
+    """Take all messages of a session out of the index; its title stays."""
+    for statement in _FORGET_MESSAGES:
+        statement.run(connection, {"key": key})
 
 
 def forget_thinking(connection: Connection, places: Sequence[dict[str, Any]]) -> None:
