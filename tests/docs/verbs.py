@@ -57,6 +57,18 @@ def owner_session(store: rs.Store, session: rs.Session) -> None:
     assert store.session("chat-42").title == made.title
 
 
+def owner_find_session(store: rs.Store, session: rs.Session) -> None:
+    session.append(rs.user("And 101?"), id="m-17")  # an id of your own
+    found = store.find_session("m-17")
+    assert found is not None
+    assert (found.id, found.get("m-17").position) == ("primes", 5)
+
+
+def store_owners(store: rs.Store, session: rs.Session) -> None:
+    store.for_owner("user-7").session("chat-42", create=True)
+    assert sorted(store.owners().items) == ["", "user-7"]
+
+
 def owner_sessions(store: rs.Store, session: rs.Session) -> None:
     page = store.sessions(title="prime", limit=20)
     assert [(one.id, one.preview) for one in page.items] == [("primes", "Yes.")]
@@ -93,6 +105,16 @@ def session_append(store: rs.Store, session: rs.Session) -> None:
     stored = session.append(rs.user("And 101?"), idempotency_key="request-7")
     again = session.append(rs.user("And 101?"), idempotency_key="request-7")
     assert (stored.position, again.position, again.is_new) == (5, 5, False)
+
+
+def session_update_metadata(store: rs.Store, session: rs.Session) -> None:
+    session.update_metadata({"revision": 1}, expected={"revision": None})
+    session.append(rs.user("And 101?"), update_metadata={"revision": 2}, expected={"revision": 1})
+    assert session.metadata == {"revision": 2}
+
+
+def session_head(store: rs.Store, session: rs.Session) -> None:
+    assert session.head() == 4
 
 
 def session_record(store: rs.Store, session: rs.Session) -> None:

@@ -718,7 +718,8 @@ def test_what_might_have_spared_something_erases_nothing(
         "owner": lambda owner, _: owner.erase(only=only),
     }
 
-    assert str(refused(store, verbs[what])) == 'only: "reasoning", or nothing to erase all of it'
+    allowed = '"reasoning"' if what == "message" else '"reasoning" or "messages"'
+    assert str(refused(store, verbs[what])) == f"only: {allowed}, or nothing for all of it"
 
 
 @each(
