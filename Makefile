@@ -14,8 +14,9 @@ help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/installed ## the main job in a minute: no key, no network
-	@$(BIN)/reasoning-store demo
-	@echo; echo 'Here they are $(BIN)/python and $(BIN)/reasoning-store.'
+	@rm -rf build/demo
+	@$(BIN)/reasoning-store demo --folder build/demo
+	@echo; echo 'Python with the package is $(BIN)/python here.'
 
 test: $(VENV)/installed-dev ## the tests, in minutes
 	@$(BIN)/python -m pytest -q -n auto

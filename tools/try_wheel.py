@@ -49,7 +49,7 @@ def main() -> int:
         run(sys.executable, "-m", "build", "--wheel", "--outdir", dist, ".", at=CHECKOUT)
         (wheel,) = dist.glob("*.whl")
         newest = installed(place / "newest", str(wheel))
-        run(newest, "-m", "reasoning_store", "demo", at=place)
+        run(newest, "-m", "reasoning_store", "demo", "--folder", "new", at=place)
         use(newest, "sqlite:///newest.db", at=place)
         print(f"{wheel.name} works alone")
         # Packages of that age have no wheels for a Python that came after them.
@@ -58,7 +58,7 @@ def main() -> int:
             old = installed(
                 place / "oldest", f"{wheel}[postgres]", "--constraint", str(place / "oldest.txt")
             )
-            run(old, "-m", "reasoning_store", "demo", at=place)
+            run(old, "-m", "reasoning_store", "demo", "--folder", "old", at=place)
             use(old, "sqlite:///oldest.db", at=place)
             with database() as url:
                 use(old, url.render_as_string(hide_password=False), at=place)

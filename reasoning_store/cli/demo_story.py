@@ -1,4 +1,4 @@
-"""The story of `demo`: five streams recorded, explained, and sent as the next request.
+"""The story of `demo`: replies that are recorded, a server that refuses, the next request.
 
 The streams ship with the package; each has its thinking in another place. Everything printed is
 read back from the store, but for the pieces of the streams.
@@ -6,10 +6,14 @@ read back from the store, but for the pieces of the streams.
 
 from __future__ import annotations
 
+import copy
 import json
-import re
+import shlex
+import shutil
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
@@ -17,29 +21,34 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from reasoning_store.cli import hints, store_access
+from reasoning_store.cli import store_access, transcript
 from reasoning_store.cli.command import Call
-from reasoning_store.cli.output import Page, plural, print_answer, print_note, print_nothing
+from reasoning_store.cli.demo_stage import Stage, TypedReply
+from reasoning_store.cli.output import Page, plural, print_answer, print_nothing
+from reasoning_store.cli.program import PROGRAM
 from reasoning_store.conversation.blocks import (
     Message,
+    TextBlock,
+    ThinkingBlock,
     ToolResponseBlock,
+    assistant,
     user,
 )
+from reasoning_store.conversation.chunks import ReasoningChunk, TextChunk
 from reasoning_store.conversation.codec import argument_text, message_to_json
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.conversation.validation import tool
-from reasoning_store.egress.compaction_plan import Limits, Plan, StepKind
-from reasoning_store.egress.verdicts import Verdict
 from reasoning_store.egress.what_if import COLUMNS, cells_of
 from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.sessions.session import Session
 from reasoning_store.store import Store
+from reasoning_store.testing import refusal, stream
 
 _NAME = "demo"
-LIMIT = 212_000
-SMALL = 300
-"""A context that this conversation overfills."""
-WIDTH = 80
+LIMIT = 1000
+"""A context window that this conversation fills by half."""
+_PIECE = 4
+"""The most letters of a piece, where a reply types itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +65,9 @@ class Turn:
 
 TURNS = (
     Turn(
-        "Tags inside the answer, cut anywhere",
+        "An open model: tags inside the answer, cut anywhere",
         "Is 91 prime?",
         "tags_split",
-        model="open-model",
-    ),
-    Turn(
-        "A closing tag that nobody opened",
-        "Is there a last prime?",
-        "stray_close",
         model="open-model",
     ),
     Turn(
@@ -75,7 +78,7 @@ TURNS = (
         model="deepseek-chat",
     ),
     Turn(
-        "Anthropic: a block with a signature",
+        "Claude: a block with a signature",
         "How many divisors has it?",
         "signed_thinking",
         provider="anthropic",
@@ -83,50 +86,26 @@ TURNS = (
         api="anthropic.messages",
     ),
     Turn(
-        "Kimi, by Moonshot: a field of its own, then a tool call",
+        "Kimi: a field of its own, then a tool call",
         "And the next prime after it?",
         "reasoning_then_tool_call",
         provider="moonshot",
         model="kimi-k2-thinking",
     ),
 )
-
+KIMI = TURNS[-1]
+_RESULT = "97"
+_LAST_REPLY = assistant(
+    ThinkingBlock(thought="The tool says 97.", source_field="reasoning_content"),
+    TextBlock(text="The next prime after 91 is 97."),
+)
+_NO_FLOOR = {"reasoning.floor": "off"}
+_OPENERS = {"darwin": "open", "win32": "start"}
 NEXT = """\
 with rs.Store("sqlite:///chat.db") as store:
     session = store.session("first", create=True)
     session.append(rs.user("Is 91 prime?"))
     request = session.build_request(provider="deepseek", model="deepseek-chat")"""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the page."""
-
-    text: str = ""
-    style: str = ""
-
-    def write(self, page: Page) -> None:
-        page.line(self.text, self.style)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under their names; the row with a star is marked."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    right: Sequence[str] = ()
-
-    def write(self, page: Page) -> None:
-        page.table(
-            self.columns,
-            self.rows,
-            right=self.right,
-            styles=lambda row: "bold" if row[0] == "*" else "",
-        )
-
-
-Story = Iterator[Line | Table]
 
 
 def read_capture(name: str) -> list[dict[str, Any]]:
@@ -135,35 +114,50 @@ def read_capture(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def run_demo(call: Call) -> None:
-    """Run the tour: for a person on the page, for a program as what it came to."""
-    page = Page()
-    with (
-        tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
-        _open_database(call, f"sqlite:///{Path(folder) / 'demo.db'}") as store,
-    ):
+def run_demo(call: Call, folder: str | None, speed: float) -> None:
+    """Play the demo, and leave its database and its page in a folder."""
+    stage = Stage(None if call.json else Page(), speed)
+    with _demo_folder(folder) as place, _open_database(call, place / "demo.db") as store:
         session = store.session(_NAME, create=True, title="The demo")
-        for part in _demo_story(session):
-            if not call.json:
-                part.write(page)
-        if call.json:
-            print_answer(call, _demo_data(session), print_nothing)
-    if call.db_was_named:
-        print_note(f"to look at it: {hints.command_line(call, 'show', _NAME)}")
+        page = place / "demo.html"
+        database = call.db if call.db_was_named and call.db else str(place / "demo.db")
+        with stage.keys():
+            _record_replies(stage, session)
+            _meet_strict_server(stage, session)
+            _look_at_request(stage, session)
+            _write_page(page, session)
+            _show_next_steps(stage, database, page)
+        data = _demo_data(session) if call.json else {}
+    print_answer(call, {**data, "database": database, "page": str(page)}, print_nothing)
 
 
-def _open_database(call: Call, otherwise: str) -> Store:
-    """Open the database that was named, in which there is no demo yet, or else another one."""
-    if not call.db_was_named:
-        return Store(otherwise)
-    store = store_access.open_or_create(call)
+@contextmanager
+def _demo_folder(named: str | None) -> Iterator[Path]:
+    """Make the folder of the demo; a temporary one is removed if the demo does not end well."""
+    if named is not None:
+        Path(named).mkdir(parents=True, exist_ok=True)
+        yield Path(named)
+        return
+    folder = tempfile.mkdtemp(prefix="reasoning-store-demo-")
+    try:
+        yield Path(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _open_database(call: Call, otherwise: Path) -> Store:
+    """Open the database that was named, or else another one; no demo was in it yet."""
+    named = call.db_was_named
+    store = store_access.open_or_create(call) if named else Store(f"sqlite:///{otherwise}")
     try:
         store.session(_NAME)
     except NotFound:
         return store
     store.close()
+    option = "--db" if named else "--folder"
     raise InvalidCall(
-        f"the database has a session {_NAME!r} already", hint="--db names another database"
+        f"the database has a session {_NAME!r} already", hint=f"{option} names another place"
     )
 
 
@@ -179,126 +173,173 @@ def _demo_data(session: Session) -> dict[str, Any]:
     }
 
 
-def _demo_story(session: Session) -> Story:
-    yield from _record_replies(session)
-    yield from _explain_request(session)
-    yield from _compare_policies(session)
-    yield from _change_settings(session)
-    yield from _shorten_request(session)
-    yield from _next_steps()
-
-
-def _record_replies(session: Session) -> Story:
-    yield from _title_lines("1. Five replies, each with its thinking in another place")
-    yield from _paragraph(
-        "The wire is what a model streamed, piece by piece, each under the name of its field. "
-        "The thought and the answer are what is in the store now."
-    )
+def _record_replies(stage: Stage, session: Session) -> None:
+    stage.scene("1. Four models, each with its thinking in another place")
+    if stage.plays:
+        stage.line("A yellow text is what the model streams. Enter skips ahead.", "dim")
     for turn in TURNS:
-        yield Line()
-        yield from _play_turn(session, turn)
+        stage.line()
+        stage.line(turn.title, "bold")
+        session.append(user(turn.question))
+        stage.labelled("user", turn.question, "cyan")
+        message = _record_reply(stage, session, turn, read_capture(turn.stream))
+        if notes := ", ".join(_ingress_notes(message)):
+            stage.labelled("stored", notes, "green")
+        for call in message.tool_calls:
+            stage.labelled("calls", f"{call.name}({argument_text(call)})")
+            response = ToolResponseBlock(call_id=call.id, tool_name=call.name, result=_RESULT)
+            session.append(tool(response))
+            stage.labelled("tool", _RESULT)
+        stage.pause(1)
 
 
-def _explain_request(session: Session) -> Story:
-    request = session.build_request()
-    whom = f"{request.target.model} of {request.target.provider}"
-    yield from _title_lines("2. What the next request would carry, before anything is sent")
-    yield from _labelled_line("to", f"{whom}, who gave the last reply")
-    yield from _labelled_line("usage", _usage_text(session))
-    yield Line()
-    yield _verdict_table(request.verdicts)
+def _record_reply(
+    stage: Stage, session: Session, turn: Turn, events: Sequence[dict[str, Any]]
+) -> Message:
+    """Record a stream as the reply; it types itself, or is written as it came and was stored."""
+    typed = TypedReply(stage)
 
+    def arriving() -> Iterator[dict[str, Any]]:
+        for event in _cut_events(events) if stage.plays else events:
+            if stage.plays:
+                typed.arrive("".join(text for _, text in _pieces(_deltas(event), _TYPED)))
+            yield event
 
-def _compare_policies(session: Session) -> Story:
-    yield from _title_lines("3. What other settings would send")
-    yield Table(COLUMNS, [cells_of(row) for row in session.what_if().rows])
-    yield Line()
-    yield Table(
-        ("column", "says"),
-        [
-            ("include", "whether thinking goes back to a model at all"),
-            ("strip", "which of it is taken out even so"),
-            ("legal", "whether the provider takes the request"),
-            ("first change", "the message from which on it is not what it is now (*)"),
-        ],
-    )
-    yield Line()
-    verdicts = session.build_request().verdicts
-    (demanded,) = (one.message for one in verdicts if one.rule == "required")
-    yield from _paragraph(
-        f"Message {demanded} goes in every row: it called a tool in the turn that is still open, "
-        "and the provider demands the thought behind that back. This is the floor. It can be "
-        "switched off, and then the request warns:"
-    )
-    yield from _labelled_line("warning", session.build_request(settings=_NO_FLOOR).warnings[0].text)
-
-
-_NO_FLOOR = {"reasoning.floor": "off"}
-
-
-def _change_settings(session: Session) -> Story:
-    yield from _title_lines(
-        "4. A setting changes: the next request is another, the store is the same"
-    )
-    before = _replies(session)
-    session.settings.set("reasoning.includeInContext", True)
-    yield from _labelled_line("set", "reasoning.includeInContext = true")
-    yield from _labelled_line("usage", _usage_text(session))
-    yield Line()
-    yield Table(
-        ("reply", "its fields before", "its fields now"),
-        [
-            (_short(reply["content"]), _fields(old), _fields(reply))
-            for old, reply in zip(before, _replies(session), strict=True)
-        ],
-    )
-    yield Line()
-    stored = sum(len(item.message.thinking) for item in session.history())
-    yield from _labelled_line("stored", f"{stored} thoughts, whatever is sent")
-
-
-def _shorten_request(session: Session) -> Story:
-    yield from _title_lines(
-        f"5. A model whose context is {SMALL} tokens: must the conversation get shorter?"
-    )
-    yield from _explain_plan(session.compression(limit=SMALL, reserve=SMALL // 4))
-
-
-def _next_steps() -> Story:
-    yield from _title_lines("Next")
-    yield Line("In Python (import reasoning_store as rs):\n")
-    yield Line(NEXT)
-    yield Line("\nOn the command line: reasoning-store --help")
-
-
-def _play_turn(session: Session, turn: Turn) -> Story:
-    """Replay a stream as the reply to a question, and tell what was stored."""
-    yield Line(turn.title, "bold")
-    session.append(user(turn.question))
-    yield from _labelled_line("user", turn.question)
-    stream = read_capture(turn.stream)
-    yield from _labelled_lines("wire", _on_the_wire(stream))
     with session.record(
-        iter(stream), provider=turn.provider, model=turn.model, api=turn.api
+        arriving(), provider=turn.provider, model=turn.model, api=turn.api
     ) as reply:
-        for _ in reply:
-            pass
+        for chunk in reply:
+            if stage.plays and isinstance(chunk, TextChunk | ReasoningChunk) and chunk.text:
+                typed.settle("answer" if isinstance(chunk, TextChunk) else "thought", chunk.text)
     assert reply.stored is not None
     message = session.get(reply.stored.position).message
+    if stage.plays:
+        typed.end()
+        return message
+    for number, line in enumerate(_on_the_wire(events)):
+        stage.labelled("" if number else "wire", line)
     for block in message.thinking:
-        yield from _labelled_line("thought", block.thought, "dim")
-    yield from _labelled_line("answer", message.text)
-    if told := ", ".join(_ingress_notes(message)):
-        yield from _labelled_line("stored", told)
-    for call in message.tool_calls:
-        yield from _labelled_line("calls", f"{call.name}({argument_text(call)})")
-        session.append(tool(ToolResponseBlock(call_id=call.id, tool_name=call.name, result="97")))
-        yield from _labelled_line("tool", "97")
+        stage.labelled("thought", block.thought, "dim")
+    stage.labelled("answer", message.text, "bold")
+    return message
 
 
-def _on_the_wire(stream: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _meet_strict_server(stage: Stage, session: Session) -> None:
+    stage.scene("2. A server that refuses, and the request that it takes")
+    stage.paragraph(
+        "The tool has answered, so the conversation goes back to Kimi. Its server wants the "
+        "thought that led to the call. Most programs keep role, text and calls:"
+    )
+    _send(stage, session, "list of messages", settings=_NO_FLOOR)
+    stage.pause(2)
+    stage.line()
+    stage.paragraph("The store has the thought, and sends it:")
+    _send(stage, session, "session.build_request()")
+    stage.line()
+    verdicts = session.build_request().verdicts
+    stage.table(
+        ("thought of", "tokens", "", "because"),
+        [
+            (
+                f"message {one.message}",
+                str(one.tokens),
+                "sent" if one.kept else "left out",
+                one.reason,
+            )
+            for one in verdicts
+        ],
+        right=("tokens",),
+    )
+    stage.line()
+    events = stream(_LAST_REPLY, api=KIMI.api, provider=KIMI.provider, model=KIMI.model, pieces=6)
+    _record_reply(stage, session, KIMI, events)
+
+
+def _send(stage: Stage, session: Session, title: str, **options: Any) -> None:
+    """Send the next request to the strict server, and show its answer."""
+    body = session.build_request(**options).body
+    assert KIMI.provider is not None
+    refused = refusal(body, provider=KIMI.provider, model=KIMI.model)
+    stage.line()
+    stage.labelled("POST", f"{title}, {plural(len(body['messages']), 'message')}")
+    stage.pause(1)
+    if refused is None:
+        stage.labelled("200", "OK", "bold green")
+    else:
+        stage.labelled("400", refused, "bold red")
+
+
+def _look_at_request(stage: Stage, session: Session) -> None:
+    stage.scene("3. The next request, before you send it")
+    session.append(user("Thank you. And the one after that?"))
+    _show_usage(stage, session)
+    stage.paragraph("Every choice, with its tokens; * is the one that holds now:")
+    stage.line()
+    stage.table(COLUMNS, [cells_of(row) for row in session.what_if().rows], right=("tokens",))
+    stage.pause(2)
+    stage.line()
+    stage.labelled("set", "reasoning.includeInContext = true")
+    session.settings.set("reasoning.includeInContext", True)
+    _show_usage(stage, session)
+    stored = sum(len(item.message.thinking) for item in session.history())
+    stage.labelled("stored", f"{stored} thoughts, whatever is sent", "green")
+
+
+def _show_usage(stage: Stage, session: Session) -> None:
+    usage = session.usage(limit=LIMIT)
+    stage.labelled("usage", f"{usage} tokens of the model's context window")
+    stage.bar(usage.effective / LIMIT, "green")
+    stage.line()
+
+
+def _write_page(page: Path, session: Session) -> None:
+    lines = transcript.html_page(
+        "The demo", session.history(), session.compactions(), thinking="full"
+    )
+    page.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _show_next_steps(stage: Stage, database: str, page: Path) -> None:
+    stage.scene("Yours to look at")
+    opener = _OPENERS.get(sys.platform, "xdg-open")
+    program = _program_name()
+    stage.line(shlex.join([opener, str(page)]))
+    for words in (("show", _NAME), ("what-if", _NAME), ("search", "prime")):
+        stage.line(shlex.join([program, *words, "--db", database]))
+    stage.line()
+    stage.line("In Python (import reasoning_store as rs):")
+    stage.line()
+    stage.line(NEXT)
+
+
+def _program_name() -> str:
+    """Return the word that calls this program: its path where no folder of PATH has it."""
+    if shutil.which(PROGRAM) is None and Path(sys.argv[0]).name == PROGRAM:
+        return sys.argv[0]
+    return PROGRAM
+
+
+_TYPED = ("content", "reasoning_content", "thinking", "text", "signature")
+_ON_THE_WIRE = (*_TYPED, "name", "arguments")
+
+
+def _cut_events(events: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the events with their texts in pieces of a few letters."""
+    for event in events:
+        field = next((name for name, _ in _pieces(_deltas(event), _TYPED[:-1])), None)
+        if field is None:
+            yield event
+            continue
+        text = _deltas(event)[0][field]
+        for at in range(0, len(text), _PIECE):
+            piece = copy.deepcopy(event)
+            _deltas(piece)[0][field] = text[at : at + _PIECE]
+            yield piece
+
+
+def _on_the_wire(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the pieces of a stream, joined where pieces of one field follow each other."""
-    pieces = (piece for event in stream for piece in _pieces(_deltas(event)))
+    pieces = (piece for event in events for piece in _pieces(_deltas(event), _ON_THE_WIRE))
     for field, together in groupby(pieces, key=itemgetter(0)):
         yield f"{field}: {' '.join(repr(text) for _, text in together)}"
 
@@ -308,117 +349,25 @@ def _deltas(event: dict[str, Any]) -> list[Any]:
     return [choice["delta"] for choice in event.get("choices", ())] or [event.get("delta")]
 
 
-_NO_PIECE = {"role", "type", "id", "stop_reason"}
-"""Fields of a delta whose texts are about the reply, and no part of it."""
-
-
-def _pieces(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Return the texts in a value, each with the name of its field, however deep it lies."""
-    if isinstance(value, str) and value:
-        yield field, value
+def _pieces(value: Any, fields: Sequence[str], field: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts of these fields in a value, each with its field, however deep it lies."""
+    if isinstance(value, str):
+        if value and field in fields:
+            yield field, value
     elif isinstance(value, dict):
         for name, inside in value.items():
-            if name not in _NO_PIECE:
-                yield from _pieces(inside, name)
+            yield from _pieces(inside, fields, name)
     elif isinstance(value, list):
         for inside in value:
-            yield from _pieces(inside, field)
+            yield from _pieces(inside, fields, field)
 
 
 def _ingress_notes(message: Message) -> Iterator[str]:
     """Yield notes on what ingress did with a reply."""
     counters = read_counters(message.metadata)
     if count := counters.stripped_delimiters:
-        yield f"{plural(count, 'delimiter')} taken out"
+        yield f"{plural(count, 'tag')} taken out"
     if counters.suppressed_duplicates:
-        yield "the thought kept once"
+        yield "the thought stored once"
     if any(block.signature for block in message.thinking):
-        yield "the signature kept, to go back only to who made it"
-
-
-def _usage_text(session: Session) -> str:
-    return f"{session.usage(limit=LIMIT)} (tokens to be sent / the model's limit)"
-
-
-def _verdict_table(verdicts: Sequence[Verdict]) -> Table:
-    return Table(
-        ("thinking of", "tokens", "goes", "why"),
-        [
-            (f"message {one.message}", str(one.tokens), "yes" if one.kept else "no", one.reason)
-            for one in verdicts
-        ],
-        right=("tokens",),
-    )
-
-
-def _explain_plan(plan: Plan) -> Story:
-    """Show a plan step by step, and why each step but the last is not enough."""
-    limits = Limits(limit=plan.limit, reserve=plan.reserve, threshold=plan.threshold)
-    less = f"{plan.limit} less {plan.reserve} for the answer"
-    yield from _labelled_line("room", f"{plan.usable} tokens: {less}")
-    yield from _labelled_line("request", f"{plan.effective} tokens: {', '.join(plan.reasons)}")
-    yield from _labelled_line(
-        "goal", f"{limits.enough} or fewer, so that there is room to grow again"
-    )
-    left = plan.effective
-    for step in plan.steps:
-        left -= step.tokens
-        enough = "enough" if left <= limits.enough else "not enough"
-        yield from _labelled_line("step", f"{_STEPS[step.kind]}: {left} left, {enough}")
-    yield from _labelled_line("decision", f"{plan.action}; nothing is done until you say so")
-
-
-_STEPS: dict[StepKind, str] = {
-    "strip": "strip old thinking",
-    "clear": "clear old tool results",
-    "summarize": "summarize old messages",
-}
-
-
-def _title_lines(text: str) -> Story:
-    yield Line()
-    yield Line(text, "bold green")
-    yield Line()
-
-
-def _paragraph(text: str) -> Story:
-    """Yield the lines of a paragraph."""
-    for line in _wrap_text(text, WIDTH):
-        yield Line(line)
-
-
-def _labelled_line(label: str, text: str, style: str = "") -> Story:
-    """Yield a text after a label, wrapped at the width of the page."""
-    return _labelled_lines(label, [text], style)
-
-
-def _labelled_lines(label: str, texts: Iterable[str], style: str = "") -> Story:
-    """Yield texts after one label."""
-    for text in texts:
-        for line in _wrap_text(text, WIDTH - 10):
-            yield Line(f"{label:<10}{line}".rstrip(), style)
-            label = ""
-
-
-def _wrap_text(text: str, width: int) -> Iterator[str]:
-    line = ""
-    for word in re.split(r" (?!')", text):  # a quote stays with what it opens or closes
-        if line and len(line) + 1 + len(word) > width:
-            yield line
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    yield line
-
-
-def _replies(session: Session) -> list[dict[str, Any]]:
-    messages = session.build_request().body["messages"]
-    return [message for message in messages if message["role"] == "assistant"]
-
-
-def _fields(reply: dict[str, Any]) -> str:
-    return ", ".join(name for name in reply if name not in ("role", "tool_calls"))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 24 else text[:21] + "..."
+        yield "with its signature, which is sent to Anthropic only"

@@ -162,6 +162,15 @@ class Page:
 
             self._console.print(Text(text, style=style), soft_wrap=True)
 
+    def rewrite_line(self, pieces: Sequence[tuple[str, str]]) -> None:
+        """Write the line of the cursor anew, each piece in its style; for a terminal."""
+        if self._console is not None:
+            from rich.text import Text
+
+            sys.stdout.write("\x1b[G\x1b[K")  # a \r would be flushed at once, and flicker
+            line = Text.assemble(*((printable(text), style) for text, style in pieces))
+            self._console.print(line, end="", soft_wrap=True)
+
     def paragraph(self, prefix: str, text: str, style: str = "") -> None:
         """Write lines that all begin with ``prefix``; a terminal wraps them at its width."""
         if self._console is None:

@@ -46,7 +46,7 @@ CASES: dict[str, Case] = {
     "context": Case("context chat-42", "context chat-43", MISSING, says=NEAR),
     "current": Case("current", "current --db mysql://localhost/chat", says="not supported"),
     "delete": Case("delete short --yes", "delete short", says="--yes"),
-    "demo": Case("demo", "demo twice", needs=False, says="twice"),
+    "demo": Case("demo --folder left", "demo twice", needs=False, says="twice"),
     "distribute": Case("distribute --check", "distribute", says="an SQLite file is on one machine"),
     "doctor": Case("doctor", "doctor --frobnicate", needs=False, says="--frobnicate"),
     "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 0001"),

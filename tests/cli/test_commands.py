@@ -8,15 +8,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli.demo_story import TURNS, read_capture
-from reasoning_store.egress.compaction_plan import Limits
 from tests.cli.conftest import Here, Run
 from tests.egress.histories import TWO_TURNS
 
@@ -38,107 +34,6 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
-
-
-def test_the_demo_shows_answer_thinking_request_and_usage(run: Run, tmp_path: Path) -> None:
-    """With no key and no network it shows the main job, and leaves nothing behind."""
-    ran = run("demo")
-
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "No. 91 = 7 x 13, so it is not prime." in ran.stdout
-    assert "7 divides it: 7 * 13 = 91." in " ".join(ran.stdout.split())
-    assert "/212000" in ran.stdout
-    assert "store.session(" in ran.stdout
-    assert snapshot(tmp_path) == {}
-
-
-def test_the_demo_fits_eighty_columns_and_has_no_colour_in_a_pipe(run: Run) -> None:
-    """Readable where nobody's terminal is."""
-    lines = run("demo").stdout.splitlines()
-
-    assert [line for line in lines if len(line) > 80] == []
-    assert [line for line in lines if "\x1b" in line] == []
-
-
-def test_no_answer_of_the_demo_holds_a_delimiter(run: Run) -> None:
-    """As a newcomer sees it: five streams, five clean answers."""
-    answers = [line for line in run("demo").stdout.splitlines() if line.startswith("answer")]
-
-    assert len(answers) == 5
-    assert [line for line in answers if "think" in line] == []
-
-
-def test_the_demo_tells_what_it_did_to_each_stream(run: Run) -> None:
-    """Split tags, a stray close, a copy of the thought, a signature."""
-    stored = [line for line in run("demo").stdout.splitlines() if line.startswith("stored")]
-
-    assert [" ".join(line.split()[1:]) for line in stored] == [
-        "2 delimiters taken out",
-        "1 delimiter taken out",
-        "2 delimiters taken out, the thought kept once",
-        "the signature kept, to go back only to who made it",
-        "4 thoughts, whatever is sent",
-    ]
-
-
-def test_the_setting_that_the_demo_changes_takes_effect(run: Run) -> None:
-    """The same store, another request; and it is the one that the matrix foretold."""
-    out = run("demo").stdout
-    before, after = re.findall(r"^usage +(\d+)/212000", out, re.MULTILINE)
-
-    assert int(before) < int(after)
-    assert re.search(rf"^ +yes +none +{after} ", out, re.MULTILINE)
-
-
-def test_the_demo_tells_of_each_stream_what_came_over_the_wire(run: Run) -> None:
-    """Wherever the thinking was: each piece of the stream, under the name of its field."""
-    replies = run("demo").stdout.partition("\n2. ")[0].split("\nuser ")[1:]
-    fields = [re.findall(r"^(?:wire)? +(\w+): '", reply, re.MULTILINE) for reply in replies]
-
-    assert fields == [
-        ["content"],
-        ["content"],
-        ["reasoning_content", "content"],
-        ["thinking", "signature", "text"],
-        ["reasoning_content", "content", "name", "arguments"],
-    ]
-    for reply, turn in zip(replies, TURNS, strict=True):
-        told = " ".join(reply.split())
-        for text in texts_of(read_capture(turn.stream)):
-            assert " ".join(repr(text).split()) in told
-
-
-def texts_of(stream: list[dict[str, Any]]) -> list[str]:
-    """Return what the deltas of a stream say, by the names that hold it here."""
-    said = re.findall(
-        r'"(?:content|reasoning_content|thinking|text|signature|arguments)": ("(?:[^"\\]|\\.)+")',
-        json.dumps(stream),
-    )
-    return [json.loads(text) for text in said]
-
-
-def test_the_demo_says_what_its_decision_about_compression_aims_at(run: Run) -> None:
-    """Each step says what is left, and none follows one that was enough."""
-    title, _, told = run("demo").stdout.partition("\n5. ")[2].partition("\n")
-    (goal,) = map(int, re.findall(r"^goal +(\d+) or fewer", told, re.MULTILINE))
-    steps = re.findall(r"^step +(\w+) .+: (\d+) left, (.+)$", told, re.MULTILINE)
-
-    assert title == "A model whose context is 300 tokens: must the conversation get shorter?"
-    assert [(kind, enough) for kind, _, enough in steps] == [
-        ("strip", "not enough"),
-        ("summarize", "enough"),
-    ]
-    assert [int(left) <= goal for _, left, _ in steps] == [False, True]
-    assert goal == Limits(limit=300, reserve=75).enough
-    assert re.search(r"^decision +summarize;", told, re.MULTILINE)
-
-
-@pytest.mark.parametrize("name", [turn.stream for turn in TURNS])
-def test_a_bundled_stream_says_the_same_however_it_is_cut(here: Here, name: str) -> None:
-    """They are held to what everybody's streams are."""
-    stream = files("reasoning_store.cli").joinpath("streams", f"{name}.jsonl")
-
-    assert here(f"replay '{stream}' --seed 7").code == 0
 
 
 def test_sessions_are_listed(run: Run, chat: str) -> None:
@@ -297,11 +192,17 @@ def test_what_a_terminal_would_obey_is_written_out(run: Run, tmp_path: Path) -> 
         ">&- 2>&- <&-",
     ],
 )
-@pytest.mark.parametrize("words", ["sessions", "show chat-42", "demo", "doctor", "replay -"])
-def test_a_stream_that_was_closed_before_is_no_crash(chat: str, words: str, closed: str) -> None:
+@pytest.mark.parametrize(
+    "words", ["sessions", "show chat-42", "demo --folder left", "doctor", "replay -"]
+)
+def test_a_stream_that_was_closed_before_is_no_crash(
+    chat: str, tmp_path: Path, words: str, closed: str
+) -> None:
     """As cron and some supervisors start programs: no traceback, and its own exit code."""
     line = f"{shlex.quote(sys.executable)} -m reasoning_store --db {chat} {words} {closed}"
-    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, stdin=None)
+    ran = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, stdin=None
+    )
 
     assert "Traceback" not in ran.stderr
     assert ran.returncode == (2 if words == "replay -" else 0)

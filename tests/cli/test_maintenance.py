@@ -355,16 +355,6 @@ def test_a_limit_of_the_environment_is_refused_by_its_name(
     assert here("usage chat-42").err.startswith("error: the variable REASONING_STORE_LIMIT: ")
 
 
-def test_the_demo_leaves_the_database_that_was_named(here: Here) -> None:
-    """To look around in afterwards; it replaces nothing there."""
-    told = here("demo --db sqlite:///demo.db")
-    again = here("demo --db sqlite:///demo.db")
-
-    assert "to look at it: reasoning-store show demo --db sqlite:///demo.db" in told.err
-    assert here("show demo --db sqlite:///demo.db").code == Exit.DONE
-    assert again.code == Exit.USAGE
-
-
 def test_the_doctors_answer_holds_nothing_of_a_conversation(here: Here) -> None:
     """It is made to be pasted into a report."""
     said = here("doctor --json").out + here("doctor").out

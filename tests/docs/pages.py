@@ -41,6 +41,7 @@ def clean_environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
+        "TMPDIR": str(folder),
         "XDG_DATA_HOME": str(folder),
         "PYTHONWARNINGS": "error",
         **{key: os.environ[key] for key in ("PYTHONPATH", "SYSTEMROOT") if key in os.environ},

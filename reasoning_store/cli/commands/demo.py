@@ -8,15 +8,28 @@ from reasoning_store.cli.command import Call, Command
 
 
 @click.command(
-    "demo", cls=Command, examples=("demo",), answers="effective raw limit messages request"
+    "demo",
+    cls=Command,
+    examples=("demo", "demo --folder tour --speed 2"),
+    answers="effective raw limit messages request database page",
+)
+@click.option(
+    "--folder", metavar="FOLDER", help="For the database and the page; by default a temporary one."
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="How fast it plays at a terminal.",
 )
 @click.pass_obj
-def demo(call: Call) -> None:
+def demo(call: Call, folder: str | None, speed: float) -> None:
     """Show in a minute how thinking is stored and sent: no key, no network.
 
-    Bundled streams are replayed into a database that is thrown away, or into the one that --db
-    names, as the session `demo`.
+    At a terminal, Enter skips ahead. A database with the session `demo` and a page of HTML are left
+    in a folder; --db names another database.
     """
     from reasoning_store.cli import demo_story
 
-    demo_story.run_demo(call)
+    demo_story.run_demo(call, folder, speed)
