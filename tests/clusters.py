@@ -1,10 +1,11 @@
 """A cluster to distribute a store on: the one that is named, and a database that records.
 
 REASONING_STORE_TEST_CITUS names the coordinator of a Citus cluster, by a URL of a database with
-the extension and nodes, as a role that may create schemas. Every test that asks for
-``postgres_url`` then works on a store that is distributed. Where there is none, only the other one
-is used: a plain PostgreSQL with functions and tables of Citus's names. It shows which statements
-are run, in which order and in which transaction, and nothing of what Citus does.
+the extension and nodes, as a superuser to whom all nodes answer without a password. Every test that
+asks for ``postgres_url`` then works on a store that is distributed, and the tests marked ``citus``
+run. Where there is none, only the other one is used: a plain PostgreSQL with functions and tables
+of Citus's names. It shows which statements are run, in which order and in which transaction, and
+nothing of what Citus does.
 """
 
 from __future__ import annotations
@@ -71,6 +72,14 @@ def run(url: str, statements: str) -> Sequence[Any]:
         return cursor.fetchall() if cursor.description else ()
 
 
+def run_each(url: URL, statements: str) -> None:
+    """Run statements one by one, each in a transaction of its own."""
+    made = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with made.connect() as connection:
+        for statement in filter(None, map(str.strip, statements.split(";"))):
+            connection.exec_driver_sql(statement)
+
+
 def record_calls(url: str) -> None:
     """Let a database with the schema record what Citus would be asked to do."""
     run(url, _RECORDING)
@@ -79,6 +88,18 @@ def record_calls(url: str) -> None:
 def recorded_calls(url: str) -> list[str]:
     """Return the tables and functions that were distributed, in order."""
     return [call for (call,) in run(url, "SELECT call FROM calls ORDER BY number")]
+
+
+def coordinator_and_workers() -> list[URL]:
+    """Return the nodes of the cluster that is named, each by a database that every server has."""
+    named = make_url(os.environ[NAMED]).set(drivername=DRIVER)
+    workers = run(
+        _text(named),
+        "SELECT nodename, nodeport FROM pg_dist_node"
+        " WHERE groupid > 0 AND noderole = 'primary' ORDER BY nodeid",
+    )
+    everywhere = named.set(database="postgres")
+    return [everywhere, *(everywhere.set(host=host, port=port) for host, port in workers)]
 
 
 @contextmanager

@@ -40,14 +40,24 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[NAMED] = stack.enter_context(server()).render_as_string(hide_password=False)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of a Citus, where none is named."""
+    of_citus = [item for item in items if item.get_closest_marker("citus")]
+    if of_citus and clusters.CITUS not in clusters.KINDS:
+        items[:] = [item for item in items if item not in of_citus]
+        config.hook.pytest_deselected(items=of_citus)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many tests would have run on Citus too, where none is named."""
-    passed = [report.nodeid for report in terminalreporter.stats.get("passed", ())]
-    number = sum(clusters.RECORDING in name for name in passed)
+    stats = terminalreporter.stats
+    passed = [report.nodeid for report in stats.get("passed", ())]
+    left_out = [one for one in stats.get("deselected", ()) if one.get_closest_marker("citus")]
+    number = sum(clusters.RECORDING in name for name in passed) + len(left_out)
     if number and clusters.CITUS not in clusters.KINDS:
         terminalreporter.write_line(
-            f"{number} tests ran on {clusters.RECORDING}, and would run on the Citus that"
-            f" {clusters.NAMED} names"
+            f"{number} tests would run on the Citus that {clusters.NAMED} names:"
+            f" {len(left_out)} did not run, the others ran on {clusters.RECORDING}"
         )
 
 

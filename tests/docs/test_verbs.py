@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,11 @@ import pytest
 import reasoning_store as rs
 from tests.docs import verbs
 
-EXAMPLES = [
-    function
-    for name, function in inspect.getmembers(verbs, inspect.isfunction)
-    if name != "conversation"
-]
-
 
 def test_every_example_of_a_verb_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its assertions say what the verb returns."""
     monkeypatch.chdir(tmp_path)
-    for example in EXAMPLES:
+    for example in verbs.examples():
         with rs.Store("sqlite://") as store:
             try:
                 example(store, verbs.conversation(store))
@@ -33,4 +26,4 @@ def test_every_example_is_in_the_reference() -> None:
     """A function that names no verb would be shown nowhere."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 
-    assert page.read_text("utf-8").count("\n```py\n") == len(EXAMPLES)
+    assert page.read_text("utf-8").count("\n```py\n") == len(verbs.examples())

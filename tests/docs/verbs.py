@@ -6,9 +6,14 @@ A function is named for the class and the verb. It gets a new store, in which th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 
 import reasoning_store as rs
+
+HELPERS = {"conversation", "examples"}
+Example = Callable[[rs.Store, rs.Session], None]
 
 
 def conversation(store: rs.Store) -> rs.Session:
@@ -21,6 +26,15 @@ def conversation(store: rs.Store) -> rs.Session:
     session.append(rs.user("And 97?"))
     session.append(rs.assistant(thoughts[1], "Yes.", origin=origin, usage=used))
     return session
+
+
+def examples() -> list[Example]:
+    """Return every example of this module."""
+    return [
+        thing
+        for name, thing in globals().items()
+        if isinstance(thing, FunctionType) and name not in HELPERS
+    ]
 
 
 # Stores

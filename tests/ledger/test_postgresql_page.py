@@ -1,12 +1,11 @@
 """docs/howto/postgresql.md: its roles are enough for the ledger.
 
-Its statements for Citus are those of ``test_distribution``.
+Its statements for Citus are those of ``tests/cli/test_citus_page.py``.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,13 +16,14 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.store import upgrade
+from tests import clusters
+from tests.docs.pages import read
 
 from .compacting import compact
 from .histories import add_part, answered, new_session, part, said
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
-SQL = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-ROLES, GRANTS, *_ = SQL
+ROLES, GRANTS, *_ = (block.text for block in read(PAGE) if block.language == "sql")
 
 
 @pytest.fixture
@@ -39,14 +39,6 @@ def name(postgres_server: URL) -> Iterator[str]:
     server.dispose()
 
 
-def run(url: URL, text: str) -> None:
-    server = create_engine(url, isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        for statement in filter(None, map(str.strip, text.split(";"))):
-            connection.exec_driver_sql(statement)
-    server.dispose()
-
-
 def as_role(url: URL, role: str) -> URL:
     return url.update_query_dict({"options": f"-c role={role}"})
 
@@ -55,10 +47,10 @@ def test_the_roles_of_the_page_can_do_their_work_and_no_more(
     postgres_server: URL, name: str
 ) -> None:
     """The owner upgrades; a program writes, erases and moves lines, and changes no table."""
-    run(postgres_server, ROLES.replace("chat", name))
+    clusters.run_each(postgres_server, ROLES.replace("chat", name))
     url = postgres_server.set(database=name)
     owner, app = as_role(url, f"{name}_owner"), as_role(url, f"{name}_app")
-    run(owner, GRANTS.replace("chat", name))
+    clusters.run_each(owner, GRANTS.replace("chat", name))
     with pytest.raises(InvalidCall, match="role may not"):
         upgrade(app.render_as_string(hide_password=False))
     upgrade(owner.render_as_string(hide_password=False))

@@ -97,8 +97,8 @@ def distribute(call: Call, check: bool) -> None:
         call.exit = Exit.FAILED
 
     def write_page(page: Page) -> None:
-        for step in found.steps:
-            page.line(f"{step.statement};")
+        for statement in found.statements:
+            page.line(f"{statement};")
 
     print_answer(
         call,

@@ -21,7 +21,7 @@ from reasoning_store.ledger.database import driver_errors, migrate, topology
 from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.postgres import DRIVER
-from reasoning_store.ledger.database.statement import driver
+from reasoning_store.ledger.database.statement import driver, quoted, schema_of
 from reasoning_store.ledger.database.topology import KEY, Cluster
 from reasoning_store.ledger.tables import metadata
 
@@ -42,10 +42,18 @@ class Plan:
     """The steps that distribute a store; those that were done before are left out."""
 
     nodes: tuple[str, ...] = ()
+    schema: str = migrate.SCHEMA_NAME
+    """The schema in which the steps find the tables."""
     steps: tuple[Step, ...] = ()
     missing: str | None = None
     """Why the store cannot be distributed at all."""
     help: str | None = None
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """All that has to be run by hand in the place of the command."""
+        found = f"SET search_path TO {quoted(self.schema)}"
+        return (found, *(step.statement for step in self.steps)) if self.steps else ()
 
 
 def distribution_steps(cluster: Cluster) -> Iterator[Step]:
@@ -169,7 +177,8 @@ def _planned(connection: Connection) -> Plan:
         return _without_citus(*topology.has_citus(connection))
     check_cluster(cluster)
     nodes = tuple(node.name for node in cluster.nodes if node.has_shards)
-    return Plan(nodes, (*distribution_steps(cluster), *truncation_steps(cluster)))
+    steps = (*distribution_steps(cluster), *truncation_steps(cluster))
+    return Plan(nodes, schema_of(connection) or migrate.SCHEMA_NAME, steps)
 
 
 def _without_citus(_: bool, is_installed: bool) -> Plan:
