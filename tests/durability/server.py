@@ -18,7 +18,7 @@ from sqlalchemy import make_url
 
 from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.database.postgres import DRIVER
-from tests.servers import as_owner_of, binaries, ended_with_us, short_folder
+from tests.servers import as_owner_of, ended_with_us, program, short_folder
 
 _PATIENCE = 120.0
 
@@ -43,7 +43,7 @@ class Server:
         engine.upgrade(self.url)
 
     def _words(self, command: str, *words: str) -> tuple[str, ...]:
-        return (*self._as_user, f"{binaries()}/{command}", "--pgdata", str(self._data), *words)
+        return (*self._as_user, str(program(command)), "--pgdata", str(self._data), *words)
 
     def _run(self, command: str, *words: str) -> int:
         done = subprocess.run(
