@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 POSTGRESQL := 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-rest test-postgresql test-frameworks check lint format types reference docs wheel bench bench-smoke clean
+.PHONY: help demo test test-long test-rest test-frameworks check lint format types reference pictures docs wheel bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,9 @@ types: $(VENV)/installed-dev ## strict types, tests included
 
 reference: $(VENV)/installed-dev ## write the parts of the documentation that the package says
 	@$(BIN)/python tools/make_reference.py
+
+pictures: $(VENV)/installed-dev ## draw the demo and photograph the chat page, which needs Chromium
+	@$(BIN)/python tools/make_pictures.py
 
 docs: $(SITE)/installed ## the site, into build/site; a link that leads nowhere is an error
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict

@@ -1,7 +1,7 @@
-"""The few figures that the README says in words, whatever they come out as.
+"""The few figures that the README has in words.
 
-No word here judges: a sentence gives a ratio and whom it is to, and is as true of a run in
-which ours is the slower one. What was not measured is left out. Pure: rows in, text out.
+No word judges: a line gives a ratio and the store that it is to, and is as true of a run in
+which ours is the slower one. A figure that was not measured is left out. Pure: rows in, text out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.conversation import WRITERS
 from benchmarks.report import count, figure, ratio
 from benchmarks.results import Row, spread
 from benchmarks.rivals import SQLITE_SESSION, STORES, without_json
@@ -22,37 +21,38 @@ _OTHERS = [one.name for one in STORES if one.name != _NEAREST]
 
 
 def written(rows: Iterable[Row]) -> str:
-    """Return what a turn, a request and a count cost, as a paragraph."""
+    """Return the cost of a turn, of a request and of a count, a line of a list for each."""
     by_name = {row["name"]: row for row in rows}
-    said = [*_turn(by_name), *_others(by_name), *_request(by_name), *_usage(by_name)]
-    return textwrap.fill(" ".join(said), _WIDTH, break_on_hyphens=False, break_long_words=False)
+    lines = [*_turn(by_name), *_request(by_name), *_usage(by_name)]
+    return "\n".join(_list_line(line) for line in lines)
+
+
+def _list_line(text: str) -> str:
+    return textwrap.fill(
+        f"- {text}",
+        _WIDTH,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def _turn(by_name: Mapping[str, Row]) -> Iterator[str]:
-    alone, together = _ratios(by_name, "turn"), _ratios(by_name, "writers")
-    both = {"floor", _NEAREST}
-    if not both <= alone.keys():
+    ratios = _ratios(by_name, "turn")
+    if not {"floor", _NEAREST} <= ratios.keys():
         return
-    said = (
-        f"A durable turn, its tokens counted, takes {_told(alone['floor'])} times as long as with"
-        f" the bare driver and tiktoken, and {_told(alone[_NEAREST])} times as long as with"
-        f" {_NEAREST}, which counts nothing"
+    others = [
+        f"{_told(ratios[name])} times as long as {name}"
+        for name in (_NEAREST, *_OTHERS)
+        if name in ratios
+    ]
+    others[1:] = [other.replace("times as long as ", "times ", 1) for other in others[1:]]
+    *some, last = others
+    yield (
+        f"A durable turn, its tokens counted, takes {_told(ratios['floor'])} times as long as the"
+        " bare driver with tiktoken. Of the stores that count nothing, it takes"
+        f" {' and '.join(filter(None, (', '.join(some), last)))}."
     )
-    if both <= together.keys():
-        said += (
-            f"; with {WRITERS} writers at once, {_told(together['floor'])} and"
-            f" {_told(together[_NEAREST])} times"
-        )
-    yield f"{said}."
-
-
-def _others(by_name: Mapping[str, Row]) -> Iterator[str]:
-    alone = _ratios(by_name, "turn")
-    told = [f"{_told(alone[name])} times with {name}" for name in _OTHERS if name in alone]
-    if told:
-        *some, last = told
-        listed = " and ".join(filter(None, (", ".join(some), last)))
-        yield f"It takes {listed.replace(' times', ' times as long as', 1)}."
 
 
 def _request(by_name: Mapping[str, Row]) -> Iterator[str]:
@@ -60,14 +60,14 @@ def _request(by_name: Mapping[str, Row]) -> Iterator[str]:
     best = next((name for name, one in ratios.items() if one.get("best")), None)
     if best is None:
         return
-    said = (
-        f"A request of {count(by_name['request-kept']['at'])} messages, thinking kept,"
-        f" costs {_told(ratios[best])} times what the quickest rival measured, {best}, needs to"
-        " load them and write them as JSON"
+    line = (
+        f"A request of {count(by_name['request-kept']['at'])} messages, thinking kept, takes"
+        f" {_told(ratios[best])} times as long as the quickest rival, {best}, which loads them and"
+        " writes them as JSON"
     )
     if without_json(best) in ratios:
-        said += f", and {_told(ratios[without_json(best)])} times what it needs to load them"
-    yield f"{said}."
+        line += f"; {_told(ratios[without_json(best)])} times as long as its loading alone"
+    yield f"{line}."
 
 
 def _usage(by_name: Mapping[str, Row]) -> Iterator[str]:
@@ -76,15 +76,16 @@ def _usage(by_name: Mapping[str, Row]) -> Iterator[str]:
     row = by_name["usage"]
     sizes = {int(size): there for size, there in row["sizes"].items()}
     costs = sorted(there["ours"]["median"] for there in sizes.values())
-    said = (
-        f"`usage` costs {figure(costs[0], row['unit'])} to {figure(costs[-1], row['unit'])} at"
-        f" lengths from {count(min(sizes))} to {count(max(sizes))} messages"
+    line = (
+        f"The tokens of the next request take {figure(costs[0], row['unit'])} to"
+        f" {figure(costs[-1], row['unit'])}, at lengths from {count(min(sizes))} to"
+        f" {count(max(sizes))} messages"
     )
     again = sizes[row["at"]].get(RECOUNTING)
     if again:
         cost = figure(again["median"], row["unit"])
-        said += f"; counting {count(row['at'])} messages again costs {cost}"
-    yield f"{said}."
+        line += f"; counting {count(row['at'])} messages again takes {cost}"
+    yield f"{line}."
 
 
 def _ratios(by_name: Mapping[str, Row], name: str) -> dict[str, Mapping[str, Any]]:

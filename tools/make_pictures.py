@@ -174,7 +174,7 @@ text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mo
 """
 
 
-def draw(shots: Sequence[tuple[float, list[Row]]], title: str) -> str:
+def draw(shots: Sequence[tuple[float, list[Row]]], title: str, description: str) -> str:
     """Return an SVG that plays the frames again and again; its last frame where nothing moves."""
     length = shots[-1][0] + _LAST
     rules: dict[str, str] = {}
@@ -183,6 +183,7 @@ def draw(shots: Sequence[tuple[float, list[Row]]], title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]:g} {size[1]:g}" '
         'role="img">',
         f"<title>{html.escape(title)}</title>",
+        f"<desc>{html.escape(description)}</desc>",
     ]
     texts = [
         _text(row, number, _class_of(rules, length, since, until))
@@ -263,7 +264,7 @@ def _text(row: Row, number: int, name: str) -> str:
 def draw_demo() -> None:
     """Play the demo, and draw it."""
     shots = frames(record_demo())
-    DEMO.write_text(draw(shots, "reasoning-store demo, played in a terminal"), "utf-8")
+    DEMO.write_text(draw(shots, "The demo, played in a terminal", DESCRIPTION), "utf-8")
     print(f"{DEMO.relative_to(CHECKOUT)}: {shots[-1][0]:.0f} s, {DEMO.stat().st_size // 1024} kB")
 
 
@@ -319,6 +320,11 @@ def photograph_chat() -> None:
     print(f"{CHAT.relative_to(CHECKOUT)}: {CHAT.stat().st_size // 1024} kB")
 
 
+DESCRIPTION = (
+    "Replies of four models type themselves, and their tags vanish on the way. A strict server "
+    "refuses a list of messages, and takes the request of the store. A table shows the tokens of "
+    "every choice."
+)
 QUESTIONS = ("Is 91 a prime number?", "How is the weather in Oslo?")
 _PICTURES: Mapping[str, Callable[[], None]] = {"demo": draw_demo, "chat": photograph_chat}
 
