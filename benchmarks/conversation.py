@@ -22,6 +22,8 @@ SESSION = "chat-42"
 WRITERS = 8
 """So many conversations are written at once, where writers meet."""
 API, MODEL = "openai.chat", "thinker-1"
+MAKER = {"provider": "thinkers", "api": API, "model": MODEL}
+"""Who made the replies, and who is asked next."""
 SIGNER = {"provider": "anthropic", "api": "anthropic.messages", "model": "claude-opus-5"}
 _SIGNATURE = 900
 """The bytes that sign a thought of this length."""
@@ -73,7 +75,7 @@ def turns(messages: int) -> list[Turn]:
 @cache
 def messages() -> tuple[tuple[rs.Message, rs.Message], ...]:
     """Return the pool as messages of ours."""
-    origin = rs.Origin(provider="thinkers", api=API, model=MODEL)
+    origin = rs.Origin(**MAKER)
     return tuple(
         (
             rs.user(turn.asked),

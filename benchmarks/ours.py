@@ -14,7 +14,7 @@ from itertools import cycle
 from typing import Any
 
 import reasoning_store as rs
-from benchmarks.conversation import SESSION, SIGNER, WRITERS, messages, prose, signed
+from benchmarks.conversation import MAKER, SESSION, SIGNER, WRITERS, messages, prose, signed
 from benchmarks.histories import POLICIES, Said, filled, filled_server, url
 from benchmarks.timing import (
     timed,
@@ -134,7 +134,7 @@ def usage(setting: Setting) -> Iterator[Sample]:
 
 
 def _request_settings(*, thinking: bool) -> dict[str, Any]:
-    return {"settings": KEPT} if thinking else {}
+    return {**MAKER, "settings": KEPT} if thinking else MAKER
 
 
 def request(*, thinking: bool, dump: bool = False) -> Prepare:

@@ -154,6 +154,7 @@ class Origin:
             object.__setattr__(self, "base_url", _MORE_THAN_A_PLACE.sub("", url))
 
 
+_PAUSED: Final = "pause_turn"
 _MORE_THAN_A_PLACE = re.compile(r"(?:(?<=//)|^(?!/))[^/?#]*@|[?#].*", re.DOTALL)
 
 
@@ -189,21 +190,25 @@ class Message:
     @property
     def starts_turn(self) -> bool:
         """Whether it is a real user message: it holds more than tool responses."""
-        return self.role == "user" and any(
-            not isinstance(block, ToolResponseBlock)
-            and not (isinstance(block, RawBlock) and block.answered_call)
-            for block in self.blocks
-        )
+        if self.role != "user":
+            return False
+        for block in self.blocks:
+            if isinstance(block, RawBlock):
+                if not block.answered_call:
+                    return True
+            elif not isinstance(block, ToolResponseBlock):
+                return True
+        return False
 
     @property
     def is_paused(self) -> bool:
         """Whether the provider paused its own tools in it, and continues it as it is."""
-        return self.finish_reason == "pause_turn"
+        return self.finish_reason == _PAUSED
 
     @property
     def has_call(self) -> bool:
         """Whether its turn goes on: it calls a tool, or is paused."""
-        return self.is_paused or ToolCallBlock in map(type, self.blocks)
+        return self.finish_reason == _PAUSED or ToolCallBlock in map(type, self.blocks)
 
     @property
     def text(self) -> str:

@@ -152,6 +152,8 @@ def displaced_responses(messages: Sequence[Message], pairs: ToolPairs) -> set[Sp
 
     Only other responses may be between the two; a reply that is still arriving does not count.
     """
+    if not pairs.call_of:
+        return set()
     found: set[Spot] = set()
     caller: int | None = None
     by_message: dict[int, list[Spot]] = {}

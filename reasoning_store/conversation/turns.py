@@ -7,6 +7,7 @@ last. Neither a summary starts a turn nor a user message that holds only tool re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple, Protocol
 
 LAST_THINKERS = 1
@@ -44,19 +45,26 @@ class TurnPosition(NamedTuple):
     """A message of the open turn calls a tool, this one or another."""
 
 
+_POSITIONS = {
+    place: TurnPosition(*place)
+    for place in product(range(LAST_THINKERS + 1), (False, True), (False, True), (False, True))
+}
+
+
 def turn_positions(view: Sequence[Marked]) -> list[TurnPosition]:
     """Return the position of each message of a view, in order."""
     marks = [item.marks for item in view]
     start, open_call = 0, False
-    for number, mark in enumerate(marks):
-        if mark.starts_turn:
+    for number, (starts_turn, has_call, _) in enumerate(marks):
+        if starts_turn:
             start, open_call = number, False
-        open_call |= mark.has_call
+        open_call |= has_call
     positions: list[TurnPosition] = []
     rank = 0
-    for number, mark in reversed([*enumerate(marks)]):
-        own = rank if mark.has_thinking else LAST_THINKERS
-        positions.append(TurnPosition(own, number >= start, mark.has_call, open_call))
-        if mark.has_thinking and rank < LAST_THINKERS:
+    for number in range(len(marks) - 1, -1, -1):
+        _, has_call, has_thinking = marks[number]
+        own = rank if has_thinking else LAST_THINKERS
+        positions.append(_POSITIONS[own, number >= start, has_call, open_call])
+        if has_thinking and rank < LAST_THINKERS:
             rank += 1
     return positions[::-1]

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from reasoning_store.conversation.blocks import Origin, ThinkingBlock
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import Rule
 from reasoning_store.wire import contracts
@@ -115,25 +116,25 @@ def _normalized_address(url: str | None) -> tuple[str, str, int | None, str] | N
 class Admissibility:
     """The admissibility of blocks at one target, each origin looked up once."""
 
-    __slots__ = ("_foreign", "_inadmissible", "_of_this_api", "to")
+    __slots__ = ("_foreign", "_of_this_api", "_opaque", "_portable", "to")
 
     def __init__(self, to: Target) -> None:
         self.to = to
-        self._inadmissible: dict[object, Rule | None] = {}
+        self._portable = portable_inadmissible_because(to)
+        self._opaque: dict[object, Rule | None] = {}
         self._foreign: dict[object, bool] = {}
         self._of_this_api: dict[str | None, bool] = {None: False}
 
-    def inadmissible_because(self, block: ThinkingBlock, origin: Origin | None) -> Rule | None:
+    def inadmissible_because(
+        self, thinking: ThinkingBlock | ThinkingHeader, origin: Origin | None
+    ) -> Rule | None:
         """Return the rule by which a thinking block may not be sent; None where it may."""
-        field = block.source_field if block.opaque else None
-        key = (block.opaque, field, _maker_key(origin) if block.opaque else None)
-        if key not in self._inadmissible:
-            self._inadmissible[key] = (
-                opaque_inadmissible_because(origin, field, self.to)
-                if block.opaque
-                else portable_inadmissible_because(self.to)
-            )
-        return self._inadmissible[key]
+        if not thinking.opaque:
+            return self._portable
+        key = (thinking.source_field, _maker_key(origin))
+        if key not in self._opaque:
+            self._opaque[key] = opaque_inadmissible_because(origin, thinking.source_field, self.to)
+        return self._opaque[key]
 
     def is_foreign(self, origin: Origin | None) -> bool:
         """Whether another than the target made a message."""

@@ -32,11 +32,13 @@ from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
     Message,
+    Origin,
     RawBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
     ToolResponseBlock,
+    with_blocks,
 )
 from reasoning_store.conversation.tool_pairs import (
     Spot,
@@ -56,6 +58,8 @@ from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.message_writer import Outgoing
 from reasoning_store.wire.tools import call_arguments, parse_arguments
 
+_SENT_AS_THEY_ARE: Final = frozenset({TextBlock, ThinkingBlock})
+"""Blocks that no provider refuses."""
 _LEFT_OUT: Final[Mapping[Unpaired, WarningCode]] = {
     "unusable": "call_unusable",
     "repeated": "response_repeated",
@@ -74,12 +78,15 @@ def repair(
         if message.status == "streaming":
             repairs.warn("draft")
             continue
-        blocks = [*repairs.repaired_blocks(number)]
+        needs_none = _SENT_AS_THEY_ARE.issuperset(map(type, message.blocks))
+        blocks = message.blocks if needs_none else tuple(repairs.repaired_blocks(number))
         if not blocks and repairs.has_media_left_out(message):
-            blocks = [TextBlock(text=NO_MEDIA)]
+            blocks = (TextBlock(text=NO_MEDIA),)
+        if message.origin is not None and repairs.is_foreign(message.origin):
+            blocks = tuple([_without_foreign(block) for block in blocks])
         if _is_worth_sending(message.role, blocks):
             outgoing.append(Outgoing(_with_blocks(message, blocks), owed[number]))
-        if responses := tuple(repairs.responses_due(number)):
+        if not needs_none and (responses := tuple(repairs.responses_due(number))):
             outgoing.append(Outgoing(Message(role="tool", blocks=responses)))
     outgoing = order_messages(outgoing, to.contract, repairs.warn)
     return outgoing, tuple(repairs.warnings.values())
@@ -101,6 +108,9 @@ class _Repairs:
 
     def warn(self, code: WarningCode) -> None:
         self.warnings.setdefault(code, warning(code))
+
+    def is_foreign(self, origin: Origin) -> bool:
+        return self._admissibility.is_foreign(origin)
 
     def has_media_left_out(self, message: Message) -> bool:
         """Whether a user's message has media of a kind that the model does not take."""
@@ -124,11 +134,10 @@ class _Repairs:
     def repaired_blocks(self, number: int) -> Iterator[Block]:
         """Yield the blocks that are sent of a message itself."""
         message = self._messages[number]
-        foreign = self._admissibility.is_foreign(message.origin)
         for index, block in enumerate(message.blocks):
             sent = self._repaired_block(block, (number, index), message)
             if sent is not None:
-                yield _without_foreign(sent) if foreign else sent
+                yield sent
 
     def _repaired_block(self, block: Block, spot: Spot, message: Message) -> Block | None:
         """Return a block as it is sent; None where it is left out."""
@@ -219,16 +228,25 @@ def _without_foreign(block: Block) -> Block:
     if isinstance(block, ThinkingBlock):
         if block.source_field is None and block.provider_metadata is None:
             return block
-        return replace(block, source_field=None, provider_metadata=None)
+        return ThinkingBlock(
+            thought=block.thought,
+            is_hidden=block.is_hidden,
+            signature=block.signature,
+            encrypted=block.encrypted,
+            redacted=block.redacted,
+            interrupted=block.interrupted,
+        )
     return block if block.provider_metadata is None else replace(block, provider_metadata=None)
 
 
 def _with_blocks(message: Message, blocks: Sequence[Block]) -> Message:
     """Return a message with these blocks; itself where they are its own."""
     own = message.blocks
+    if blocks is own:
+        return message
     if len(own) == len(blocks) and all(map(lambda one, other: one is other, own, blocks)):
         return message
-    return replace(message, blocks=tuple(blocks))
+    return with_blocks(message, blocks)
 
 
 def _is_cut_off(call: ToolCallBlock, message: Message) -> bool:

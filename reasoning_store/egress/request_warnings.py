@@ -25,6 +25,7 @@ from reasoning_store.egress.verdicts import (
     WITHHELD,
     RequestWarning,
     Rule,
+    Verdict,
     ViewedMessage,
     WarningCode,
 )
@@ -112,7 +113,11 @@ class SelectedMessage(NamedTuple):
 
     item: ViewedMessage
     position: TurnPosition
-    rules: Sequence[Rule]
+    verdicts: Sequence[Verdict]
+
+    @property
+    def rules(self) -> list[Rule]:
+        return [verdict.rule for verdict in self.verdicts]
 
     @property
     def message(self) -> Message:
@@ -124,7 +129,7 @@ class SelectedMessage(NamedTuple):
 
 
 def selection_warnings(
-    selected: Sequence[SelectedMessage],
+    each: Iterable[SelectedMessage],
     settings: SettingValues,
     to: Target,
     inputs_digest: str | None,
@@ -133,7 +138,12 @@ def selection_warnings(
     unknown = unknown_provider(to)
     found = [] if unknown is None else [unknown]
     host, rules = to.provider or "the provider", to.contract.returning
-    found += _floor_warnings(selected, settings, to, host)
+    demands = rules.floor != "none" or rules.empty_field_in != "none"
+    if not demands and rules.prefix_bound_hint is None:
+        return tuple(found)
+    selected = [*each]
+    if demands:
+        found += _floor_warnings(selected, settings, to, host)
     if rules.prefix_bound_hint is not None:
         change = _changed_prefix(selected, is_rolling(settings), inputs_digest)
         if change is not None:
@@ -147,8 +157,6 @@ def _floor_warnings(
 ) -> Iterator[RequestWarning]:
     """Yield a warning where reasoning that the provider demands is not sent to it."""
     rules = to.contract.returning
-    if rules.floor == "none" and rules.empty_field_in == "none":
-        return
     if rules.demanded_only_thinking and _is_switched_off(settings, to.contract):
         return
     in_open_turn = any(one.position.in_open_turn and one.sends_reasoning for one in selected)
@@ -245,7 +253,8 @@ def _changed_prefix(
     """
     altered: str | None = None
     withheld = withheld_in_turn = False
-    for item, position, rules in selected:
+    for one in selected:
+        item, position = one.item, one.position
         message = item.message
         if item.marks.starts_turn:
             withheld_in_turn = False
@@ -255,7 +264,7 @@ def _changed_prefix(
             altered = "an earlier message was erased"
         elif altered is None and is_cleared(message):
             altered = "an earlier tool result was cleared"
-        for rule in rules:
+        for rule in one.rules:
             if rule in WITHHELD:
                 withheld = withheld_in_turn = True
             elif rule in SENT:
@@ -280,11 +289,17 @@ def unknown_provider(to: Target) -> RequestWarning | None:
         return warning("unknown_provider", provider=provider, api=api, advice=advice)
     if contracts.find_host(name) is not None:
         return None
-    known = [word for host in contracts.hosts() for word in (host.id, *host.aliases)]
-    near = difflib.get_close_matches(name, known, n=1)
-    advice = f"; did you mean {near[0]}?" if near else ""
+    near = _host_like(name)
+    advice = "" if near is None else f"; did you mean {near}?"
     provider = f"no provider is known as {describe(name)}"
     return warning("unknown_provider", provider=provider, api=api, advice=advice)
+
+
+@contracts.cached
+def _host_like(name: str) -> str | None:
+    """Return the host whose name is most like this one; an application asks for the same few."""
+    known = [word for host in contracts.hosts() for word in (host.id, *host.aliases)]
+    return next(iter(difflib.get_close_matches(name, known, n=1)), None)
 
 
 # Of writing, and of a body

@@ -12,7 +12,7 @@ blocks do not change (BR-009).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from reasoning_store.conversation.blocks import (
@@ -22,6 +22,7 @@ from reasoning_store.conversation.blocks import (
     with_blocks,
 )
 from reasoning_store.conversation.settings import SettingValues
+from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.conversation.turns import TurnPosition
 from reasoning_store.egress.admissibility import Admissibility
 from reasoning_store.egress.policy import is_demanded, strip_policy
@@ -50,23 +51,27 @@ def select(
     ``inputs_digest`` is the digest of the system and tools that will be sent.
     """
     admissibility = Admissibility(to)
+    owes = settings.floor == "provider" and _owes_any(to.contract)
     messages: list[Message] = []
     owed: list[bool] = []
     verdicts: list[Verdict] = []
-    selected: list[SelectedMessage] = []
+    found_of: list[Sequence[Verdict]] = []
     for item, position in zip(view, positions, strict=True):
         message = item.message
-        found: list[Verdict] = []
+        found: Sequence[Verdict] = ()
         if item.counts.thinking:  # EC-001: no thinking, no verdict.
             found = _block_verdicts(item, position, settings, admissibility)
             verdicts += found
-            message = _without_blocks(
-                message, {verdict.block for verdict in found if not verdict.kept}
-            )
-        selected.append(SelectedMessage(item, position, [verdict.rule for verdict in found]))
+            left_out = [verdict.block for verdict in found if not verdict.kept]
+            if item.unread:
+                assert len(left_out) == len(found), f"{item.number}: thinking that was not read"
+            elif left_out:
+                message = _without_blocks(message, left_out)
+        found_of.append(found)
         if message.blocks:  # a message with nothing left to say is dropped
             messages.append(message)
-            owed.append(settings.floor == "provider" and _is_owed(message, position, to.contract))
+            owed.append(owes and _is_owed(message, position, to.contract))
+    selected = map(SelectedMessage, view, positions, found_of)
     return Selection(
         messages=tuple(messages),
         owed=tuple(owed),
@@ -115,15 +120,22 @@ def _block_verdicts(
     unsendable = _unsendable_because(message)
     tokens = iter(item.counts.thinking)
     verdicts = []
-    for number, block in enumerate(message.blocks):
-        if isinstance(block, ThinkingBlock):
-            inadmissible: Rule | None = "no_place"
-            if unsendable is None:
-                inadmissible = admissibility.inadmissible_because(block, message.origin)
-            kept, rule = decide(inadmissible, settings, position, admissibility.to)
-            reason = unsendable or REASONS[rule]
-            verdicts.append(Verdict(item.number, number, kept, rule, next(tokens), reason))
+    for number, thinking in _thinking_of(item):
+        inadmissible: Rule | None = "no_place"
+        if unsendable is None:
+            inadmissible = admissibility.inadmissible_because(thinking, message.origin)
+        kept, rule = decide(inadmissible, settings, position, admissibility.to)
+        reason = unsendable or REASONS[rule]
+        verdicts.append(Verdict(item.number, number, kept, rule, next(tokens), reason))
     return verdicts
+
+
+def _thinking_of(item: ViewedMessage) -> list[tuple[int, ThinkingBlock | ThinkingHeader]]:
+    """Return the thinking of a message, read or not, with its place among the blocks."""
+    if item.unread:
+        return [(header.place, header) for header in item.unread]
+    blocks = enumerate(item.message.blocks)
+    return [(number, block) for number, block in blocks if isinstance(block, ThinkingBlock)]
 
 
 def _unsendable_because(message: Message) -> str | None:
@@ -133,12 +145,15 @@ def _unsendable_because(message: Message) -> str | None:
     return None if message.role == "assistant" else "only a model's message has a field for it"
 
 
-def _without_blocks(message: Message, blocks: set[int]) -> Message:
-    if not blocks:
-        return message
-    return with_blocks(
-        message, [block for number, block in enumerate(message.blocks) if number not in blocks]
-    )
+def _without_blocks(message: Message, blocks: Collection[int]) -> Message:
+    left = [block for number, block in enumerate(message.blocks) if number not in blocks]
+    return with_blocks(message, left)
+
+
+def _owes_any(contract: Contract) -> bool:
+    """Whether a message can owe this provider reasoning, or a stand-in for it."""
+    rules = contract.returning
+    return rules.floor != "none" or rules.empty_field_in != "none"
 
 
 def _is_owed(message: Message, position: TurnPosition, contract: Contract) -> bool:

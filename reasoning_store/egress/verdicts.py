@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -9,6 +10,7 @@ from reasoning_store.conversation.blocks import (
     Counts,
     Message,
 )
+from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.conversation.turns import TurnMarks
 
 Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
@@ -86,8 +88,7 @@ class RequestWarning:
         return f"{self.code}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class ViewedMessage:
+class ViewedMessage(NamedTuple):
     """One message of a view, with its counts and the number that verdicts give it."""
 
     message: Message
@@ -97,6 +98,8 @@ class ViewedMessage:
     """It replaces a compacted range; no turn starts with it."""
     inputs_digest: str | None = None
     """The digest of system and tools of the request that it answered, where that is known."""
+    unread: Sequence[ThinkingHeader] = ()
+    """Its thinking blocks where they were not read: no policy of the request sends them."""
 
     @property
     def marks(self) -> TurnMarks:

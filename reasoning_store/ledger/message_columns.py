@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS, Counts, Message
 from reasoning_store.conversation.echoes import message_echo
-from reasoning_store.ledger.rows.thinking_header import ThinkingHeader, shape_of
+from reasoning_store.conversation.thinking_header import ThinkingHeader, shape_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from reasoning_store.conversation.blocks import (
     Message,
     Origin,
 )
-from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
+from reasoning_store.conversation.thinking_header import ThinkingHeader
 
 MOST_NUMBER = (1 << 31) - 1
 """The last that a branch or a compaction can have: a column of 4 bytes."""

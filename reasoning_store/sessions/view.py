@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reasoning_store.conversation.blocks import (
-    Block,
-    Message,
     Origin,
-    ThinkingBlock,
-    with_blocks,
 )
-from reasoning_store.ledger.records import SentRow, SessionRow, StoredRow
-from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
+from reasoning_store.ledger.records import SentRow, SessionRow
 from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
 from reasoning_store.ledger.views import Views
@@ -98,8 +92,15 @@ class SessionView:
 
     def messages(self, thinking_from: int) -> list[ViewedMessage]:
         """Return the branch with its compactions applied."""
+        from reasoning_store.egress.verdicts import ViewedMessage
+
         found = self.views.view(self.key, self.branch, thinking_from=thinking_from)
-        return [_viewed(row) for row in found.rows]
+        return [
+            ViewedMessage(row.message, row.counts, row.position, summary=True)
+            if isinstance(row, SummaryRow)
+            else ViewedMessage(row.message, row.counts, row.position, unread=row.headers or ())
+            for row in found.rows
+        ]
 
     def with_digests(
         self, items: list[ViewedMessage], policy: Policy, to: Target
@@ -116,7 +117,7 @@ class SessionView:
         sent = self.views.sent_from(self.key, self.branch, first)
         digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
         return [
-            replace(item, inputs_digest=digests[item.number])
+            item._replace(inputs_digest=digests[item.number])
             if item.number in digests and not item.summary
             else item
             for item in items
@@ -155,39 +156,6 @@ class EarlierRequest:
     """The position of its reply: the messages before it were sent. 0 if they have changed."""
     first_with_thinking: int
     """The first position whose thinking it may have carried."""
-
-
-def _viewed(row: StoredRow | SummaryRow) -> ViewedMessage:
-    from reasoning_store.egress.verdicts import ViewedMessage
-
-    if isinstance(row, SummaryRow):
-        return ViewedMessage(row.message, row.counts, row.position, summary=True)
-    message = row.message if not row.headers else _with_unread_thinking(row.message, row.headers)
-    return ViewedMessage(message, row.counts, row.position)
-
-
-def _with_unread_thinking(message: Message, headers: Iterable[ThinkingHeader]) -> Message:
-    blocks: list[Block] = list(message.blocks)
-    for header in headers:
-        blocks.insert(header.place, _unread_thinking(header.flags, header.source_field))
-    return with_blocks(message, blocks)
-
-
-@lru_cache(maxsize=1024)
-def _unread_thinking(flags: int, source_field: str | None) -> ThinkingBlock:
-    header = ThinkingHeader(0, 0, flags, source_field)
-    return ThinkingBlock(
-        thought=_UNREAD if header.readable else "",
-        source_field=header.source_field,
-        is_hidden=header.hidden,
-        signature=_UNREAD if header.signed else None,
-        encrypted=_UNREAD if header.encrypted else None,
-        redacted=header.redacted,
-        interrupted=header.interrupted,
-    )
-
-
-_UNREAD = "unread"
 
 
 def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, str | None]]:

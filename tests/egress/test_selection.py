@@ -474,7 +474,7 @@ def test_an_open_turn_without_a_call_owes_nothing() -> None:
 def test_a_summary_starts_no_turn() -> None:
     """A compacted range is a user's message that nobody asked."""
     view = view_of(rs.user("Two?"), LONG[5], LONG[6], rs.user("What was said."), LONG[8])
-    view[3] = replace(view[3], summary=True)
+    view[3] = view[3]._replace(summary=True)
     verdicts = selected(view, SettingValues(), with_floor("open_calls")).verdicts
 
     assert [verdict.message for verdict in verdicts if verdict.kept] == [1, 4]
@@ -621,7 +621,7 @@ def test_an_erased_message_breaks_the_seals_after_it() -> None:
 def test_a_compacted_range_breaks_the_seals_after_it() -> None:
     """A summary is not what the model had read."""
     view = view_of(*BOUND_TURNS)
-    view[0] = replace(view[0], summary=True)
+    view[0] = view[0]._replace(summary=True)
     to = find_target("anthropic", "claude-opus-5-5", None, None)
 
     assert "compacted" in selected(view, SENT, to).warnings[0].text
@@ -629,7 +629,7 @@ def test_a_compacted_range_breaks_the_seals_after_it() -> None:
 
 def test_changed_tools_since_a_reply_are_warned_about() -> None:
     """Known where the view says which request a reply answered."""
-    view = [replace(item, inputs_digest="before") for item in view_of(*BOUND_TURNS)]
+    view = [item._replace(inputs_digest="before") for item in view_of(*BOUND_TURNS)]
     to = find_target("anthropic", "claude-opus-5-5", None, None)
 
     assert "system or tools" in selected(view, SENT, to, inputs_digest="now").warnings[0].text

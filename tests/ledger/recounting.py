@@ -16,13 +16,13 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
     ToolCallBlock,
 )
+from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.ledger import branches, history
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import RunningTotals
 from reasoning_store.ledger.rows import totals
 from reasoning_store.ledger.rows.decode import state
-from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
 from reasoning_store.ledger.tables import (
     STATE,
     bodies,

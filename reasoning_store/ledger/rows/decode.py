@@ -30,13 +30,13 @@ from reasoning_store.conversation.blocks import (
     Usage,
 )
 from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.ledger.message_columns import READ
 from reasoning_store.ledger.records import (
     NewMessage,
     RunningTotals,
     StoredRow,
 )
-from reasoning_store.ledger.rows.thinking_header import ThinkingHeader
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading a row raises that nobody here wrote, or that was changed since."""

@@ -23,6 +23,7 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
 )
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.thinking_header import HIDDEN, READABLE, ThinkingHeader
 from reasoning_store.conversation.validation import check_text
 from reasoning_store.ledger.message_columns import MessageParts, encode_columns
 from reasoning_store.ledger.records import (
@@ -33,7 +34,6 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows import keys
 from reasoning_store.ledger.rows.digests import digest, in_order
 from reasoning_store.ledger.rows.keys import origin_number
-from reasoning_store.ledger.rows.thinking_header import HIDDEN, READABLE, ThinkingHeader
 from reasoning_store.ledger.rows.totals import message_totals
 from reasoning_store.ledger.tables import STATE
 

@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from reasoning_store.conversation.blocks import Exactness
+from reasoning_store.conversation.thinking_header import OPAQUE, ThinkingHeader
 from reasoning_store.ledger.records import OwnThinking, RunningTotals
-from reasoning_store.ledger.rows.thinking_header import OPAQUE, ThinkingHeader
 from reasoning_store.ledger.view_records import SummaryRange
 
 NOTHING = RunningTotals()
