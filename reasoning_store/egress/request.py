@@ -101,6 +101,7 @@ def build(
     _check_writable(to, inputs, previous)
     positions = turn_positions(view)
     selection = select(view, positions, policy.settings, to, inputs.digest)
+    assert selection.is_whole, "thinking that is sent was not read"
     outgoing, repair_warnings = repair(selection.messages, selection.owed, to)
     options, switched_off = _reasoning_options(policy, to, inputs)
     tools, not_taken = _tools_taken(to, inputs)

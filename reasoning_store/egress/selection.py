@@ -56,6 +56,7 @@ def select(
     owed: list[bool] = []
     verdicts: list[Verdict] = []
     found_of: list[Sequence[Verdict]] = []
+    is_whole = True
     for item, position in zip(view, positions, strict=True):
         message = item.message
         found: Sequence[Verdict] = ()
@@ -64,7 +65,7 @@ def select(
             verdicts += found
             left_out = [verdict.block for verdict in found if not verdict.kept]
             if item.unread:
-                assert len(left_out) == len(found), f"{item.number}: thinking that was not read"
+                is_whole &= len(left_out) == len(found)
             elif left_out:
                 message = _without_blocks(message, left_out)
         found_of.append(found)
@@ -75,6 +76,7 @@ def select(
     return Selection(
         messages=tuple(messages),
         owed=tuple(owed),
+        is_whole=is_whole,
         verdicts=tuple(verdicts),
         warnings=selection_warnings(selected, settings, to, inputs_digest),
     )

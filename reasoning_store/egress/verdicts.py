@@ -99,7 +99,7 @@ class ViewedMessage(NamedTuple):
     inputs_digest: str | None = None
     """The digest of system and tools of the request that it answered, where that is known."""
     unread: Sequence[ThinkingHeader] = ()
-    """Its thinking blocks where they were not read: no policy of the request sends them."""
+    """Its thinking blocks, where they were not read."""
 
     @property
     def marks(self) -> TurnMarks:
@@ -118,6 +118,8 @@ class Selection:
     """For each of ``messages``: the provider demands reasoning of it, or a stand-in for some."""
     verdicts: tuple[Verdict, ...]
     warnings: tuple[RequestWarning, ...]
+    is_whole: bool = True
+    """All thinking that is kept was read; else ``messages`` lack some, and only counts hold."""
 
     @property
     def withheld(self) -> int:
