@@ -1,11 +1,12 @@
 """Conversations that other programs kept, read as conversations of this store.
 
-``formats`` tells the formats apart and names each one's reader: ``openai``, ``anthropic``,
-``llm``. ``documents`` reads JSON and JSON lines piece by piece, ``gathering`` makes one
-conversation and counts what became of it, ``values`` is what comes out. What a model said
-goes through ingress like a reply that arrives now; what a user or a tool said is kept as it
-stands.
+``formats`` recognises a file and names its reader: ``openai``, ``anthropic`` and ``llm`` here,
+those of other programs in ``programs``. ``documents`` reads JSON and JSON lines piece by piece,
+``conversation_builder`` makes one conversation and counts what became of it, ``message_tree``
+reads a tree as its branches, ``values`` is what comes out, and ``into_store`` writes it. A
+model's words go through ingress like a reply that arrives now; those of a user or a tool are
+stored unchanged.
 
-The room reads. It knows codec, wire and ingress; it must not know a store, its SQL, settings
-or policy. Only ``llm_file`` opens a database, another program's, and only to read.
+A reader knows codec, wire and ingress; it must not know a store, its SQL, settings or policy.
+Only ``llm_file`` opens a database, another program's, and only to read.
 """

@@ -21,7 +21,12 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.importers import content_parts, history_reader
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader
-from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
+from reasoning_store.importers.source_messages import (
+    OF_MESSAGE,
+    SourceConversation,
+    SourceMessage,
+    text_field,
+)
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.wire.event_fields import other_fields
@@ -50,6 +55,10 @@ def conversations(
     conversations that have none.
     """
     who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
+    return read(source, who, name)
+
+
+def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
     return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
 
 
@@ -58,16 +67,17 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
     for placed in one.messages:
         role = placed.value.get("role")
         if role == "assistant":
-            _read_reply(placed, reader)
+            read_reply(placed, reader)
         elif role == "user":
-            _read_user_message(placed, reader)
+            read_user_message(placed, reader)
         elif role == "system":
             reader.add_plain("system", placed, unread=other_fields(placed.value, _READ))
         else:
             reader.into.skip(placed.place, history_reader.UNKNOWN_ROLE)
 
 
-def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
+def read_reply(placed: SourceMessage, reader: HistoryReader, *, source: Any = None) -> None:
+    """Add a reply of the Messages protocol; ``source`` is what its key is made of."""
     value = placed.value
     content = value.get("content")
     if isinstance(content, str):
@@ -75,14 +85,14 @@ def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
     if not isinstance(content, list):
         history_reader.refuse_content(placed)
     body = {
-        "id": _string_field(value, "id"),
-        "model": _string_field(value, "model"),
+        "id": text_field(value, "id"),
+        "model": text_field(value, "model"),
         "role": "assistant",
         "content": [
             content_parts.without_cache_marks(part) if isinstance(part, dict) else part
             for part in content
         ],
-        "stop_reason": _string_field(value, "stop_reason"),
+        "stop_reason": text_field(value, "stop_reason"),
         "usage": value.get("usage"),
     }
     message = reader.read_reply(body, _API, value)
@@ -91,13 +101,9 @@ def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
         placed,
         texts=content_parts.visible_texts(content),
         thoughts=sum(map(_is_thought, content)),
+        source=source,
         unread=history_reader.unread_fields(value, _READ_OF_REPLY, message),
     )
-
-
-def _string_field(value: Mapping[str, Any], name: str) -> str | None:
-    item = value.get(name)
-    return item if isinstance(item, str) else None
 
 
 def _is_thought(part: Any) -> bool:
@@ -109,7 +115,8 @@ def _is_thought(part: Any) -> bool:
     return part.get("type") == "thinking" and bool(part.get("thinking") or part.get("signature"))
 
 
-def _read_user_message(placed: SourceMessage, reader: HistoryReader) -> None:
+def read_user_message(placed: SourceMessage, reader: HistoryReader, *, source: Any = None) -> None:
+    """Add a message of a user or a tool; ``source`` is what its key is made of."""
     content = placed.value.get("content")
     listed = content if isinstance(content, list) else [content] if content else []
     made: list[Block] = []
@@ -126,7 +133,8 @@ def _read_user_message(placed: SourceMessage, reader: HistoryReader) -> None:
         history_reader.refuse_content(placed)
     answers = made and all(isinstance(block, ToolResponseBlock) for block in made)
     message = Message(role="tool" if answers else "user", blocks=tuple(made))
-    reader.add(message, placed, texts=texts, unread=other_fields(placed.value, _READ))
+    unread = other_fields(placed.value, _READ)
+    reader.add(message, placed, texts=texts, source=source, unread=unread)
 
 
 def _tool_response(

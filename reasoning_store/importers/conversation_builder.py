@@ -14,7 +14,8 @@ This module knows messages and JSON; it must not know formats.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -27,13 +28,21 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.digests import digest_texts
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.importers.values import Conversation, Item, Report, Skipped
+from reasoning_store.importers.values import (
+    Conversation,
+    Item,
+    Report,
+    Skipped,
+    SourceBranch,
+)
 from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 _TIME: Final = "its time is neither ISO 8601 nor seconds or milliseconds since 1970"
 _LONGEST_ID: Final = 500
 """In bytes; of a longer id the hash is taken."""
+
+_LONGEST_TITLE: Final = 60
 
 _canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
@@ -43,9 +52,24 @@ def digest_values(*parts: Any) -> str:
     return digest_texts(map(_canonical, parts), size=16).hex()
 
 
+def first_words(text: str) -> str | None:
+    """Return the beginning of a text as a title."""
+    line = " ".join(text.split())
+    return (line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 3] + "...") or None
+
+
 def session_id(id: str) -> str:
     """Return an id that a store takes: this one, or its hash where it is too long."""
     return id if len(codec.dumps(id).encode()) <= _LONGEST_ID else digest_values(id)
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """The end of a line at some moment, where a branch can go off later."""
+
+    key: str
+    next: int
+    at: datetime | None
 
 
 class ConversationBuilder:
@@ -59,21 +83,36 @@ class ConversationBuilder:
         created_at: datetime | None = None,
         first: int = 1,
         key: str = "",
+        archived: bool = False,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.id = session_id(id)
         self.key = key
-        self._title = title
+        self.title = title
+        self._archived = archived
+        self._metadata = metadata or {}
         self._created_at = created_at
-        self._first = first
         self.at = created_at
         """When the last message with a time was said."""
-        self._items: list[Item] = []
+        self._lines = [SourceBranch(after="", first=first, items=[])]
         self._report = Report()
 
     @property
     def next(self) -> int:
         """The place of the message that comes next, from 1."""
-        return self._first + len(self._items)
+        return self._lines[-1].first + len(self._lines[-1].items)
+
+    @property
+    def fork_point(self) -> ForkPoint:
+        """Where a branch goes off that follows the last message."""
+        return ForkPoint(self.key, self.next, self.at)
+
+    def start_branch(self, point: ForkPoint) -> None:
+        """Go on after an earlier message: what is added next is a branch."""
+        if not self._lines[-1].items:
+            self._lines.pop()
+        self.key, self.at = point.key, point.at
+        self._lines.append(SourceBranch(after=point.key, first=point.next, items=[]))
 
     def add(
         self,
@@ -95,7 +134,7 @@ class ConversationBuilder:
         except InvalidCall as error:
             raise InvalidCall(f"{place}: {error}", hint=error.hint) from None
         self.key = digest_values(self.id, self.next, self.key, source)
-        self._items.append(Item(message=message, key=self.key, created_at=created_at))
+        self._lines[-1].items.append(Item(message=message, key=self.key, created_at=created_at))
         self.at = created_at or self.at
         self._report += _count_message(message, texts, thoughts, beside)
 
@@ -107,14 +146,20 @@ class ConversationBuilder:
         """Note that a time is stated and cannot be read."""
         self._report += Report(unread_times=(Skipped(place=place, reason=_TIME),))
 
-    def conversation(self) -> Conversation:
+    def conversation(self, *, current: str | None = None) -> Conversation:
+        """Return what was read; ``current`` is the key of the last message that is shown."""
+        first, *branches = self._lines
         return Conversation(
             id=self.id,
-            title=self._title,
+            title=self.title,
             created_at=self._created_at,
-            items=self._items,
+            items=first.items,
             report=self._report,
-            first=self._first,
+            first=first.first,
+            branches=[branch for branch in branches if branch.items],
+            current=current,
+            archived=self._archived,
+            metadata=self._metadata,
         )
 
 

@@ -20,7 +20,11 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.importers import content_parts
-from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
+from reasoning_store.importers.conversation_builder import (
+    ConversationBuilder,
+    ForkPoint,
+    digest_values,
+)
 from reasoning_store.importers.documents import Source, read_entries, refuse, source_name
 from reasoning_store.importers.source_messages import (
     SourceConversation,
@@ -66,6 +70,15 @@ class AnsweredBy:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderForkPoint:
+    """The end of a line at some moment, with the names of its calls and those not answered."""
+
+    into: ForkPoint
+    names: Mapping[str, str]
+    due: Mapping[str, str]
+
+
 @dataclass(slots=True, kw_only=True)
 class HistoryReader:
     """One conversation under way: who answers in it, and which calls have no answer yet."""
@@ -73,6 +86,8 @@ class HistoryReader:
     into: ConversationBuilder
     who: AnsweredBy
     about: Mapping[str, Any] = field(default_factory=dict)
+    provider: str | None = None
+    """The provider that the history names."""
     _names: dict[str, str] = field(default_factory=dict)
     _due: dict[str, str] = field(default_factory=dict)
 
@@ -81,9 +96,24 @@ class HistoryReader:
 
         ``body`` has the form of the protocol; its values may be anything.
         """
+        return normalize_response(body, api=api, **self.ingress_options(about))
+
+    def ingress_options(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords with which ingress reads a reply that ``about`` describes."""
         model = about.get("model") or self.about.get("model")
-        ingress_options = self.who.ingress_options(model=model if isinstance(model, str) else None)
-        return normalize_response(body, api=api, **ingress_options)
+        return self.who.ingress_options(
+            provider=self.provider, model=model if isinstance(model, str) else None
+        )
+
+    @property
+    def fork_point(self) -> ReaderForkPoint:
+        """Where a branch goes off that follows the last message."""
+        return ReaderForkPoint(self.into.fork_point, dict(self._names), dict(self._due))
+
+    def start_branch(self, point: ReaderForkPoint) -> None:
+        """Go on after an earlier message: what is added next is a branch."""
+        self.into.start_branch(point.into)
+        self._names, self._due = dict(point.names), dict(point.due)
 
     def add(
         self,

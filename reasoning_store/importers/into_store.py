@@ -1,12 +1,9 @@
-"""The face of imports: conversations kept elsewhere, written into a store once.
+"""Conversations kept elsewhere, written into a store once.
 
-What is there already is known by the keys of its messages: a message's key stands for all
-before it, so the keys that a session knows are those of a beginning, and only the rest is
-written, at the place where it stood. Where something else stands at that place, because the
-session has gone on or the source was changed, the conversation is refused and the others are
-not. A dry run asks the same questions and writes nothing.
+What is new of each is planned by ``import_plan``. A conversation that is refused is listed, and
+the others are written. A dry run makes the same plan and writes nothing.
 
-Glue, no rule of its own: it must not know what a format means, which is ``importers``'.
+It must not know what a format means.
 """
 
 from __future__ import annotations
@@ -20,11 +17,14 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     NotFound,
 )
+from reasoning_store.importers.conversation_builder import first_words
+from reasoning_store.importers.import_plan import Plan, Planned, make_plan
 from reasoning_store.importers.values import Conversation, Report
 from reasoning_store.ledger.records import SessionRow
 from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.ledger.transfer.lines import (
+    BranchLine,
     EndLine,
     HeaderLine,
     MessageLine,
@@ -33,8 +33,6 @@ from reasoning_store.ledger.transfer.lines import (
 )
 from reasoning_store.owner import Owner, state_and_owner
 from reasoning_store.stored import microseconds
-
-_TITLE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,20 +106,19 @@ class _Import:
                 hint="importers.formats.conversations(path) gives them",
             )
         row = self._find_session(one.id)
-        known = self._count_known(row, one)
-        refused = self._find_obstacle(row, one, known) if known < len(one.items) else None
-        new = len(one.items) - known if refused is None else 0
+        plan = self._make_plan(row, one)
+        new, refused = plan.new, plan.refused
         if new:
             try:
-                self._write_new(row, one, known)
+                self._write(row, one, plan)
             except Conflict:
                 refused = "something else was written into the session meanwhile"
-                new = self._count_known(self._find_session(one.id), one) - known
+                new = self._make_plan(self._find_session(one.id), one).known - plan.known
         return ImportedConversation(
             id=one.id,
             title=self._session_title(one),
             new=new,
-            known=known,
+            known=plan.known,
             refused=refused,
             report=one.report,
         )
@@ -136,7 +133,7 @@ class _Import:
         if self._state.masker is not None:
             title = self._state.masker.mask(title)
         title = title.replace("\0", "\ufffd")  # no text column of a server holds NUL
-        return title if one.title else _first_words(title)
+        return title if one.title else first_words(title)
 
     def _find_session(self, id: str) -> SessionRow | None:
         try:
@@ -144,59 +141,63 @@ class _Import:
         except NotFound:
             return None
 
-    def _count_known(self, row: SessionRow | None, one: Conversation) -> int:
-        """Return how many messages are stored already; a key is of all messages up to its own."""
-        low, high = 0, len(one.items)
-        if high and self._is_known(row, one, high - 1):
-            return high
-        while low < high:
-            middle = (low + high) // 2
-            if self._is_known(row, one, middle):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    def _make_plan(self, row: SessionRow | None, one: Conversation) -> Plan:
+        return make_plan(self._state, row, one, Planned())
 
-    def _is_known(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
+    def _write(self, row: SessionRow | None, one: Conversation, plan: Plan) -> None:
+        current = plan.branch_of(one.current)
         if row is None:
-            return False
-        return self._ledger.history.by_idempotency_key(row.key, one.items[item].key) is not None
-
-    def _head_position(self, row: SessionRow | None, one: Conversation) -> int:
-        return (
-            0 if row is None else self._ledger.branches.head(row.key, row.current_branch).position
-        )
-
-    def _find_obstacle(self, row: SessionRow | None, one: Conversation, known: int) -> str | None:
-        head, after = self._head_position(row, one), one.first - 1 + known
-        if head > after:
-            return f"the session has other messages after message {after}"
-        if head < after:
-            return f"the session ends at {head}, before its message {after}"
-        # An append would end it; what is being said here goes on.
-        if row is not None and self._ledger.drafts.get(row.key, row.current_branch) is not None:
-            return "a reply is being recorded in the session"
-        return None
-
-    def _write_new(self, row: SessionRow | None, one: Conversation, known: int) -> None:
-        row = row or self._create_session(one)
-        if not known and one.first == 1:
-            self._owner.import_lines(_export_lines(row, one))
+            self._owner.import_lines(self._export_lines(one, plan, current or 1))
             return
         session = self._owner.session(one.id)
-        new = zip(one.items[known:], one.message_times()[known:], strict=True)
-        for place, (item, at) in enumerate(new, one.first + known):
-            session.append(item.message, idempotency_key=item.key, after=place - 1, created_at=at)
+        times = one.message_times()
+        made: dict[int, int] = {}
+        for run in plan.runs:
+            here = session.branch(made.get(run.after.branch, run.after.branch))
+            if run.is_fork:
+                here = here.fork(at=run.after.position + 1)
+                made[run.branch] = here.branch_id
+            for place, item in enumerate(run.items, run.after.position + 1):
+                at = times[item.key]
+                here.append(item.message, idempotency_key=item.key, after=place - 1, created_at=at)
+        if current is not None:
+            session.activate(made.get(current, current))
 
-    def _create_session(self, one: Conversation) -> SessionRow:
-        """Make the session, as old as the conversation is: a list of sessions goes by its times."""
-        return self._ledger.sessions.create(
-            self._name,
-            one.id,
-            encoding=self._state.encoding,
-            title=self._session_title(one),
-            created_at=microseconds(one.began, "created_at"),
+    def _export_lines(self, one: Conversation, plan: Plan, current: int) -> Iterator[str]:
+        """Yield a new session as the lines of an export, which one step imports.
+
+        It is as old as the conversation is: a list of sessions goes by its times.
+        """
+        times = one.message_times()
+        yield lines.written(HeaderLine(version=lines.VERSION))
+        yield lines.written(
+            SessionLine(
+                owner=self._name,
+                id=one.id,
+                title=self._session_title(one),
+                metadata=dict(one.metadata),
+                encoding=self._state.encoding,
+                archived=one.archived,
+                current_branch=current,
+                created_at=microseconds(one.began, "created_at"),
+            )
         )
+        for run in plan.runs:
+            if run.is_fork:
+                parent, first = run.after.branch, run.after.position + 1
+                yield lines.written(BranchLine(number=run.branch, parent=parent, first=first))
+            for item in run.items:
+                yield lines.written(
+                    MessageLine(
+                        branch=run.branch,
+                        message=codec.message_to_json(item.message),
+                        created_at=microseconds(times[item.key], "created_at"),
+                        repeat=encode.repeat(item.key),
+                        batch=1,
+                    )
+                )
+        yield lines.written(SessionEndLine(messages=plan.new))
+        yield lines.written(EndLine(sessions=1))
 
 
 class _DryRun(_Import):
@@ -204,37 +205,12 @@ class _DryRun(_Import):
 
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
-        self._heads: dict[str, int] = {}
-        self._keys: set[tuple[str, str]] = set()
+        self._planned: dict[str, Planned] = {}
 
-    def _is_known(self, row: SessionRow | None, one: Conversation, item: int) -> bool:
-        return (one.id, one.items[item].key) in self._keys or super()._is_known(row, one, item)
+    def _make_plan(self, row: SessionRow | None, one: Conversation) -> Plan:
+        plan = make_plan(self._state, row, one, self._planned.get(one.id, Planned()))
+        self._planned[one.id] = plan.planned
+        return plan
 
-    def _head_position(self, row: SessionRow | None, one: Conversation) -> int:
-        return self._heads[one.id] if one.id in self._heads else super()._head_position(row, one)
-
-    def _write_new(self, row: SessionRow | None, one: Conversation, known: int) -> None:
-        self._keys.update((one.id, item.key) for item in one.items)
-        self._heads[one.id] = one.first - 1 + len(one.items)
-
-
-def _first_words(text: str) -> str | None:
-    line = " ".join(text.split())
-    return (line if len(line) <= _TITLE else line[: _TITLE - 3] + "...") or None
-
-
-def _export_lines(row: SessionRow, one: Conversation) -> Iterator[str]:
-    """Yield a conversation as the lines of an export, which one step imports."""
-    yield lines.written(HeaderLine(version=lines.VERSION))
-    yield lines.written(SessionLine(owner=row.owner, id=row.id, encoding=row.encoding))
-    for item, at in zip(one.items, one.message_times(), strict=True):
-        yield lines.written(
-            MessageLine(
-                message=codec.message_to_json(item.message),
-                created_at=microseconds(at, "created_at"),
-                repeat=encode.repeat(item.key),
-                batch=1,
-            )
-        )
-    yield lines.written(SessionEndLine(messages=len(one.items)))
-    yield lines.written(EndLine(sessions=1))
+    def _write(self, row: SessionRow | None, one: Conversation, plan: Plan) -> None:
+        pass

@@ -25,7 +25,7 @@ from reasoning_store.importers import llm_parts
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.history_reader import UNKNOWN_ROLE, AnsweredBy, HistoryReader
-from reasoning_store.importers.llm_file import LogFile, Row, opened, refuse, value_of
+from reasoning_store.importers.llm_file import LogFile, Row, open_log_file, parse_column, refuse
 from reasoning_store.importers.llm_parts import Part
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
 from reasoning_store.importers.values import Conversation
@@ -35,7 +35,7 @@ from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 def check(path: str | os.PathLike[str]) -> None:
     """Refuse a file that is no logs database."""
-    with opened(path):
+    with open_log_file(path):
         pass
 
 
@@ -50,20 +50,23 @@ def conversations(
 ) -> Iterator[Conversation]:
     """Return the conversations of a logs database, the oldest first.
 
-    ``provider``, ``model`` and ``base_url`` say who answered, where they are to stand for
-    what the database says. ``name`` is taken as by the other readers, and not needed: every
-    conversation has an id here.
+    ``provider``, ``model`` and ``base_url`` name the model that answered, in the place of the
+    names in the database. Every conversation has an id here, so ``name`` changes nothing.
     """
+    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
+    return read(source, who, name)
+
+
+def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
     if not isinstance(source, str | os.PathLike):
         raise InvalidCall("a logs database is read from its file", hint="give its path")
-    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
-    with opened(source) as file:
+    with open_log_file(source) as file:
         for row in file.conversations():
             tip = file.tip(row["id"])
             if tip is None:
-                yield responses(file, row, who)
+                yield read_responses(file, row, who)
             else:
-                yield thread(file, row, tip, who)
+                yield read_thread(file, row, tip, who)
 
 
 # Conversations
@@ -74,7 +77,7 @@ _OF_ATTACHMENT: Final = ("id", "type", "url", "path")
 # From 0.32
 
 
-def thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversation:
+def read_thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversation:
     """Return the conversation that leads to the last message of a thread."""
     turns = file.turns(row["id"])
     chain = file.chain(tip)
@@ -85,15 +88,15 @@ def thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversation:
     for place, message in enumerate(chain):
         name = f"message {into.next} of {into.id}"
         parts = [_resolve_part(file, part, name) for part in file.parts(message["hash"])]
-        about = value_of(message["provider_metadata"], name)
+        about = parse_column(message["provider_metadata"], name)
         turn = made_by.get(place)
-        placed = placed_at(name, turn)
+        placed = place_message(name, turn)
         if message["role"] == "assistant":
             is_last = place + 1 == len(chain) or made_by.get(place + 1) is not turn
             add_reply(parts, turn, placed, reader, counted=is_last, about=about)
             said.add(_visible_text(parts))
         else:
-            add_heard(message["role"], parts, placed, reader, about=about)
+            add_plain(message["role"], parts, placed, reader, about=about)
     line = {message["hash"] for message in chain}
     for turn in turns:
         if turn["tip_message_hash"] not in line:
@@ -122,7 +125,7 @@ def _turns_of(chain: Sequence[Row], turns: Sequence[Row]) -> dict[int, Row]:
 
 def _resolve_part(file: LogFile, row: Row, place: str) -> Part:
     """Return a part as llm's JSON has it, with what is kept elsewhere put in."""
-    payload = value_of(row["payload"], place) or {}
+    payload = parse_column(row["payload"], place) or {}
     if not isinstance(payload, dict):
         refuse(place, "a part is not an object")
     part: Part = {**payload, "type": row["type"]}
@@ -173,26 +176,26 @@ def _attachment(file: LogFile, about: Any, place: str) -> Row:
 # To 0.31
 
 
-def responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
+def read_responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
     """Return the conversation that responses make, one after the other."""
     rows = _responses_without_turn(file, row["id"])
     into = _start_conversation(row, rows)
     reader = HistoryReader(into=into, who=who)
     system = ""
     for response in rows:
-        placed = placed_at(f"response {response['id']}", response)
+        placed = place_message(f"response {response['id']}", response)
         id = response["id"]
-        told = "\n\n".join(
+        prompt_text = "\n\n".join(
             text.strip()
             for text in [*_texts_of(file, "system_fragments", id), response.get("system") or ""]
             if text.strip()
         )
-        if told and told != system:
-            system = told
-            add_heard("system", [{"type": "text", "text": told}], placed, reader)
+        if prompt_text and prompt_text != system:
+            system = prompt_text
+            add_plain("system", [{"type": "text", "text": prompt_text}], placed, reader)
         answers = [_tool_result(file, answer) for answer in file.owned("tool_results", id)]
         if answers:
-            add_heard("tool", answers, placed, reader)
+            add_plain("tool", answers, placed, reader)
         asked = "\n".join(
             text for text in [*_texts_of(file, "prompt_fragments", id), response["prompt"]] if text
         )
@@ -200,7 +203,7 @@ def responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
         prompt: list[Part] = [{"type": "text", "text": asked}] if asked else []
         prompt += [{"type": "attachment", "attachment": medium} for medium in media]
         if prompt:
-            add_heard("user", prompt, placed, reader)
+            add_plain("user", prompt, placed, reader)
         add_reply(_reply_parts(file, response), response, placed, reader)
     return into.conversation()
 
@@ -237,7 +240,7 @@ def _reply_parts(file: LogFile, response: Row) -> list[Part]:
         {
             "type": "tool_call",
             "name": call["name"],
-            "arguments": value_of(call["arguments"], f"response {response['id']}"),
+            "arguments": parse_column(call["arguments"], f"response {response['id']}"),
             "tool_call_id": call["tool_call_id"],
         }
         for call in file.owned("tool_calls", response["id"])
@@ -270,7 +273,7 @@ _KEYED: Final = frozenset({"text", "tool_call", "tool_result"})
 _SAID: Final = ("type", "text", "name", "arguments", "output")
 
 
-def placed_at(place: str, call: Row | None) -> SourceMessage:
+def place_message(place: str, call: Row | None) -> SourceMessage:
     """Return how an error names a message, with the time of the call it belongs to."""
     at: datetime | None = None if call is None else parse_time(call["datetime_utc"])
     return SourceMessage(
@@ -284,11 +287,11 @@ def _key_source(role: str, parts: Sequence[Part]) -> Any:
 
 
 def _unread_of(parts: Sequence[Part], about: Any) -> dict[str, Any]:
-    kept = llm_parts.unread(parts)
+    kept = llm_parts.unread_parts(parts)
     return {**kept, "provider_metadata": about} if about else kept
 
 
-def add_heard(
+def add_plain(
     role: Any,
     parts: Sequence[Part],
     placed: SourceMessage,
@@ -314,10 +317,10 @@ def add_heard(
                     is_error=bool(part.get("exception")),
                 )
             )
-            made += map(llm_parts.medium, part.get("attachments") or ())
+            made += map(llm_parts.media_block, part.get("attachments") or ())
             texts += [output] if isinstance(output, str) else []
         elif part["type"] == "attachment":
-            made.append(llm_parts.medium(part.get("attachment") or {}))
+            made.append(llm_parts.media_block(part.get("attachment") or {}))
         elif part.get("text"):
             made.append(TextBlock(text=part["text"]))
             texts.append(part["text"])
@@ -345,17 +348,17 @@ def add_reply(
     """Take in what a model said; ``counted`` says that the call's usage is this message's."""
     call = call or Row()
     model = call.get("resolved_model") or call.get("model")
-    message = llm_parts.reply(parts, reader.who, model)
+    message = llm_parts.read_reply(parts, reader.who, model)
     thoughts = sum(map(llm_parts.is_thought, parts))
     whole = _provider_response(call, message, reader.who, model) if "response" in call else None
     if whole is not None:
         message = whole
         thoughts = sum(block.source_field != TAG_SOURCE for block in whole.thinking)
     media = [part.get("attachment") or {} for part in parts if part["type"] == "attachment"]
-    message = replace(message, blocks=(*message.blocks, *map(llm_parts.medium, media)))
+    message = replace(message, blocks=(*message.blocks, *map(llm_parts.media_block, media)))
     if counted:
-        details = value_of(call.get("token_details"), placed.place)
-        message = replace(message, usage=llm_parts.usage(call, details))
+        details = parse_column(call.get("token_details"), placed.place)
+        message = replace(message, usage=llm_parts.read_usage(call, details))
     if not (reader.who.provider or reader.who.base_url or _is_known(message.origin)):
         # Nobody's protocol: only the model is known.
         message = replace(message, origin=Origin(model=model) if model else None)
@@ -380,7 +383,7 @@ def _provider_response(
 ) -> Message | None:
     """Return the provider's own response, where it says the same and thinks more."""
     try:
-        body = value_of(call.get("response_json"), "")
+        body = parse_column(call.get("response_json"), "")
     except InvalidCall:
         return None  # the columns hold the same text
     named = [

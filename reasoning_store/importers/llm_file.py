@@ -222,7 +222,7 @@ class LogFile:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[LogFile]:
+def open_log_file(path: str | os.PathLike[str]) -> Iterator[LogFile]:
     """Open a file to read it, as it is at this moment; what writes it meanwhile is not seen."""
     files.check_to_read_again(path)
     address = Path(path).absolute().as_uri() + "?mode=ro"
@@ -258,7 +258,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def value_of(text: Any, place: str) -> Any:
+def parse_column(text: Any, place: str) -> Any:
     """Return the value of a JSON column, ``None`` where it is empty."""
     if text is None or text == "":
         return None

@@ -45,7 +45,7 @@ class _Form:
     body: Callable[[Sequence[Part]], Any]
 
 
-def reply(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
+def read_reply(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
     """Return what a model said, through ingress."""
     marks = (
         name
@@ -206,7 +206,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 # Messages that no model gave
 
 
-def medium(row: Mapping[str, Any]) -> MediaBlock:
+def media_block(row: Mapping[str, Any]) -> MediaBlock:
     """Return an attachment: its bytes, its address, or the path that llm remembers."""
     mime = row.get("type") or "application/octet-stream"
     data = row.get("content") or None
@@ -229,7 +229,7 @@ def is_thought(part: Part) -> bool:
     return bool(part.get("text")) or any(known.get(name) for known in about for name in sealed)
 
 
-def unread(parts: Sequence[Part]) -> dict[str, Any]:
+def unread_parts(parts: Sequence[Part]) -> dict[str, Any]:
     """Return what of a message became no block: hosted tools, and how a tool failed."""
     hosted = [
         {name: value for name, value in part.items() if name != "attachments"}
@@ -244,7 +244,7 @@ def unread(parts: Sequence[Part]) -> dict[str, Any]:
     return {**({"parts": hosted} if hosted else {}), **({"exceptions": failed} if failed else {})}
 
 
-def usage(row: Mapping[str, Any], details: Any) -> Usage | None:
+def read_usage(row: Mapping[str, Any], details: Any) -> Usage | None:
     """Return what a model call reported, as llm kept it."""
     counts = {name: whole_number(row.get(f"{name}_tokens")) for name in ("input", "output")}
     if all(number is None for number in counts.values()):

@@ -64,6 +64,10 @@ def conversations(
     conversations that have none.
     """
     who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
+    return read(source, who, name)
+
+
+def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
     return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
 
 

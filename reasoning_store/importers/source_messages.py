@@ -128,6 +128,12 @@ def _parse_message(line: int, place: str, value: Any) -> SourceMessage:
     return SourceMessage(place=place, line=line, value=value)
 
 
+def text_field(value: Mapping[str, Any], name: str) -> str | None:
+    """Return a field that is a text and not empty."""
+    item = value.get(name)
+    return item if isinstance(item, str) and item else None
+
+
 def _first_text(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
     for name in names:
         item = value.get(name)

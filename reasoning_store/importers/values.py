@@ -5,9 +5,10 @@ Pure values: no format's words, no store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from typing import Any
 
 from reasoning_store.conversation.blocks import Message
 
@@ -65,11 +66,27 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBranch:
+    """Messages that follow another message than the first line's do.
+
+    ``after`` is the key of the message that they follow, empty at the beginning of the
+    conversation; ``first`` is the place of the first of them, from 1.
+    """
+
+    after: str
+    first: int
+    items: list[Item]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """A conversation as it was kept elsewhere, oldest message first.
 
-    ``first`` is the place of the first item, from 1; it is more where a file comes back to a
-    conversation whose beginning it gave before. ``created_at`` is then when that was said.
+    ``items`` are its first line; ``branches`` go off from it, or from a branch before them.
+    ``current`` is the key of the last message that the other program shows, where that is not
+    the end of the first line. ``first`` is the place of the first item, from 1; it is more where
+    a file comes back to a conversation whose beginning it gave before. ``created_at`` is then
+    when that was said.
     """
 
     id: str
@@ -78,6 +95,16 @@ class Conversation:
     items: list[Item]
     report: Report
     first: int = 1
+    branches: Sequence[SourceBranch] = ()
+    current: str | None = None
+    archived: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> Iterator[SourceBranch]:
+        """The first line, and each branch after that which it goes off from."""
+        yield SourceBranch(after="", first=self.first, items=self.items)
+        yield from self.branches
 
     @property
     def began(self) -> datetime | None:
@@ -85,7 +112,11 @@ class Conversation:
         stated = next((item.created_at for item in self.items if item.created_at), None)
         return min((at for at in (self.created_at, stated) if at), default=None)
 
-    def message_times(self) -> Sequence[datetime | None]:
-        """Return the time of each message; one without a time has that of the one before it."""
-        at = self.began
-        return [at := item.created_at or at for item in self.items]
+    def message_times(self) -> Mapping[str, datetime | None]:
+        """Return the time of each message by its key; one without has that of the one before."""
+        times: dict[str, datetime | None] = {}
+        for line in self.lines:
+            at = times.get(line.after, self.began)
+            for item in line.items:
+                times[item.key] = at = item.created_at or at
+        return times

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -16,9 +17,11 @@ import reasoning_store as rs
 from reasoning_store.cli import captures
 from reasoning_store.cli.commands import import_
 from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.importers import formats
 from reasoning_store.testing import stream
 from reasoning_store.wire.contracts import apis
 from tests.cli.conftest import Here
+from tests.importers import kept
 from tests.properties import each
 
 
@@ -178,6 +181,61 @@ def test_an_import_makes_the_database_and_a_dry_run_needs_none(here: Here) -> No
 
     assert (dry["messages"], lines["messages"], done.data["messages"]) == (2, 6, 2)
     assert done.err.endswith("new.db was created\n")
+
+
+def test_a_folder_is_imported_with_all_that_can_be_read(here: Here) -> None:
+    """A file that cannot be read is named with its line, and another is counted."""
+    Path("kept/deep").mkdir(parents=True)
+    shutil.copy(kept.of_format("claude-code"), "kept/deep")
+    shutil.copy("history.json", "kept")
+    Path("kept/cut.jsonl").write_text('{"parentUuid": null, "isSidechain": false', "utf-8")
+    Path("kept/notes.txt").write_text("Buy milk.", "utf-8")
+
+    dry = here("import kept --dry-run --db sqlite:///new.db")
+    assert not Path("new.db").exists()
+    done = here("import kept --json --db sqlite:///new.db")
+    again = here("import kept --db sqlite:///new.db")
+
+    assert dry.out.splitlines()[:3] == [
+        "claude-code: 2 conversations, 13 messages would be imported",
+        "openai: 1 conversation, 2 messages would be imported",
+        "1 other file without a history",
+    ]
+    assert "warning: kept/cut.jsonl was left out: line 1: not JSON" in dry.err
+    assert (dry.code, done.code, again.code) == (Exit.USAGE,) * 3
+    assert (done.data["messages"], done.data["sessions"]) == (15, 3)
+    assert [file["error"] is None for file in done.data["files"]] == [False, True, True]
+    assert "15 messages were there already" in again.out
+
+
+def test_of_a_folder_only_the_files_of_a_format_are_imported(here: Here) -> None:
+    """And a folder without one says how many files were looked at."""
+    Path("kept").mkdir()
+    shutil.copy(kept.of_format("claude-code"), "kept")
+    shutil.copy("history.json", "kept")
+
+    assert here("import kept --format openai --json").data["messages"] == 2
+    assert (
+        "kept holds no history in the format llm (2 files" in here("import kept --format llm").err
+    )
+
+
+def test_many_warnings_of_a_folder_are_one_of_each_kind(here: Here) -> None:
+    """With how many more there are; --json has them all."""
+    Path("kept").mkdir()
+    messages = [{"role": "robot", "content": "Hi."}, {"role": "user", "content": "Hi."}] * 50
+    for name in ("a.json", "b.json"):
+        Path("kept", name).write_text(json.dumps({"messages": messages}), "utf-8")
+    ran = here("import kept")
+
+    first, more = ran.err.splitlines()
+    assert first.startswith("warning: kept/a.json, line 1: messages[0] was left out: its role is")
+    assert more == "warning: ... and 99 more like this"
+
+
+def test_the_formats_of_the_command_are_those_that_can_be_read() -> None:
+    """It names them without importing a reader."""
+    assert tuple(sorted([*formats.READERS, "lines"])) == import_.FORMATS
 
 
 def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:

@@ -44,12 +44,6 @@ def test_a_history_says_whose_it_is(value: object, format: str, indent: int | No
 FOREIGN = {
     "a ChatGPT export": [{"title": "A", "create_time": 1.0, "mapping": {"n": {"message": None}}}],
     "a Claude.ai export": [{"uuid": "1", "name": "A", "chat_messages": [{"sender": "human"}]}],
-    "a Claude Code session": {
-        "parentUuid": None,
-        "sessionId": "s",
-        "type": "user",
-        "message": {"role": "user", "content": "Hi."},
-    },
     "a Codex session": {
         "timestamp": "2026-01-01T00:00:00Z",
         "type": "response_item",
@@ -185,7 +179,7 @@ def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(InvalidCall, match="no importer for 'slack'") as refused:
         formats.conversations([], format="slack")
 
-    assert refused.value.hint == "one of: openai, anthropic, llm"
+    assert refused.value.hint == f"one of: {', '.join(formats.READERS)}"
 
 
 def test_lines_need_a_format_that_is_named() -> None:

@@ -17,6 +17,12 @@ import click
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.cli.history_files import (
+    LINES,
+    HistoryFile,
+    HistoryFiles,
+    find_histories,
+)
 from reasoning_store.cli.options import name_in_error
 from reasoning_store.cli.output import Page, plural, print_answer, print_note, print_warnings
 from reasoning_store.cli.progress import Progress
@@ -25,7 +31,7 @@ from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
-    from reasoning_store.importers.into_store import ImportedHistory
+    from reasoning_store.importers.into_store import ImportedConversation, ImportedHistory
     from reasoning_store.importers.values import Report
     from reasoning_store.ledger.transfer.lines import SessionLine
     from reasoning_store.ledger.transfer.transfer import OnConflict
@@ -35,10 +41,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _Given: TypeAlias = Callable[[Iterable[bytes]], Iterable[bytes]]
 
-_LINES = "lines"
-_FORMATS = ("anthropic", _LINES, "llm", "openai")
+FORMATS = ("anthropic", "claude-code", LINES, "llm", "openai")
+"""Those that can be read, named here so that help imports no reader."""
 _ALIKE = 10
-"""How many warnings of one kind are shown."""
+"""How many warnings of one kind are shown; of the messages in a folder's files, one."""
 _COUNTS = {
     "reasoning_in": "thoughts in it",
     "reasoning_stored": "thinking blocks made of them",
@@ -53,15 +59,16 @@ _COUNTS = {
 @click.command(
     "import",
     cls=Command,
-    examples=("import history.json --dry-run", "import export.jsonl"),
-    answers="format dryRun sessions messages already skipped report conversations",
+    examples=("import ~/.claude/projects --dry-run", "import export.jsonl"),
+    answers="format dryRun sessions messages already skipped report conversations files",
 )
-@click.argument("source", metavar="FILE", type=click.Path(allow_dash=True))
+@click.argument("source", metavar="FILE|FOLDER", type=click.Path(allow_dash=True))
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(_FORMATS),
-    help="The format of FILE; by default it is recognised. `lines` are those of `export`.",
+    type=click.Choice(FORMATS),
+    help="The format of FILE; by default it is recognised. `lines` are those of `export`. "
+    "Of a FOLDER only files in this format are read.",
 )
 @click.option("--owner", help="The new owner; by default the owner that the lines name.")
 @click.option("--provider", help="The provider, if the history does not name it.")
@@ -87,27 +94,34 @@ def import_(
 ) -> None:
     """Import an export, or a history kept elsewhere.
 
-    Messages of OpenAI or Anthropic as JSON or JSON lines, a logs database of llm, or the
-    lines of an export; - is standard input. Messages that are there already are not written
-    again, so you can run an interrupted import again. Reasoning is kept, delimiters that leaked
-    into a text are removed, and both are counted. A missing database is created.
+    Sessions of Claude Code, messages of OpenAI or Anthropic as JSON or JSON lines, a logs
+    database of llm, or the lines of an export; - is standard input. Of a folder, every history
+    below it is imported; a file that cannot be read is named, and the others are imported.
 
-    Exits with 2 if FILE holds messages and none can be imported.
+    Messages that are there already are not written again, so you can run an interrupted import
+    again. Branches stay branches. Reasoning is kept, delimiters that leaked into a text are
+    removed, and both are counted. A missing database is created.
+
+    Exits with 2 if there are messages and none can be imported, or if a file cannot be read.
     """
+    call.if_interrupted = "run it again: imported messages are not written twice"
+    named = {"provider": provider, "model": model}
+    options: dict[str, Any] = {key: value for key, value in named.items() if value}
+    if source != "-" and os.path.isdir(source):
+        found = find_histories(source, format_)
+        found.options = options
+        _import_histories(call, found, owner, on_conflict, dry_run)
+        return
     with _seekable_file(source, format_) as path:
         kind = format_ or _detect_format(path)
-        call.if_interrupted = "run it again: imported messages are not written twice"
-        if kind == _LINES:
+        if kind == LINES:
             _import_lines(call, path, owner, on_conflict, dry_run)
             return
-        named = {"provider": provider, "model": model}
-        options: dict[str, Any] = {key: value for key, value in named.items() if value}
         if path != source:
             # The same again next time, unlike that of the file that was made of it.
             options["name"] = "stdin" if source == "-" else os.path.basename(source)
-        with store_access.open_or_create(call, unless=dry_run) as store:
-            done = _import_history(store.for_owner(owner or ""), path, kind, options, dry_run)
-    _print_history(call, kind, done, on_conflict)
+        found = HistoryFiles(files=[HistoryFile(path=path, format=kind)], options=options)
+        _import_histories(call, found, owner, on_conflict, dry_run)
 
 
 def _detect_format(path: str) -> str:
@@ -124,7 +138,7 @@ def _seekable_file(source: str, format_: str | None) -> Iterator[str]:
     """
     if source != "-":
         files.check_to_read(source, f"{source} cannot be read")
-    if source != "-" and (format_ == _LINES or os.path.isfile(source)):
+    if source != "-" and (format_ == LINES or os.path.isfile(source)):
         yield source
         return
     with (
@@ -165,7 +179,7 @@ def _import_lines(
     print_answer(
         call,
         {
-            "format": _LINES,
+            "format": LINES,
             "dryRun": dry_run,
             "sessions": done.sessions,
             "messages": done.messages,
@@ -173,6 +187,7 @@ def _import_lines(
             "skipped": list(done.skipped),
             "report": None,
             "conversations": [],
+            "files": [],
         },
         write_page,
     )
@@ -235,15 +250,18 @@ def _copy_session(here: Owner, into: Store, id: str) -> None:
 # Histories of other programs
 
 
-def _import_history(
-    owner: Owner, path: str, kind: str, options: dict[str, Any], dry_run: bool
-) -> ImportedHistory:
-    from reasoning_store.importers import formats
+def _import_histories(
+    call: Call, found: HistoryFiles, owner: str | None, on_conflict: str, dry_run: bool
+) -> None:
     from reasoning_store.importers.into_store import import_conversations
 
-    with Progress("importing") as progress:
-        found = formats.conversations(path, format=kind, **options)
-        return import_conversations(owner, _count_conversations(found, progress), dry_run=dry_run)
+    with (
+        store_access.open_or_create(call, unless=dry_run) as store,
+        Progress("importing") as progress,
+    ):
+        read = _count_conversations(found.conversations(), progress)
+        done = import_conversations(store.for_owner(owner or ""), read, dry_run=dry_run)
+    _print_histories(call, found, done, on_conflict)
 
 
 def _count_conversations(items: Iterable[T], progress: Progress) -> Iterator[T]:
@@ -252,10 +270,13 @@ def _count_conversations(items: Iterable[T], progress: Progress) -> Iterator[T]:
         yield item
 
 
-def _print_history(call: Call, kind: str, done: ImportedHistory, on_conflict: str) -> None:
+def _print_histories(
+    call: Call, found: HistoryFiles, done: ImportedHistory, on_conflict: str
+) -> None:
     refused, skipped = done.refused, done.report.skipped
-    none = bool(skipped) and not (done.new or done.known)
-    if none:
+    failed = [file for file in found.files if file.error is not None]
+    none = bool(skipped or failed) and not (done.new or done.known)
+    if none or failed:
         call.exit = Exit.USAGE
     if refused and on_conflict == "refuse":
         call.exit = Exit.CONFLICT
@@ -264,10 +285,17 @@ def _print_history(call: Call, kind: str, done: ImportedHistory, on_conflict: st
         if none:
             return
         came = "would be imported" if done.dry_run else "imported"
-        conversations = plural(len(done.conversations) - len(refused), "conversation")
-        page.line(f"{kind}: {conversations}, {plural(done.new, 'message')} {came}")
+        for format, imported in _by_format(found, done).items():
+            conversations = sum(one.refused is None for one in imported)
+            new = sum(one.new for one in imported)
+            page.line(
+                f"{format}: {plural(conversations, 'conversation')}, "
+                f"{plural(new, 'message')} {came}"
+            )
         if done.known:
             page.line(f"{plural(done.known, 'message')} were there already")
+        if found.others:
+            page.line(f"{plural(found.others, 'other file')} without a history")
         counts = [(getattr(done.report, name), text) for name, text in _COUNTS.items()]
         if any(count for count, _ in counts):
             page.table(
@@ -276,29 +304,60 @@ def _print_history(call: Call, kind: str, done: ImportedHistory, on_conflict: st
                 right=("how many",),
             )
 
-    print_answer(call, _history_data(kind, done), write_page)
-    _warn_each("{} was left out: {}", ((one.place, one.reason) for one in skipped))
-    times = done.report.unread_times
-    _warn_each("{} has no time: {}", ((one.place, one.reason) for one in times))
+    print_answer(call, _history_data(found, done), write_page)
+    _warn_of_parts(found, done)
     _warn_each("{} was left out: {}", ((one.id, one.refused or "") for one in refused))
+    print_warnings(_few([f"{file.path} was left out: {file.error}" for file in failed]))
     if none:
         print_note("nothing was imported: every message was left out")
 
 
-def _warn_each(text: str, found: Iterable[tuple[str, str]]) -> None:
+def _by_format(found: HistoryFiles, done: ImportedHistory) -> dict[str, list[ImportedConversation]]:
+    """Return what was imported of each format."""
+    of_path = {file.path: file.format for file in found.files}
+    imported: dict[str, list[ImportedConversation]] = {
+        file.format: [] for file in found.files if file.error is None or file.conversations
+    }
+    for path, one in zip(found.paths(), done.conversations, strict=True):
+        imported[of_path[path]].append(one)
+    return imported
+
+
+def _warn_of_parts(found: HistoryFiles, done: ImportedHistory) -> None:
+    """Warn of messages without a place in the store, and of times that are none."""
+    skipped: list[tuple[str, str]] = []
+    times: list[tuple[str, str]] = []
+    for path, one in zip(found.paths(), done.conversations, strict=True):
+        if one.refused is None:
+            file = f"{path}, " if found.is_folder else ""
+            skipped += [(file + part.place, part.reason) for part in one.report.skipped]
+            times += [(file + part.place, part.reason) for part in one.report.unread_times]
+    most = 1 if found.is_folder else _ALIKE
+    _warn_each("{} was left out: {}", skipped, most)
+    _warn_each("{} has no time: {}", times, most)
+
+
+def _warn_each(text: str, found: Iterable[tuple[str, str]], most: int = _ALIKE) -> None:
     """Warn of each place with its reason, and of no more than a few with the same reason."""
     by_reason: dict[str, list[str]] = {}
     for place, reason in found:
         by_reason.setdefault(reason, []).append(place)
     for reason, places in by_reason.items():
-        print_warnings(text.format(place, reason) for place in places[:_ALIKE])
-        if (more := len(places) - _ALIKE) > 0:
-            print_warnings([f"... and {f'{more:,}'.replace(',', ' ')} more like this"])
+        print_warnings(_few([text.format(place, reason) for place in places], most))
 
 
-def _history_data(kind: str, done: ImportedHistory) -> dict[str, Any]:
+def _few(texts: list[str], most: int = _ALIKE) -> list[str]:
+    """Return the first texts of a kind, and how many more there are."""
+    more = len(texts) - most
+    if more <= 0:
+        return texts
+    return [*texts[:most], f"... and {f'{more:,}'.replace(',', ' ')} more like this"]
+
+
+def _history_data(found: HistoryFiles, done: ImportedHistory) -> dict[str, Any]:
+    formats = {file.format for file in found.files}
     return {
-        "format": kind,
+        "format": formats.pop() if len(formats) == 1 else None,
         "dryRun": done.dry_run,
         "sessions": len(done.conversations) - len(done.refused),
         "messages": done.new,
@@ -316,6 +375,7 @@ def _history_data(kind: str, done: ImportedHistory) -> dict[str, Any]:
             }
             for one in done.conversations
         ],
+        "files": [asdict(file) for file in found.files] if found.is_folder else [],
     }
 
 

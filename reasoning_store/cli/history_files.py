@@ -1,0 +1,98 @@
+"""The files of an import, read one after the other: a single one, or those of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
+
+if TYPE_CHECKING:
+    from reasoning_store.importers.values import Conversation
+
+LINES = "lines"
+"""The format of an export of our own."""
+
+
+@dataclass(slots=True, kw_only=True)
+class HistoryFile:
+    """A file whose format is known, and what became of it."""
+
+    path: str
+    format: str
+    conversations: int = 0
+    error: str | None = None
+    """Why it could not be read to its end."""
+
+
+@dataclass(slots=True, kw_only=True)
+class HistoryFiles:
+    """The histories of a file or a folder, and how many other files stand there."""
+
+    files: list[HistoryFile]
+    others: int = 0
+    is_folder: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def conversations(self) -> Iterator[Conversation]:
+        """Yield the conversations of each file. In a folder an error ends only its own file."""
+        from reasoning_store.importers import formats
+
+        for file in self.files:
+            try:
+                for one in formats.conversations(file.path, format=file.format, **self.options):
+                    file.conversations += 1
+                    yield one
+            except (ReasoningStoreError, OSError) as error:
+                if not self.is_folder:
+                    raise
+                file.error = str(error)
+
+    def paths(self) -> Iterator[str]:
+        """Yield the path of each conversation that was read, in their order."""
+        for file in self.files:
+            yield from [file.path] * file.conversations
+
+
+def find_histories(folder: str, only: str | None) -> HistoryFiles:
+    """Return the histories below a folder, or only those of a format, in the order of their names.
+
+    A file is looked at as far as its format shows.
+    """
+    from reasoning_store.importers import formats
+
+    found = HistoryFiles(files=[], is_folder=True)
+    for path in _files_below(folder):
+        try:
+            format = formats.detect(path)
+        except (ReasoningStoreError, OSError):
+            format = None
+        if format is None or format != (only or format):
+            found.others += 1
+        elif format == LINES:
+            error = "an export of this package: import it by itself"
+            found.files.append(HistoryFile(path=path, format=format, error=error))
+        else:
+            found.files.append(HistoryFile(path=path, format=format))
+    if not found.files:
+        raise InvalidCall(
+            f"{folder} holds no history" + (f" in the format {only}" if only else ""),
+            hint=f"{_counted(found.others)} looked at; the formats are "
+            f"{', '.join(formats.READERS)}",
+        )
+    return found
+
+
+def _counted(files: int) -> str:
+    return "1 file was" if files == 1 else f"{files} files were"
+
+
+def _files_below(folder: str) -> Sequence[str]:
+    return sorted(
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if os.path.isfile(os.path.join(parent, name))
+    )

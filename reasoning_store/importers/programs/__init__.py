@@ -1,0 +1,1 @@
+"""Histories of other programs, one module a program."""
