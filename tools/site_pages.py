@@ -41,6 +41,9 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "howto/sdk/bedrock.md": "Converse",
         "howto/sdk/cohere.md": "thinking in the content",
     },
+    "Use it with a framework": {
+        "howto/frameworks/langchain.md": "agents, and message histories",
+    },
     "Move to it": {
         "howto/coming-from/openai-agents.md": "its sessions",
         "howto/coming-from/langchain.md": "its chat history",

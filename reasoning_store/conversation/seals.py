@@ -22,10 +22,10 @@ from reasoning_store.conversation.blocks import (
 OF_THOUGHTS: Final = frozenset(
     """
     thinkingSignature thoughtSignature thought_signature thoughtSignatures thought_signatures
-    reasoning_opaque reasoningEncryptedContent
+    reasoning_opaque reasoningEncryptedContent thoughtForms
     """.split()
 )
-"""Names that say of themselves that they seal a thought."""
+"""Names that say of themselves that they seal a thought, or belong to one."""
 ALL: Final = OF_THOUGHTS | frozenset(
     """
     signature textSignature encrypted encryptedContent encrypted_content

@@ -12,6 +12,8 @@ from pathlib import Path
 from tests import programs
 
 CHECKOUT = Path(__file__).parent.parent.parent
+NEEDS = re.compile(r"^<!-- needs (\w+) -->$", re.MULTILINE)
+"""The framework that a page needs: ``make test-frameworks`` runs its examples."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -33,6 +35,12 @@ def read(page: Path) -> list[Block]:
         else:
             found.append(Block(language, text))
     return found
+
+
+def framework_of(page: Path) -> str | None:
+    """Return the framework that a page needs."""
+    found = NEEDS.search(page.read_text("utf-8"))
+    return None if found is None else found[1]
 
 
 def clean_environment(folder: Path) -> dict[str, str]:

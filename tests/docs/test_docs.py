@@ -28,7 +28,7 @@ from reasoning_store.egress import (
 )
 from reasoning_store.ledger import records
 from reasoning_store.wire import contracts
-from tests.docs.pages import CHECKOUT, FENCE, Block, clean_environment, read, run
+from tests.docs.pages import CHECKOUT, FENCE, Block, clean_environment, framework_of, read, run
 from tests.docs.provider import Provider
 from tests.properties import each
 
@@ -50,7 +50,7 @@ def blocks(*languages: str) -> list[object]:
     return [
         pytest.param(block, id=f"{name(page)}:{number}")
         for page in PAGES
-        if page not in ORDERED
+        if page not in ORDERED and framework_of(page) is None
         for number, block in enumerate(read(page), 1)
         if block.language in languages
     ]
@@ -114,6 +114,19 @@ def test_the_commands_of_the_documentation_run(
             assert command in run_by_ci
         else:
             run(Block("sh", command, block.output), tmp_path, environment)
+
+
+def test_the_examples_for_a_framework_run_in_its_environment() -> None:
+    """Each framework that a page needs has one, with a test that runs its pages."""
+    named = {framework_of(page) for page in PAGES} - {None}
+    folder = CHECKOUT / "tests" / "frameworks"
+
+    assert [one for one in named if not (folder / f"{one}.txt").exists()] == []
+    assert [
+        one
+        for one in named
+        if f'pages.blocks("{one}")' not in (folder / f"test_{one}.py").read_text("utf-8")
+    ] == []
 
 
 LINK = re.compile(r"\]\((?!\w+:)([^)#]*)(?:#([^)]+))?\)")

@@ -1,0 +1,96 @@
+"""LangChain's messages as messages of the store, and back.
+
+A message that was read from LangChain is written as it was; one that was recorded otherwise, in
+LangChain's standard blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, BaseMessage, message_to_dict, messages_from_dict
+
+import reasoning_store as rs
+from reasoning_store.integrations import foreign_forms
+from reasoning_store.integrations.langchain.message_reader import (
+    RESPONSES,
+    SIGNATURES,
+    THOUGHT_FIELDS,
+    THOUGHT_PARTS,
+    read_plain,
+)
+from reasoning_store.integrations.langchain.message_writer import write_plain
+
+_NAME: Final = "langchain"
+
+
+def read_message(message: BaseMessage) -> rs.Message:
+    """Return a message of LangChain as one to be stored; all of it can be written again."""
+    if message.type == "remove":
+        raise rs.InvalidCall(
+            "a RemoveMessage is an order to a graph, and no message", hint="leave it out"
+        )
+    form = _form(message)
+    plain = read_plain(message)
+    if not isinstance(message, AIMessage) and _is_written_so(plain, form):
+        return plain
+    return foreign_forms.with_form(plain, _NAME, form, _is_thought)
+
+
+def write_messages(message: rs.Message, *, withheld: Collection[int] = ()) -> list[BaseMessage]:
+    """Return a stored message as LangChain's: a message for each tool response, else one.
+
+    ``withheld`` are the indexes of thinking blocks to leave out. An erased message gives none.
+    """
+    if message.status == "erased":
+        return []
+    rebuilt = foreign_forms.rebuild(message, _NAME, withheld=withheld)
+    if rebuilt is not None:
+        data = {"content": "", **rebuilt.form["data"]}  # of a reply all thought, erased
+        if not rebuilt.is_whole and (message.origin or rs.Origin()).api == RESPONSES:
+            data["content"] = _unbound(data["content"])
+        made: list[BaseMessage] = messages_from_dict([{**rebuilt.form, "data": data}])
+        return made
+    kept = [block for number, block in enumerate(message.blocks) if number not in withheld]
+    return write_plain(message, kept)
+
+
+def _unbound(content: Any) -> Any:
+    """Return content without the ids of its items: they name reasoning that is not sent."""
+    if not isinstance(content, list):
+        return content
+    return [
+        {key: item for key, item in part.items() if key != "id"}
+        if isinstance(part, Mapping) and part.get("type") not in THOUGHT_PARTS
+        else part
+        for part in content
+    ]
+
+
+def _form(message: BaseMessage) -> dict[str, Any]:
+    """Return the JSON of a message, without the fields that have their default."""
+    whole = message_to_dict(message)
+    fields = type(message).model_fields
+    data = {
+        name: value
+        for name, value in whole["data"].items()
+        if name == "content"
+        or name not in fields
+        or value != fields[name].get_default(call_default_factory=True)
+    }
+    return {"type": whole["type"], "data": data}
+
+
+def _is_written_so(plain: rs.Message, form: Mapping[str, Any]) -> bool:
+    written = write_messages(plain)
+    return len(written) == 1 and _form(written[0]) == form
+
+
+def _is_thought(path: foreign_forms.Path, value: Any) -> bool:
+    if path[:2] == ("data", "additional_kwargs"):
+        return len(path) == 3 and (path[2] in THOUGHT_FIELDS or path[2] == SIGNATURES)
+    if path[:2] != ("data", "content") or len(path) != 3 or not isinstance(value, Mapping):
+        return False
+    part = value.get("value") if value.get("type") == "non_standard" else value
+    return isinstance(part, Mapping) and part.get("type") in THOUGHT_PARTS
