@@ -36,8 +36,9 @@ _TABLE: Final[tuple[Marked, ...]] = (
     Marked(
         "a ChatGPT export",
         (_value_pattern("mapping", "{"), _field_pattern("create_time", "current_node")),
+        "chatgpt",
     ),
-    Marked("a Claude.ai export", (_value_pattern("chat_messages", "["),)),
+    Marked("a Claude.ai export", (_value_pattern("chat_messages", "["),), "claude-ai"),
     Marked(
         "a Claude Code session",
         (
@@ -52,10 +53,13 @@ _TABLE: Final[tuple[Marked, ...]] = (
             _type_pattern("session_meta", "response_item", "turn_context", "event_msg"),
             _value_pattern("payload", "{"),
         ),
+        "codex",
     ),
+    Marked("a Codex session", (_value_pattern("record_type", '"state"'),), "codex"),
     Marked(
         "an Open WebUI export",
         (_value_pattern("chat", "{"), _field_pattern("user_id", "history", "currentId")),
+        "open-webui",
     ),
     Marked(
         "a LibreChat export",
@@ -63,6 +67,7 @@ _TABLE: Final[tuple[Marked, ...]] = (
             _field_pattern("conversationId"),
             _field_pattern("messageId", "parentMessageId", "exportAt"),
         ),
+        "librechat",
     ),
     Marked(
         "a LangChain history",

@@ -28,8 +28,13 @@ _Read: TypeAlias = Callable[[Source, AnsweredBy, str | None], Iterator[Conversat
 _ROOM: Final = "reasoning_store.importers"
 READERS: Final[dict[str, str]] = {
     "anthropic": f"{_ROOM}.anthropic",
+    "chatgpt": f"{_ROOM}.programs.chatgpt",
+    "claude-ai": f"{_ROOM}.programs.claude_ai",
     "claude-code": f"{_ROOM}.programs.claude_code",
+    "codex": f"{_ROOM}.programs.codex",
+    "librechat": f"{_ROOM}.programs.librechat",
     "llm": f"{_ROOM}.llm",
+    "open-webui": f"{_ROOM}.programs.open_webui",
     "openai": f"{_ROOM}.openai",
 }
 """The module that reads each format; ``lines`` is the store's own export."""

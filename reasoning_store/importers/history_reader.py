@@ -9,13 +9,16 @@ Knows how the parts of this room fit. It must not know a format's words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final, NoReturn
 
 from reasoning_store.conversation.blocks import (
+    MediaBlock,
     Message,
+    Status,
     ToolCallBlock,
     ToolResponseBlock,
 )
@@ -26,6 +29,7 @@ from reasoning_store.importers.conversation_builder import (
     digest_values,
 )
 from reasoning_store.importers.documents import Source, read_entries, refuse, source_name
+from reasoning_store.importers.neutral_replies import Part, read_neutral_reply
 from reasoning_store.importers.source_messages import (
     SourceConversation,
     SourceMessage,
@@ -115,6 +119,56 @@ class HistoryReader:
         self.into.start_branch(point.into)
         self._names, self._due = dict(point.names), dict(point.due)
 
+    def add_neutral_reply(
+        self,
+        parts: Sequence[Part],
+        placed: SourceMessage,
+        *,
+        source: Any,
+        media: Sequence[MediaBlock] = (),
+        status: Status = "complete",
+        unread: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a reply that was kept in no provider's form; ``source`` is what its key is of."""
+        message = read_neutral_reply(parts, self.ingress_options(placed.value))
+        if status != message.status:
+            message = replace(message, status=status)
+        self.add(
+            replace(message, blocks=(*message.blocks, *media)),
+            placed,
+            texts=[part["text"] for part in parts if part["type"] == "text" and part["text"]],
+            thoughts=sum(part["type"] == "reasoning" and bool(part["text"]) for part in parts),
+            source=source,
+            unread=unread,
+        )
+
+    def add_steps(
+        self, parts: Sequence[Part], placed: SourceMessage, *, source: Any, **reply: Any
+    ) -> None:
+        """Add the replies that parts make, and between them what tools answered.
+
+        ``reply`` is what ``add_neutral_reply`` takes, for the last reply.
+        """
+        runs = [list(run) for _, run in groupby(parts, lambda part: part["type"] == "tool_result")]
+        for number, run in enumerate(runs or [[]]):
+            key = [source, number]
+            if run and run[0]["type"] == "tool_result":
+                blocks = tuple(
+                    self.tool_response(
+                        placed,
+                        part["tool_call_id"],
+                        part["output"],
+                        name=part["name"],
+                        is_error=part["is_error"],
+                    )
+                    for part in run
+                )
+                texts = [block.result for block in blocks if isinstance(block.result, str)]
+                self.add(Message(role="tool", blocks=blocks), placed, texts=texts, source=key)
+            else:
+                is_last = number + 2 > len(runs)
+                self.add_neutral_reply(run, placed, source=key, **(reply if is_last else {}))
+
     def add(
         self,
         message: Message,
@@ -192,7 +246,9 @@ class HistoryReader:
     ) -> ToolResponseBlock:
         """Return a tool response. Without an id, it is for the first call that has none."""
         if not (isinstance(call_id, str) and call_id):
-            waiting = [other for other, named in self._due.items() if name is None or named == name]
+            waiting = [
+                other for other, named in self._due.items() if name is None or _same(named, name)
+            ]
             call_id = waiting[0] if waiting else call_ids.make_call_id(self.into.id, self.into.next)
         self._due.pop(call_id, None)
         known = self._names.get(call_id, "")
@@ -215,6 +271,11 @@ class HistoryReader:
                     )
                 self._names[block.id] = self._due[block.id] = block.name
             yield block
+
+
+def _same(called: str, answering: Any) -> bool:
+    """Whether a tool answers to a name: a part of it may have been called, as ``files.search``."""
+    return called == answering or called.partition(".")[0] == str(answering).partition(".")[0]
 
 
 def _place_in_line(placed: SourceMessage) -> str:

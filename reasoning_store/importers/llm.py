@@ -17,7 +17,6 @@ from typing import Any, Final
 from reasoning_store.conversation.blocks import (
     Block,
     Message,
-    Origin,
     TextBlock,
 )
 from reasoning_store.conversation.errors import InvalidCall, WireError
@@ -26,7 +25,7 @@ from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.history_reader import UNKNOWN_ROLE, AnsweredBy, HistoryReader
 from reasoning_store.importers.llm_file import LogFile, Row, open_log_file, parse_column, refuse
-from reasoning_store.importers.llm_parts import Part
+from reasoning_store.importers.neutral_replies import Part
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags, normalize_response
@@ -359,9 +358,6 @@ def add_reply(
     if counted:
         details = parse_column(call.get("token_details"), placed.place)
         message = replace(message, usage=llm_parts.read_usage(call, details))
-    if not (reader.who.provider or reader.who.base_url or _is_known(message.origin)):
-        # Nobody's protocol: only the model is known.
-        message = replace(message, origin=Origin(model=model) if model else None)
     unread = _unread_of(parts, about)
     reader.add(
         message,
@@ -372,10 +368,6 @@ def add_reply(
         source=_key_source("assistant", parts),
         unread=unread,
     )
-
-
-def _is_known(origin: Origin | None) -> bool:
-    return origin is not None and origin.api != "thinking_events"
 
 
 def _provider_response(

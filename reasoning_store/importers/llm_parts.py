@@ -9,6 +9,8 @@ looks for them. Parts without one are read as neutral events.
 What a hosted tool did is the provider's own: it is kept with the message's metadata, but for
 an item that the provider itself can take back.
 
+The fields of a part are those of llm's own JSON; ``attachment`` and ``attachments`` are rows.
+
 Knows parts and forms; must not know tables.
 """
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from reasoning_store.conversation.blocks import (
     MediaBlock,
@@ -25,11 +27,9 @@ from reasoning_store.conversation.blocks import (
     Usage,
 )
 from reasoning_store.importers.history_reader import AnsweredBy
-from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
+from reasoning_store.importers.neutral_replies import Part, read_neutral_reply
+from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.wire.event_fields import other_fields, whole_number
-
-Part: TypeAlias = dict[str, Any]
-"""``type`` and the fields of llm's own JSON; ``attachment`` and ``attachments`` are rows."""
 
 _TYPES: Final = frozenset({"text", "reasoning", "tool_call", "tool_result", "attachment"})
 _ROUTED: Final = "openrouter/"
@@ -56,40 +56,12 @@ def read_reply(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Mes
     name = next(marks, None)
     spoken = [part for part in parts if not part.get("server_executed")]
     if name is None:
-        return _read_neutral(spoken, who, model)
+        return read_neutral_reply(spoken, who.ingress_options(model=model))
     form = _FORMS[name]
     if form is _FORMS["openai"] and model is not None and model.startswith(_ROUTED):
         form = _FORMS["openrouter"]  # its plugin is built upon OpenAI's, names included
     ingress_options = who.ingress_options(provider=form.provider, model=model)
     return normalize_response(form.body(parts), api=form.api, **ingress_options)
-
-
-def _read_neutral(parts: Sequence[Part], who: AnsweredBy, model: str | None) -> Message:
-    normalizer = StreamNormalizer(api="thinking_events", **who.ingress_options(model=model))
-    for number, part in enumerate(parts):
-        for event in _events(part):
-            normalizer.feed({**event, "contentIndex": number})
-    return normalizer.finish()
-
-
-def _events(part: Part) -> list[dict[str, Any]]:
-    kind, text = part["type"], part.get("text")
-    if kind == "reasoning" and text:
-        return [
-            {"type": "thinking_start"},
-            {"type": "thinking_delta", "delta": text},
-            {"type": "thinking_end"},
-        ]
-    if kind == "text" and text:
-        return [{"type": "text_delta", "delta": text}]
-    if kind == "tool_call":
-        call = {
-            "id": part.get("tool_call_id") or "",
-            "name": part.get("name") or "",
-            "arguments": part.get("arguments"),
-        }
-        return [{"type": "toolcall_start", **call}, {"type": "toolcall_end", "toolCall": call}]
-    return []
 
 
 def _provider_metadata(part: Part) -> Mapping[str, Any]:

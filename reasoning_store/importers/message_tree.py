@@ -9,8 +9,9 @@ Knows ids and parents; must not know messages.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from reasoning_store.importers.history_reader import HistoryReader, ReaderForkPoint
 
@@ -49,6 +50,26 @@ def tree_lines(parents: Mapping[str, str | None]) -> Iterator[TreeLine]:
                 following = found[0] if found else None
             if line.nodes:
                 yield line
+
+
+def in_order(
+    parents: Mapping[str, str | None], children: Mapping[str, Sequence[Any]]
+) -> dict[str, str | None]:
+    """Return the parents of nodes, each after its own, in the order of the lists of children."""
+    named = defaultdict(list)
+    for node, parent in parents.items():
+        named[parent if parent in parents else None].append(node)
+    ordered: dict[str, str | None] = {}
+    for start in (*named[None], *parents):
+        waiting = [start]
+        while waiting:
+            node = waiting.pop()
+            if node not in ordered:
+                ordered[node] = parents[node]
+                listed = [one for one in children.get(node, ()) if one in named[node]]
+                rest = [one for one in named[node] if one not in listed]
+                waiting += reversed([*listed, *rest])
+    return ordered
 
 
 def add_tree(

@@ -17,7 +17,12 @@ from typing import Any, Final
 from reasoning_store.conversation.blocks import answered_call
 from reasoning_store.importers import content_parts
 from reasoning_store.importers.history_reader import HistoryReader
-from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
+from reasoning_store.importers.source_messages import (
+    OF_MESSAGE,
+    SourceConversation,
+    SourceMessage,
+    list_field,
+)
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.openai_responses import typed_calls
 
@@ -55,12 +60,17 @@ def output_items(one: SourceConversation, listed: Any) -> list[SourceMessage]:
     ]
 
 
-def read_items(placed: Sequence[SourceMessage], reader: HistoryReader) -> None:
-    """Add the messages that items make."""
+def read_items(
+    placed: Sequence[SourceMessage],
+    reader: HistoryReader,
+    *,
+    usage: Mapping[str, Any] | None = None,
+) -> None:
+    """Add the messages that items make; ``usage`` is what the last reply of them reported."""
     run: list[SourceMessage] = []
     hosted: set[Any] = set()
     for item in placed:
-        take = _role_of(item.value)
+        take = role_of(item.value)
         if item.value.get("type") == "shell_call" and not typed_calls.is_typed(item.value):
             hosted.add(item.value.get("call_id"))
         elif take == "tool" and item.value.get("call_id") in hosted:
@@ -78,10 +88,10 @@ def read_items(placed: Sequence[SourceMessage], reader: HistoryReader) -> None:
             same = item.value["role"] == take
             read_ = _READ if same else [name for name in _READ if name != "role"]
             reader.add_plain(take, item, unread=other_fields(item.value, read_))
-    _add_reply(run, reader)
+    _add_reply(run, reader, usage)
 
 
-def _role_of(item: Mapping[str, Any]) -> str | None:
+def role_of(item: Mapping[str, Any]) -> str | None:
     """Return the role of an item, ``None`` if it is unknown."""
     kind, role = item.get("type", "message"), item.get("role")
     if not isinstance(kind, str):
@@ -91,11 +101,13 @@ def _role_of(item: Mapping[str, Any]) -> str | None:
     return "assistant" if answered_call(item) is None else "tool"
 
 
-def _add_reply(run: Sequence[SourceMessage], reader: HistoryReader) -> None:
+def _add_reply(
+    run: Sequence[SourceMessage], reader: HistoryReader, usage: Mapping[str, Any] | None = None
+) -> None:
     if not run:
         return
     items = [_complete_message(placed.value) for placed in run]
-    message = reader.read_reply({"output": items}, _API, run[0].value)
+    message = reader.read_reply({"output": items, "usage": usage}, _API, run[0].value)
     reader.add(
         message,
         run[0],
@@ -121,17 +133,12 @@ def _visible_texts(item: Mapping[str, Any]) -> list[str]:
 
 
 def _is_thought(item: Mapping[str, Any]) -> bool:
-    said = [*_list_field(item, "summary"), *_list_field(item, "content")]
+    said = [*list_field(item, "summary"), *list_field(item, "content")]
     return item.get("type") == "reasoning" and bool(
         item.get("encrypted_content")
         or item.get("signature")
         or any(part.get("text") if isinstance(part, dict) else part for part in said)
     )
-
-
-def _list_field(item: Mapping[str, Any], name: str) -> list[Any]:
-    value = item.get(name)
-    return value if isinstance(value, list) else []
 
 
 def _add_tool_response(placed: SourceMessage, reader: HistoryReader) -> None:

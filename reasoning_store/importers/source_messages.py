@@ -134,6 +134,18 @@ def text_field(value: Mapping[str, Any], name: str) -> str | None:
     return item if isinstance(item, str) and item else None
 
 
+def object_field(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a field that is an object; another is empty."""
+    item = value.get(name)
+    return item if isinstance(item, dict) else {}
+
+
+def list_field(value: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a field that is a list; another is empty."""
+    item = value.get(name)
+    return item if isinstance(item, list) else []
+
+
 def _first_text(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
     for name in names:
         item = value.get(name)

@@ -42,18 +42,6 @@ def test_a_history_says_whose_it_is(value: object, format: str, indent: int | No
 
 
 FOREIGN = {
-    "a ChatGPT export": [{"title": "A", "create_time": 1.0, "mapping": {"n": {"message": None}}}],
-    "a Claude.ai export": [{"uuid": "1", "name": "A", "chat_messages": [{"sender": "human"}]}],
-    "a Codex session": {
-        "timestamp": "2026-01-01T00:00:00Z",
-        "type": "response_item",
-        "payload": {"type": "message", "role": "user"},
-    },
-    "an Open WebUI export": [{"user_id": "u", "chat": {"messages": [{"role": "user"}]}}],
-    "a LibreChat export": {
-        "conversationId": "c",
-        "messages": [{"messageId": "m", "parentMessageId": "0", "sender": "User"}],
-    },
     "a LangChain history": [{"type": "human", "data": {"content": "Hi."}}],
     "a Gemini history": {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]},
     "a ShareGPT history": [{"conversations": [{"from": "human", "value": "Hi."}]}],

@@ -41,7 +41,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _Given: TypeAlias = Callable[[Iterable[bytes]], Iterable[bytes]]
 
-FORMATS = ("anthropic", "claude-code", LINES, "llm", "openai")
+FORMATS = (
+    "anthropic",
+    "chatgpt",
+    "claude-ai",
+    "claude-code",
+    "codex",
+    "librechat",
+    LINES,
+    "llm",
+    "open-webui",
+    "openai",
+)
 """Those that can be read, named here so that help imports no reader."""
 _ALIKE = 10
 """How many warnings of one kind are shown; of the messages in a folder's files, one."""
@@ -94,8 +105,9 @@ def import_(
 ) -> None:
     """Import an export, or a history kept elsewhere.
 
-    Sessions of Claude Code, messages of OpenAI or Anthropic as JSON or JSON lines, a logs
-    database of llm, or the lines of an export; - is standard input. Of a folder, every history
+    Sessions of Claude Code and Codex, exports of ChatGPT, Claude.ai, Open WebUI and LibreChat,
+    messages of OpenAI or Anthropic as JSON or JSON lines, a logs database of llm, or the lines
+    of an export; - is standard input. Of a folder, every history
     below it is imported; a file that cannot be read is named, and the others are imported.
 
     Messages that are there already are not written again, so you can run an interrupted import

@@ -1,0 +1,198 @@
+"""What is read of each program's history: every message of every branch, with its thoughts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.importers import formats
+from reasoning_store.importers.into_store import import_conversations
+from tests.properties import each
+
+from . import kept
+
+READ = {
+    "codex": [
+        [
+            "system: Sandbox: read-only.",
+            "user: <environment_context>\n  <cwd>/home/ada/primes</cwd>\n</environment_context>",
+            "user: Is 91 prime?",
+            "assistant: (**Factoring** encrypted) | I will factor it. | "
+            "exec_command({'cmd': 'factor 91'})",
+            "tool: exec_command -> 91: 7 13",
+            "assistant: (... encrypted) | "
+            "apply_patch({'input': '*** Begin Patch\\n*** End Patch'})",
+            "tool: apply_patch -> Done",
+            "assistant: No: 91 is 7 x 13.",
+            "user: And 1001?",
+            "assistant: It is 7 x 143.",
+        ],
+        [
+            "user: And 97?",
+            "assistant: 97 is prime.",
+            "user: Thanks",
+            "assistant: Welcome.",
+        ],
+    ],
+    "chatgpt": [
+        [
+            "system: I count primes. | Be brief.",
+            "user: [image 91.png] | Is the number in the picture prime? | [file notes.pdf]",
+            "assistant: (Reading the picture\n\nIt says 91.) | (Factoring) | "
+            "python({'text': 'print(91 % 7)'})",
+            "tool: python -> 0",
+            "assistant: No: 91 = 7 x 13.",
+            "user: And 97?",
+            "assistant: No.",
+        ],
+        ["user: Thanks", "assistant: Wel"],
+        ["assistant: Yes, 97 is prime."],
+    ],
+    "claude-ai": [
+        [
+            "user: Which of these is prime? | [file numbers.txt] | [file picture.png]",
+            "assistant: (A tool knows.) | One moment. | repl({'code': 'factor(91)'})",
+            "tool: repl -> 7 x 13",
+            "assistant: (So 97.) | 97 is.",
+            "user: And 1001?",
+            "assistant: 7 x 143.",
+        ],
+        ["assistant: No: 1001 = 7 x 11 x 13."],
+    ],
+    "open-webui": [
+        [
+            "user: Is 91 prime? | [file numbers.txt]",
+            "assistant: (A tool knows.\n\nIf 7 < 91, try 7.) | Let me see. | factor({'n': 91})",
+            "tool: factor -> 7 13",
+            "assistant: No: 91 = 7 x 13.",
+            "user: And 97?",
+            "assistant: (97 has no small factor) | It is prime.",
+        ],
+        ["assistant: Yes."],
+    ],
+    "librechat": [
+        [
+            "user: Is 91 prime? | [image 91.png]",
+            "assistant: (A tool knows.) | factor({'n': 91})",
+            "tool: factor -> 7 13",
+            "assistant: No: 7 x 13.",
+            "user: And 97?",
+            "assistant: (No small factor.) | It is prime.",
+        ],
+        ["assistant: No."],
+    ],
+}
+"""The lines of the first conversation of each format's fullest file."""
+
+
+def fullest(format: str) -> Any:
+    """Return the first conversation of the file of a format with the most messages."""
+    found = [
+        next(iter(formats.conversations(path)))
+        for path in kept.FILES.values()
+        if path.parent.name == format
+    ]
+    return max(found, key=lambda one: one.report.messages)
+
+
+@each("format", READ)
+def test_every_branch_is_read_with_its_thoughts(format: str) -> None:
+    """In the order in which a model said it, seals and calls in their places."""
+    assert kept.lines_of(fullest(format)) == READ[format]
+
+
+@pytest.mark.parametrize(
+    ("format", "last"),
+    [
+        ("codex", "Welcome."),
+        ("chatgpt", "Yes, 97 is prime."),
+        ("claude-ai", "No: 1001 = 7 x 11 x 13."),
+        ("open-webui", "Yes."),
+        ("librechat", "It is prime."),
+    ],
+)
+def test_the_branch_that_the_program_shows_is_the_current_one(format: str, last: str) -> None:
+    """The others are a branch away."""
+    one = fullest(format)
+    with rs.Store("sqlite://") as store:
+        import_conversations(store, [one])
+        session = store.session(one.id)
+
+        assert session.history()[-1].message.text == last
+        assert len(session.branches()) == len(READ[format])
+
+
+def test_a_conversation_that_was_archived_stays_so() -> None:
+    """It is not in the usual list here either."""
+    with rs.Store("sqlite://") as store:
+        for format in ("chatgpt", "open-webui"):
+            import_conversations(store, formats.conversations(kept.of_format(format)))
+
+        assert {one.title for one in store.sessions().items} == {"Primes"}
+        assert {one.title for one in store.sessions(archived=True).items} == {"Hello", "Seven"}
+
+
+def test_a_session_of_codex_goes_on_with_its_sealed_reasoning() -> None:
+    """Its provider is known, and what each reply cost."""
+    one = fullest("codex")
+    with rs.Store("sqlite://") as store:
+        import_conversations(store, [one])
+        session = store.session(one.id)
+        request = session.build_request(
+            provider="openai",
+            model="gpt-5.2",
+            api="openai.responses",
+            settings={"reasoning.includeInContext": True},
+        )
+        usage = session.history()[3].message.usage
+
+    sealed = [item for item in request.body["input"] if item.get("encrypted_content")]
+    assert [item["encrypted_content"] for item in sealed] == ["Y2lwaGVyMQ==", "Y2lwaGVyMg=="]
+    assert usage is not None
+    assert (usage.input, usage.cached, usage.output, usage.reasoning) == (100, 40, 30, 12)
+
+
+def test_a_regeneration_after_the_first_import_is_a_branch() -> None:
+    """An export that has grown inside of its tree adds what is new, and moves to it."""
+    export = json.loads(kept.of_format("chatgpt").read_text("utf-8"))
+    before = json.loads(json.dumps(export[0]))
+    for later in ("n11", "n12", "n13"):
+        del before["mapping"][later]
+    before["mapping"]["n9"]["children"].remove("n11")
+    before["mapping"]["n8"]["children"].remove("n12")
+    before["current_node"] = "n10"
+    with rs.Store("sqlite://") as store:
+        for value, new in ((before, 7), (export[0], 3), (export[0], 0)):
+            read = list(formats.conversations([json.dumps(value)], format="chatgpt"))
+            dry = import_conversations(store, read, dry_run=True)
+            done = import_conversations(store, read)
+            assert (dry.new, done.new, done.refused) == (new, new, [])
+        session = store.session("69a5-primes")
+
+        assert session.history()[-1].message.text == "Yes, 97 is prime."
+        assert session.branch(1).history()[-1].message.text == "No."
+        assert len(session.branches()) == 3
+
+
+def test_a_reply_that_was_stopped_is_interrupted() -> None:
+    """As it is of a stream that is left early."""
+    (line,) = [line for line in fullest("chatgpt").lines if len(line.items) == 2]
+
+    assert line.items[-1].message.status == "interrupted"
+
+
+def test_items_of_a_reply_are_read_in_the_place_of_its_text() -> None:
+    """Newer versions of Open WebUI keep both."""
+    _, newer = formats.conversations(kept.of_format("open-webui"))
+
+    assert kept.lines_of(newer) == [
+        [
+            "user: Is 7 prime?",
+            "assistant: (Seven.) | factor({'n': 7})",
+            "tool: factor -> 7",
+            "assistant: Yes.",
+        ]
+    ]
