@@ -51,8 +51,25 @@ SECTIONS = {
 }
 """The commands as the help shows them; the others follow."""
 
+WORDS = {
+    "cat": "show",
+    "find": "search",
+    "grep": "search",
+    "help": "--help",
+    "list": "sessions",
+    "ls": "sessions",
+    "restore": "import",
+    "rm": "delete",
+    "tail": "show --follow",
+    "tag": "sessions tag",
+    "version": "--version",
+}
+"""Words of other programs, with the commands here."""
 
-@click.command(cls=Group, lazy=COMMANDS, sections=SECTIONS, invoke_without_command=True)
+
+@click.command(
+    cls=Group, lazy=COMMANDS, sections=SECTIONS, words=WORDS, invoke_without_command=True
+)
 @click.version_option(__version__, prog_name="reasoning-store")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.pass_context
@@ -62,7 +79,8 @@ def app(context: click.Context, as_json: bool) -> None:
     Without a command, show what is in the database.
 
     A file gives options their defaults: ~/.config/reasoning-store/config.toml, or the one that
-    REASONING_STORE_CONFIG names.
+    REASONING_STORE_CONFIG names. A variable gives a setting its value for all sessions:
+    REASONING_STORE_EFFORT=high.
     """
     call = current_call(context)
     call.json = call.json or as_json

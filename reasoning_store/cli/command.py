@@ -20,6 +20,8 @@ from reasoning_store.cli.configuration import Configuration
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.conversation.errors import InvalidCall
 
+_WHOLE = 1000
+"""The length of a help that is not cut."""
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -165,7 +167,7 @@ class Group(click.Group):
 
     ``lazy`` says where commands live, as ``module:attribute``. ``default`` is the command
     that is meant where the first word names none. ``sections`` are the parts of the help, each
-    with the names of its commands.
+    with the names of its commands. ``words`` are the names that other programs use for them.
     """
 
     command_class = Command
@@ -176,10 +178,12 @@ class Group(click.Group):
         lazy: Mapping[str, str] | None = None,
         default: str | None = None,
         sections: Mapping[str, str] | None = None,
+        words: Mapping[str, str] | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(*args, **_with_help(attributes))
         self._lazy = lazy or {}
+        self.words = words or {}
         self.default = default
         self.sections = sections or {}
         if default is not None:
@@ -238,8 +242,7 @@ class Group(click.Group):
         others = [name for name in names if not any(name in each for each in listed.values())]
         for title, words in {**listed, "Commands": others}.items():
             found = [(name, self.get_command(ctx, name)) for name in words if name in names]
-            limit = formatter.width - 6 - max(map(len, names), default=0)
-            if rows := [(name, one.get_short_help_str(limit)) for name, one in found if one]:
+            if rows := [(name, one.get_short_help_str(_WHOLE)) for name, one in found if one]:
                 with formatter.section(title):
                     formatter.write_dl(rows, col_max=max(map(len, names)))
 
@@ -285,11 +288,13 @@ class Group(click.Group):
         """Find the command; of an unknown one, offer the nearest names."""
         word = args[0]
         if self.get_command(ctx, word) is None and not ctx.resilient_parsing:
+            meant = self.words.get(word)
             near = difflib.get_close_matches(word, self.list_commands(ctx), n=3)
+            names = [meant] if meant is not None else near
             raise InvalidCall(
                 f"there is no command {word!r}",
-                hint=f"did you mean {' or '.join(near)}?"
-                if near
+                hint=f"did you mean {' or '.join(names)}?"
+                if names
                 else f"{ctx.command_path} --help lists them",
             )
         return super().resolve_command(ctx, args)

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,7 +32,7 @@ from reasoning_store.cli.completion import (
     full_key,
 )
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.cli.output import print_note, print_warnings
+from reasoning_store.cli.output import Page, print_note, print_warnings
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
@@ -334,6 +334,26 @@ def parse_settings(changes: Sequence[str]) -> dict[str, Any]:
         key = full_key(key)
         made[key] = _settings.parse(key, value)
     return made
+
+
+def parse_fact(text: str) -> tuple[str, Any]:
+    """Return the key and the value of KEY=VALUE; a value that is no JSON is a text."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InvalidCall(f"{text!r} is not KEY=VALUE", hint="for example rating=1")
+    try:
+        return key, json_values.parse(value)
+    except json_values.Malformed:
+        return key, value
+
+
+FACTS = click.argument("facts", nargs=-1, metavar="[KEY=VALUE]...")
+
+
+def fact_table(page: Page, facts: Mapping[str, Any]) -> None:
+    """Write facts as a table."""
+    rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in facts.items()]
+    page.table(("key", "value"), rows)
 
 
 @contextmanager

@@ -77,6 +77,7 @@ CASES: dict[str, Case] = {
     "sessions list": Case("sessions", "sessions --limit 0", says="--limit"),
     "sessions rename": Case("sessions rename short Oslo", "sessions rename shorter Oslo", MISSING),
     "sessions show": Case("sessions show chat-42", "sessions show chat-43", MISSING, says=NEAR),
+    "sessions tag": Case("sessions tag short a=1", "sessions tag short a", says="KEY=VALUE"),
     "set": Case(
         "set chat-42 reasoning.includeInContext true",
         "set chat-42 reasoning.includeInContext perhaps",

@@ -22,9 +22,9 @@ from reasoning_store.cli.progress import Progress
 )
 @click.pass_obj
 def backup(call: Call, path: Path, overwrite: bool) -> None:
-    """Copy the database to PATH, also while it is in use, and compare the copy.
+    """Copy the database to PATH, and compare the copy.
 
-    For SQLite; PostgreSQL has tools of its own.
+    The database may be in use meanwhile. For SQLite; PostgreSQL has tools of its own.
     """
     with store_access.open_to_read(call) as store, Progress("copying"):
         made = store.backup(path, overwrite=overwrite)

@@ -37,7 +37,7 @@ _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 @click.group("compact", cls=Group, default="run")
 def compact() -> None:
-    """Plan how to make requests shorter, and carry the plan out or undo it.
+    """Plan how to shorten requests; carry the plan out or undo it.
 
     `compact SESSION --limit 212000` prints a plan; --apply carries it out. Nothing is deleted.
     """

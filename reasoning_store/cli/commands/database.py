@@ -55,7 +55,7 @@ def _upgraded(call: Call, says: str = "{}") -> None:
 @YES
 @click.pass_obj
 def downgrade(call: Call, revision: str, yes: bool) -> None:
-    """Downgrade the schema to REVISION, for an older version of this program.
+    """Downgrade the schema to REVISION, for an older program.
 
     Data that REVISION has no place for is lost; `base` drops everything. A copy of an SQLite file
     is kept first. A program of this version upgrades the file again when it opens it.

@@ -25,10 +25,10 @@ from reasoning_store.cli.command import Call, Command
 )
 @click.pass_obj
 def demo(call: Call, folder: str | None, speed: float) -> None:
-    """Show in a minute how thinking is stored and sent: no key, no network.
+    """Show how thinking is stored and sent, in a minute.
 
-    At a terminal, Enter skips ahead. A database with the session `demo` and a page of HTML are left
-    in a folder; --db names another database.
+    It needs no key and no network. At a terminal, Enter skips ahead. A database with the session
+    `demo` and a page of HTML are left in a folder; --db names another database.
     """
     from reasoning_store.cli import demo_story
 

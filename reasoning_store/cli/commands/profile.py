@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @click.group("profile", cls=Group)
 def profile() -> None:
-    """Settings under a name; `set KEY VALUE --profile NAME` makes or changes one."""
+    """Keep settings under a name, for many sessions.
+
+    `set KEY VALUE --profile NAME` makes or changes a profile.
+    """
 
 
 @profile.command("list", examples=("profile list",), answers="* name settings updatedAt")

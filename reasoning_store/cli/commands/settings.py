@@ -61,11 +61,10 @@ def set_(
     default: bool,
     owner: str,
 ) -> None:
-    """Set KEY to VALUE for a session, a profile or all of the owner's sessions.
+    """Set KEY to VALUE for a session, a profile or an owner.
 
-    For example: set chat-42 reasoning.includeInContext true.
-
-    The next request uses it. A value that is not allowed changes nothing.
+    The next request uses it. A value that is not allowed changes nothing. --default sets KEY for
+    all sessions of the owner, and a variable for all owners: REASONING_STORE_EFFORT=high.
     """
     from reasoning_store.conversation import settings
 
@@ -134,7 +133,7 @@ def unset(
 def get(
     call: Call, words: Sequence[str], session_id: str | None, default: bool, owner: str
 ) -> None:
-    """Print the settings of a session, or with --default of one that sets nothing.
+    """Print the settings of a session, or an owner's default.
 
     The value of KEY, or every value with the layer that sets it.
     """

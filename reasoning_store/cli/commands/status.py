@@ -43,6 +43,7 @@ def _print_absence(call: Call, path: Path) -> None:
 def _print_database(call: Call, path: Path | None) -> None:
     with store_access.open_to_read(call) as store:
         found, revision = store.sessions(limit=_COUNTED), store.revision
+        others = any(store.owners(limit=2).items)
         latest = [(session, session.usage().effective) for session in found.items[:_LATEST]]
     place = _engine_name(call) if path is None else str(path)
     size = None if path is None else path.stat().st_size
@@ -51,7 +52,8 @@ def _print_database(call: Call, path: Path | None) -> None:
         told = "" if size is None else f", {_size_text(size)}"
         page.line(f"{place} (revision {revision}{told})")
         more = "" if found.next is None else "more than "
-        page.line(f"{more}{plural(len(found.items), 'session')} of the owner without a name")
+        owned = " of the owner without a name" if others else ""
+        page.line(f"{more}{plural(len(found.items), 'session')}{owned}")
         if latest:
             page.line()
             page.table(
@@ -92,8 +94,9 @@ def _print_database(call: Call, path: Path | None) -> None:
     if latest:
         explained = hints.command_line(call, "context", "SESSION", "--explain")
         print_note(f"to see a session's next request: {explained}")
-    else:
+    if others:
         print_note(f"to see the owners: {hints.command_line(call, 'report', '--by', 'owner')}")
+    if not latest:
         print_note(f"to import a history: {hints.command_line(call, 'import', 'FILE')}")
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import Where, takes_message
+from reasoning_store.cli.options import FACTS, Where, fact_table, parse_fact, takes_message
 from reasoning_store.cli.output import print_answer
-from reasoning_store.conversation import json_values
-from reasoning_store.conversation.errors import InvalidCall
 
 
 @click.command(
@@ -22,16 +18,16 @@ from reasoning_store.conversation.errors import InvalidCall
     answers="id position branch annotations",
 )
 @takes_message
-@click.argument("facts", nargs=-1, metavar="[KEY=VALUE]...")
+@FACTS
 @click.pass_obj
 def annotate(call: Call, place: tuple[Where, int | str], facts: Sequence[str]) -> None:
-    """Keep facts with a message, and print all that it has.
+    """Store facts with a message, and print them all.
 
     The id of the message, which show --ids prints, may be in the place of its position. VALUE is
     JSON, or else text; null removes the key.
     """
     where, position = place
-    changes = dict(map(_parse_fact, facts))
+    changes = dict(map(parse_fact, facts))
     with where.open(call, writes=True) as session:
         if changes:
             session.annotate(position, changes)
@@ -44,21 +40,5 @@ def annotate(call: Call, place: tuple[Where, int | str], facts: Sequence[str]) -
             "branch": found.branch,
             "annotations": found.annotations,
         },
-        lambda page: page.table(
-            ("key", "value"),
-            [
-                (key, json.dumps(value, ensure_ascii=False))
-                for key, value in found.annotations.items()
-            ],
-        ),
+        lambda page: fact_table(page, found.annotations),
     )
-
-
-def _parse_fact(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise InvalidCall(f"{text!r} is not KEY=VALUE", hint="for example rating=1")
-    try:
-        return key, json_values.parse(value)
-    except json_values.Malformed:
-        return key, value

@@ -24,7 +24,7 @@ _ROLES = ("user", "assistant", "system")
 
 @click.group("branches", cls=Group, default="list")
 def branches() -> None:
-    """List, fork, edit, regenerate and activate the branches of a session.
+    """List, fork, edit, regenerate and activate branches.
 
     Nothing is deleted: a change makes a branch, and the messages stay on theirs. The id of a
     message, which show --ids prints, may be in the place of its position.

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 @OWNER
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")
 @click.option("--position", type=POSITION, metavar="POSITION|ID", help="Only this message.")
-@click.option("--only", type=click.Choice(["reasoning"]), help="Only the thinking; the chat stays.")
+@click.option(
+    "--only",
+    type=click.Choice(["reasoning", "messages"]),
+    help="Only the thinking, or only the messages: title and settings stay.",
+)
 @BEFORE
 @EVERYTHING
 @YES
@@ -64,7 +68,7 @@ def erase(
     check_whose(session_id, everything=everything, before=before)
     if session_id is None and position is not None:
         raise InvalidCall("--position needs a session", hint="name the session")
-    what = "the reasoning of " if only else ""
+    what = f"the {only} of " if only else ""
     if session_id is None:
         call.if_interrupted = "run it again: each session is erased as a whole or not at all"
     with store_access.open_existing(call) as store:

@@ -1,10 +1,10 @@
-"""The group `sessions`: list, show, rename, archive, delete."""
+"""The group `sessions`: list, show, rename, tag, archive, delete."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -15,9 +15,12 @@ from reasoning_store.cli.commands.conversations.delete import ANSWERS, delete_se
 from reasoning_store.cli.options import (
     BEFORE,
     DATES,
+    FACTS,
     OWNER,
     YES,
     Where,
+    fact_table,
+    parse_fact,
     takes_branch,
     takes_session,
 )
@@ -30,8 +33,6 @@ from reasoning_store.cli.output import (
     utc_time,
 )
 from reasoning_store.cli.terminal_text import one_line
-from reasoning_store.conversation import codec
-from reasoning_store.conversation.errors import InvalidCall
 
 _PREVIEW = 60
 """The most characters of a preview in a table."""
@@ -39,7 +40,7 @@ _PREVIEW = 60
 
 @click.group("sessions", cls=Group, default="list")
 def sessions() -> None:
-    """List, show, rename, archive and delete sessions.
+    """List, show, rename, tag, archive and delete sessions.
 
     Without a command, list them.
     """
@@ -78,7 +79,7 @@ def list_(
     after: str | None,
 ) -> None:
     """List the sessions, the latest first."""
-    wanted = dict(map(_parse_metadata, metadata))
+    wanted = dict(map(parse_fact, metadata))
     with store_access.open_to_read(call) as store:
         page = store.for_owner(owner).sessions(
             limit=limit,
@@ -134,17 +135,6 @@ def list_(
         print_note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
 
 
-def _parse_metadata(text: str) -> tuple[str, Any]:
-    """Return a key and its value, which is a text where it is no JSON."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise InvalidCall("--metadata: KEY=VALUE", hint='as in --metadata project="north"')
-    try:
-        return key, codec.loads(value)
-    except ValueError:
-        return key, value
-
-
 @sessions.command(
     "show",
     examples=("sessions show chat-42",),
@@ -198,6 +188,29 @@ def rename(call: Call, where: Where, title: str) -> None:
     with where.open(call, writes=True) as session:
         session.rename(title or None)
     print_answer(call, {"id": session.id, "title": title or None}, print_nothing)
+
+
+@sessions.command(
+    "tag",
+    examples=("sessions tag chat-42 project=north", "sessions --metadata project=north"),
+    answers="id metadata",
+)
+@takes_session
+@FACTS
+@click.pass_obj
+def tag(call: Call, where: Where, facts: Sequence[str]) -> None:
+    """Set metadata of a session, and print all of it.
+
+    VALUE is JSON, or else text; null removes the key.
+    """
+    changes = dict(map(parse_fact, facts))
+    with where.open(call, writes=bool(changes)) as session:
+        if changes:
+            session.update_metadata(changes)
+        metadata = session.metadata
+    print_answer(
+        call, {"id": session.id, "metadata": metadata}, lambda page: fact_table(page, metadata)
+    )
 
 
 @sessions.command("archive", examples=("sessions archive chat-42",), answers="id archived")

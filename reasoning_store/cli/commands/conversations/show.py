@@ -144,7 +144,7 @@ def _print_live_reply(session: Session, thinking: str) -> None:
 )
 @click.pass_obj
 def stop(call: Call, where: Where, reason: str) -> None:
-    """End the reply that is being recorded; what has arrived of it is stored."""
+    """End the reply that is being recorded, and store it so far."""
     with where.open(call, writes=True) as session:
         stopped = session.stop(reason)
     print_answer(
