@@ -1,12 +1,13 @@
-"""A model without a key and without a network, as strict as DeepSeek's own server.
+"""Models without a key and without a network, as strict as the servers of DeepSeek and Moonshot.
 
-It refuses a request that misses reasoning which DeepSeek demands, thinks before it answers, asks
-for a tool where the question is about the weather, and streams word by word.
+They refuse a request that misses reasoning which their provider demands, think before they answer,
+ask for a tool where the question is about the weather, and stream word by word.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from typing import Any
@@ -29,58 +30,73 @@ PRIMES = """**No.** 91 is not a prime number: `91 = 7 * 13`.
 - 91 is odd, and its digits add up to 10, so neither 2 nor 3 divides it.
 - It does not end in 0 or 5.
 - 7 * 13 = 91, so we are done."""
-HELLO = """Hello! I am a scripted model, so I know three things:
+HELLO = """Hello! I am a scripted model, so I know four things:
 
 - whether **91 is a prime number**
 - the **weather** in any city, for which I use a tool
-- a long **story**, so that you can press stop"""
+- a long **story**, so that you can press stop
+- the type of a **picture**, if you choose a model that takes pictures"""
 
 
-async def create(**kwargs: Any) -> AsyncIterator[dict[str, Any]]:
-    """Answer as ``client.chat.completions.create(stream=True)`` of a server does."""
+async def create(provider: str | None, **kwargs: Any) -> AsyncIterator[dict[str, Any]]:
+    """Answer as ``client.chat.completions.create(stream=True)`` of a provider's server does."""
     body = {**kwargs, **kwargs.pop("extra_body", {})}
-    said = refusal(body, provider="deepseek", model=body["model"])
+    said = refusal(body, provider=provider or "", model=body["model"])
     if said is not None:
         raise RuntimeError(f"400: {said}")
-    return _speak(_answer(body["messages"]), body["model"])
+    return _speak(_answer(body["messages"]), provider, body["model"])
 
 
-async def _speak(message: rs.Message, model: str) -> AsyncIterator[dict[str, Any]]:
+async def _speak(
+    message: rs.Message, provider: str | None, model: str
+) -> AsyncIterator[dict[str, Any]]:
     longest = max(len(text) for text in (message.text, *(t.thought for t in message.thinking)))
-    events = stream(
-        message, api="openai.chat", provider="deepseek", model=model, pieces=max(2, longest // 6)
-    )
-    for event in events:
+    pieces = max(2, longest // 6)
+    for event in stream(message, api="openai.chat", provider=provider, model=model, pieces=pieces):
         await asyncio.sleep(PAUSE)
         yield event
 
 
 def _answer(messages: list[dict[str, Any]]) -> rs.Message:
-    last = messages[-1]
-    asked = next(str(one["content"]) for one in reversed(messages) if one["role"] == "user").lower()
-    if last["role"] == "tool":
-        thought, said = (
-            f"The tool says {last['content']}.",
-            f"It is **{last['content']}** right now.",
-        )
-        return _reply(thought, said)
+    thought, said = _thought_and_answer(messages)
+    answered = said if isinstance(said, str) else json.dumps(said.parameters)
+    usage = rs.Usage(
+        input=sum(len(_text(one["content"])) for one in messages if one.get("content")) // 4,
+        output=(len(thought) + len(answered)) // 4,
+        reasoning=len(thought) // 4,
+    )
+    block = rs.ThinkingBlock(thought=thought, source_field="reasoning_content")
+    return rs.assistant(block, said, usage=usage)
+
+
+def _thought_and_answer(messages: list[dict[str, Any]]) -> tuple[str, str | rs.ToolCallBlock]:
+    content = next(one["content"] for one in reversed(messages) if one["role"] == "user")
+    asked = _text(content).lower()
+    parts = [] if isinstance(content, str) else content
+    pictures = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    if messages[0]["content"].startswith("Sum up"):
+        return "I keep what matters.", f"We have talked so far in {len(asked)} characters."
+    if messages[-1]["role"] == "tool":
+        found = messages[-1]["content"]
+        return f"The tool says {found}.", f"It is **{found}** right now."
+    if pictures:
+        kind = pictures[0].partition(";")[0].removeprefix("data:")
+        return "A picture. I read its type.", f"You sent a picture: its type is **{kind}**."
     if "weather" in asked:
         city = asked.rstrip("?!. ").split()[-1].capitalize()
-        call = rs.ToolCallBlock(
-            id=f"call_{len(messages)}", name="get_weather", parameters={"city": city}
-        )
-        return _reply(f"I need the weather in {city}. There is a tool for that.", call)
+        thought = f"I need the weather in {city}. There is a tool for that."
+        name = f"call_{len(messages)}"
+        return thought, rs.ToolCallBlock(id=name, name="get_weather", parameters={"city": city})
     if "story" in asked:
         thought = "A story, and a long one. A lighthouse would do, with a keeper who listens."
-        return _reply(thought, "".join(STORY * 3).strip())
+        return thought, "".join(STORY * 3).strip()
     if "91" in asked or "prime" in asked:
-        thought = (
-            "Try the small primes. 2, 3 and 5 do not divide 91. 7 * 13 = 91, so it is not prime."
-        )
-        return _reply(thought, PRIMES)
-    return _reply("A greeting, or something that I do not know. I say what I can do.", HELLO)
+        thought = "Try the small primes. 2, 3 and 5 do not divide 91. 7 * 13 = 91: not prime."
+        return thought, PRIMES
+    return "A greeting, or something that I do not know. I say what I can do.", HELLO
 
 
-def _reply(thought: str, said: str | rs.ToolCallBlock) -> rs.Message:
-    block = rs.ThinkingBlock(thought=thought, source_field="reasoning_content")
-    return rs.assistant(block, said)
+def _text(content: str | list[dict[str, Any]]) -> str:
+    if isinstance(content, str):
+        return content
+    return " ".join(part["text"] for part in content if part["type"] == "text")

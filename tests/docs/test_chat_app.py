@@ -47,8 +47,8 @@ def worker(provider: Provider, folder: Path) -> Iterator[httpx.Client]:
             cwd=EXAMPLE,
             env={
                 "HOME": str(folder),
-                "MODEL": "qwen3",
-                "PROVIDER": "vllm",
+                "CONTEXT_LIMIT": "1500",
+                "MODELS": "vllm/qwen3 deepseek/deepseek-chat",
                 "REASONING_STORE_URL": f"sqlite:///{folder / 'chat.db'}",
                 **provider.environment,
             },
@@ -222,6 +222,58 @@ def test_an_absent_chat_or_message_is_named(
     assert first.post("/api/chat", json=edit).status_code == 404
     assert (bad.status_code, "allButLast" in bad.text) == (422, True)
     assert first.get("/api/chat/c/stream").status_code == 204
+
+
+PICTURE = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo="}
+
+
+def test_the_rest_of_the_product_is_a_request_each(
+    provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
+) -> None:
+    """An image, another model, a shorter context and back, the cost, the download, the erasure."""
+    first, second = two_workers
+    usage = rs.Usage(input=1_000_000, output=1_000_000, reasoning=3)
+    provider.script = lambda asked: Answer(message=rs.assistant("4 C. " * 60, usage=usage))
+    pictured = message("Is this rain?") | {"model": "deepseek-chat"}
+    pictured["messages"][0]["parts"].append(PICTURE)
+    for number in range(3):
+        read(second, message("How is the weather?", f"k{number}") if number else pictured)
+    asked, answer, *_ = shown(first)["messages"]
+    long = shown(first)["context"]["used"]
+    assert first.post("/api/chats/c/compactions").status_code == 204
+    (made,) = shown(second)["compactions"]
+    short = shown(second)["context"]["used"]
+    assert second.delete(f"/api/chats/c/compactions/{made['id']}").status_code == 204
+    (dear, *_) = (row for row in first.get("/api/usage").json()["rows"] if row["dollars"])
+    text, lines = first.get("/api/chats/c/markdown").text, first.get("/api/export").content
+    sent = first.get("/api/chats/c/request").json()
+    erased = first.delete("/api/chats").json()
+    restored = second.post("/api/import", content=lines).json()
+
+    assert asked["parts"][1]["url"] == PICTURE["url"]
+    assert "image" in answer["metadata"]["annotations"]["notes"][0]
+    assert all("image_url" not in json.dumps(one.body) for one in provider.asked)
+    assert (short < long, shown(first)["context"]["used"]) == (True, long)
+    assert (dear["model"], round(dear["dollars"], 2)) == ("deepseek-chat", 2.10)
+    assert text.count("How is the weather?") == 2
+    assert [one["role"] for one in sent["body"]["messages"]][:2] == ["system", "user"]
+    assert erased == {"sessions": 1, "copies": []}
+    assert restored == {"sessions": 1, "messages": 6}
+
+
+def test_what_a_page_may_not_send_is_named_and_makes_no_chat(
+    two_workers: tuple[httpx.Client, httpx.Client],
+) -> None:
+    """A file without its bytes, a model that is not offered, nothing at all."""
+    first, _ = two_workers
+    broken = message("Hi")
+    broken["messages"][0]["parts"] = [PICTURE | {"url": "data:image/png;base64,%"}]
+    refused = [broken, message("Hi") | {"model": "other"}, {"id": "c", "messages": []}]
+
+    answers = [first.post("/api/chat", json=body) for body in refused]
+
+    assert [one.status_code for one in answers] == [422] * 3
+    assert first.get("/api/chats").json() == {"items": [], "next": None}
 
 
 def wait_for(is_so: Callable[[], bool]) -> bool:
