@@ -158,7 +158,9 @@ class DraftParts:
         if chunk.phase == "end" and text:
             text = masked.replace_deltas(text, masker.mask(text))
         elif chunk.phase == "end":
-            text = masked.feed("") + masked.finish()
+            # Not the text of the end, which states the whole thought.
+            if rest := masked.finish():
+                self._append({"type": chunk.type, "content_index": chunk.content_index}, rest)
         else:
             text = masked.feed(text)
         if metadata := entry.get("metadata"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -35,7 +35,11 @@ _T = TypeVar("_T", bound=Message | Origin | Usage | Block)
 
 
 class Masker(Protocol):
-    """Takes secrets out of text. The same text gives the same result, always."""
+    """Takes secrets out of text. The same text gives the same result, always.
+
+    It may also have ``settled(text) -> int``: how many characters at the beginning can be masked
+    alone, whatever the text that follows. Then a reader of a live reply waits for less.
+    """
 
     lookback: int
     """The most characters that a match may span, with those that it looks at around itself."""
@@ -63,15 +67,16 @@ def check_masker(masker: Masker | None) -> None:
 class StreamMasker:
     """Masks a text that grows; the pieces that it returns join to the whole masked text.
 
-    ``feed`` returns the text that may be written now: nothing of the newest ``lookback``
-    characters, and never a part of a match. It looks again only when enough is new, so that
-    pieces of any size cost the same; ``finish`` returns the rest.
+    ``feed`` returns the text that may be written now, and never a part of a match: what the masker
+    calls settled, else nothing of the newest ``lookback`` characters. For these it looks again only
+    when enough is new, so that pieces of any size cost the same; ``finish`` returns the rest.
     """
 
-    __slots__ = ("_held", "_masker", "_new", "_room")
+    __slots__ = ("_held", "_masker", "_new", "_room", "_settled")
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
+        self._settled: Callable[[str], int] | None = getattr(masker, "settled", None)
         self._held = ""
         self._new: list[str] = []
         self._room = masker.lookback
@@ -80,6 +85,12 @@ class StreamMasker:
         """Return the next piece of the masked text, often empty."""
         self._new.append(text)
         self._room -= len(text)
+        if self._settled is not None and len(self._held) <= self._masker.lookback:
+            self._collect()
+            if at := self._settled(self._held):
+                piece, self._held = self._masker.mask(self._held[:at]), self._held[at:]
+                self._room = self._masker.lookback - len(self._held)
+                return piece
         if self._room >= 0:
             return ""
         self._collect()
@@ -132,6 +143,7 @@ class ArgumentsMasker(StreamMasker):
 
     def __init__(self, masker: Masker) -> None:
         super().__init__(masker)
+        self._settled = None  # an escape may come, and then the whole is written anew
         self._came: list[str] = []
         self._went: list[str] = []
         self._escaped = False

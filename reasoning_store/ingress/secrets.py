@@ -132,6 +132,16 @@ _PLACEHOLDER = re.compile(
 )
 _LONGEST_PLACEHOLDER = 40
 
+_BREAK = re.compile(r"[ \t\u0080-\U0010ffff]")
+"""Characters that are in no key and in no spelling but a value's own. A text that begins after one
+is masked as it would be with the text before: no rule looks further back."""
+_BREAK_OR_LINE = re.compile(r"[ \t\r\n\u0080-\U0010ffff]")
+"""Those, and the ends of lines, which may be inside the base64 of a value."""
+_PEM_BEGINS = "-----BEGIN "
+_URL_PART_ENDS = re.compile(r"[\s/?#@\[\]\"'<>\\]")
+_NEAR = 64
+"""The newest characters among which a break is looked for."""
+
 _SHORTEST_VALUE = 8
 """A shorter value would be found everywhere."""
 
@@ -190,6 +200,13 @@ class SecretMasker:
         # Where one value begins another, the longer is tried first and leaves no rest.
         self._spellings = sorted(spellings.values(), key=lambda item: -len(item.probe))
         self.lookback = self._reach()
+        self._break = _BREAK if self._spellings else _BREAK_OR_LINE
+        self._heads: dict[str, int] = {}
+        """How the values begin that hold a break, up to that, and their most characters."""
+        for spelling in self._spellings:
+            if not spelling.wrapped and (found := self._break.search(spelling.probe)):
+                head = spelling.probe[: found.end()]
+                self._heads[head] = max(spelling.span, self._heads.get(head, 0))
 
     def _reach(self) -> int:
         """A value inside a key decides where the key ends, so their spans add up."""
@@ -206,6 +223,23 @@ class SecretMasker:
             )
         text = self._without_values(text)
         return self._without_keys(text) if self._prefixes else text
+
+    def settled(self, text: str) -> int:
+        """Return how many characters at the beginning can be masked alone, whatever follows."""
+        breaks = [found.end() for found in self._break.finditer(text, max(0, len(text) - _NEAR))]
+        return next((at for at in reversed(breaks) if not self._may_cross(text, at)), 0)
+
+    def _may_cross(self, text: str, at: int) -> bool:
+        """Whether a secret may begin before a break and end after it."""
+        if self._prefixes:
+            address = text.rfind("://", 0, at)
+            if address >= 0 and _URL_PART_ENDS.search(text, address + 3, at) is None:
+                return True
+            if text.find(_PEM_BEGINS, 0, at) >= 0:
+                return True
+        return any(
+            text.find(head, max(0, at - span + 1), at) >= 0 for head, span in self._heads.items()
+        )
 
     def _without_values(self, text: str) -> str:
         line = _join_lines(text) if self._spellings and ("\n" in text or "\\" in text) else text
