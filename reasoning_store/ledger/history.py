@@ -175,8 +175,7 @@ def window(
     given = {"limit": limit, "tokens": tokens, "before": before, "after": after}
     for what, value in given.items():
         if value is not None:
-            least = 0 if what in ("limit", "tokens") else None
-            check_number(what, value, least=least, hint=f"as in history({what}=50)")
+            check_number(what, value, least=0, hint=f"as in history({what}=50)")
     found, _ = branches.get(connection, key, branch)
     first = 1 if after is None else max(after + 1, 1)
     last = found.state.position if before is None else min(before - 1, found.state.position)

@@ -180,6 +180,12 @@ SLIPS: dict[str, Slip] = {
     "history, limit": Slip(
         lambda _, chat: chat.history(limit=-1), "limit: 0 or more, not -1", "history(limit=50)"
     ),
+    "history, before the beginning": Slip(
+        lambda _, chat: chat.history(before=-1), "before: 0 or more, not -1", "history(before=50)"
+    ),
+    "history, after nothing": Slip(
+        lambda _, chat: chat.history(after=-3), "after: 0 or more, not -3", "history(after=50)"
+    ),
     "history, tokens": Slip(
         lambda _, chat: chat.history(tokens=-1), "tokens: 0 or more, not -1", "history(tokens=50)"
     ),
