@@ -9,7 +9,17 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, literal_column, or_, select, tuple_
+from sqlalchemy import (
+    Connection,
+    Select,
+    bindparam,
+    case,
+    exists,
+    literal_column,
+    or_,
+    select,
+    tuple_,
+)
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_number, check_text
@@ -35,36 +45,42 @@ _ORIGINS = Statement(
 )
 _PLACE = (_m.created_at, _m.session_key, _m.branch, _m.position)
 _NAMES = ("time", "key", "branch", "position")
-_HAS_TEXT = (
-    select(_t.ordinal)
-    .where(
-        _t.session_key == _m.session_key,
-        _t.branch == _m.branch,
-        _t.position == _m.position,
-        # What no text column can hold stands in the JSON.
-        or_(_t.thought != literal_column("''"), _t.data.like('%"thought":%')),
-    )
-    .exists()
-)
-_FOUND = (
+_THINKING = (
     select(*_PLACE)
     .select_from(sessions_table.join(messages, _m.session_key == _s.session_key))
-    .where(*_WHOSE, _m.shape.is_not(None), _HAS_TEXT)
+    .where(*_WHOSE, _m.shape.is_not(None))
     .where(_m.created_at >= bindparam("since"), _m.created_at < bindparam("until"))
     .where(
         tuple_(*_PLACE)
         < tuple_(*[bindparam(name, type_=of.type) for name, of in zip(_NAMES, _PLACE, strict=True)])
     )
     .order_by(*[column.desc() for column in _PLACE])
-    .limit(bindparam("limit"))
+    .limit(bindparam("size"))
 )
-_EVERY = Statement(_FOUND)
+
+
+def _with_text(thinking: Select[Any]) -> Statement:
+    """Look into the thoughts of the latest messages alone: of all, that is what takes long."""
+    found = thinking.subquery()
+    at = found.c
+    has_text = exists().where(
+        _t.session_key == at.session_key,
+        _t.branch == at.branch,
+        _t.position == at.position,
+        # What no text column can hold stands in the JSON.
+        or_(_t.thought != literal_column("''"), _t.data.like('%"thought":%')),
+    )
+    order = [column.desc() for column in at]
+    return Statement(select(*at, case((has_text, 1), else_=0)).order_by(*order))
+
+
+_EVERY = _with_text(_THINKING)
 
 
 @lru_cache(maxsize=64)
 def _made_by(numbers: tuple[int, ...]) -> Statement:
-    return Statement(
-        _FOUND.where(_m.origin.in_([literal_column(str(number)) for number in numbers]))
+    return _with_text(
+        _THINKING.where(_m.origin.in_([literal_column(str(number)) for number in numbers]))
     )
 
 
@@ -109,7 +125,6 @@ class Thoughts:
             "owner": owner,
             "since": -_EVER if since is None else max(since, -_EVER),
             "until": _EVER if until is None else min(until, _EVER),
-            "limit": min(limit + 1, _LAST),
             **dict(zip(_NAMES, _numbers(after), strict=True)),
         }
 
@@ -121,12 +136,28 @@ class Thoughts:
                 if not numbers:
                     return ThoughtPage([], None)
                 statement = _made_by(tuple(numbers))
-            places = statement.rows(connection, params)
+            places = _latest(connection, statement, params, limit + 1)
             items = [_thought(connection, *place[1:]) for place in places[:limit]]
             more = len(places) > limit
             return ThoughtPage(items, ".".join(map(str, places[limit - 1])) if more else None)
 
         return self._database.read(read)
+
+
+def _latest(
+    connection: Connection, statement: Statement, params: dict[str, Any], wanted: int
+) -> list[tuple[int, ...]]:
+    """Return the places of so many messages whose thinking has a text, the latest first."""
+    out: list[tuple[int, ...]] = []
+    size = wanted
+    while True:
+        size = min(size, _LAST)
+        found = statement.rows(connection, {**params, "size": size})
+        out += [tuple(place) for *place, has_text in found if has_text]
+        if len(out) >= wanted or len(found) < size:
+            return out[:wanted]
+        params = {**params, **dict(zip(_NAMES, found[-1], strict=False))}
+        size *= 8
 
 
 def _numbers(after: str | None) -> Sequence[int]:
