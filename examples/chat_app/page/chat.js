@@ -115,12 +115,12 @@ const send = (parts, edited) => {
     chat = crypto.randomUUID()
     history.pushState(null, "", `#${chat}`)
   }
-  stream("/api/chat", { id: chat, messages: [message], trigger: "submit-message", messageId: edited, after, model: $("#model").value })
+  stream("/api/chat", { id: chat, messages: [message], trigger: "submit-message", messageId: edited, after, model: $("#model").value || undefined })
 }
 const text = words => ({ type: "text", text: words })
 const regenerate = id => {
   messages = messages.slice(0, messages.findIndex(one => one.id === id))
-  stream("/api/chat", { id: chat, trigger: "regenerate-message", messageId: id, model: $("#model").value })
+  stream("/api/chat", { id: chat, trigger: "regenerate-message", messageId: id, model: $("#model").value || undefined })
 }
 const ask = (method, path, body) => act(async () => {
   await call(method, `/api/chats/${chat}${path}`, body)
@@ -420,5 +420,8 @@ document.onkeydown = event => {
 }
 window.onhashchange = () => { menu(false); reading?.abort(); reading = null; editing = null; show(location.hash.slice(1) || null) }
 
-$("#model").append(...(await call("GET", "/api/models")).map(model => make("option", { textContent: model })))
+call("GET", "/api/models").then(models => {
+  $("#model").append(...models.map(model => make("option", { textContent: model })))
+  if (facts) $("#model").value = facts.model
+})
 show(location.hash.slice(1) || null)
