@@ -460,6 +460,20 @@ def test_thoughts_are_listed_by_who_thought_them_and_when(store: rs.Store) -> No
         store.thoughts(after="1.2")
 
 
+def test_a_thought_is_found_before_many_that_cannot_be_read(store: rs.Store) -> None:
+    """Ciphertext has no text: it fills no page, and ends none."""
+    sealed = rs.ThinkingBlock(thought="", encrypted="abc", source_field="thinking")
+    session = store.session("chat-42", create=True)
+    for thought in ("first", "second"):
+        session.append(rs.assistant(rs.ThinkingBlock(thought=thought), "Yes."))
+        session.append([rs.assistant(sealed, "No.")] * 40)
+    page = store.thoughts(limit=1)
+    rest = store.thoughts(limit=1, after=page.next)
+
+    assert [one.text for one in (*page.items, *rest.items)] == ["second", "first"]
+    assert rest.next is None
+
+
 def test_the_asynchronous_face_searches_too(url: str) -> None:
     async def tried() -> tuple[list[tuple[str, int | None]], list[str]]:
         async with rs.AsyncStore(url) as store:
