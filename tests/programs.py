@@ -9,11 +9,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import gc
 import io
 import json
 import os
 import re
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
@@ -78,6 +80,59 @@ def start(
     if _is_thorough():
         return subprocess.Popen(words, cwd=cwd, env=env, pass_fds=pass_fds)
     return Forked(words, cwd=cwd, env=env, streams=(sys.__stdin__, 1, 2), pass_fds=pass_fds)
+
+
+def run_shell(
+    text: str, *, cwd: Path, env: Mapping[str, str], timeout: int = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run commands of a shell; the Python programs among them are forked as others are."""
+    passed = [] if _is_thorough() else [_parent().fileno()]
+    if passed:
+        env = {**env, "PATH": f"{_shims(passed[0])}{os.pathsep}{env['PATH']}"}
+    return subprocess.run(
+        ["sh", "-ec", text],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        pass_fds=passed,
+    )
+
+
+_SHIM = """#!{python} -IS
+import json, os, socket, sys
+name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+script = "{scripts}/" + name
+if name == "python" and words[:1] not in (["-c"], ["-m"]):
+    os.execv(script, [script, *words])
+ours, theirs = socket.socketpair()
+text, into = os.pipe()
+request = {{"words": words if name == "python" else [script, *words], "passed": []}}
+os.write(into, json.dumps({{**request, "cwd": os.getcwd(), "env": dict(os.environ)}}).encode())
+os.close(into)
+parent = socket.socket(fileno={parent})
+socket.send_fds(parent, [b"!"], [text, theirs.fileno(), 0, 1, 2])
+theirs.close()
+status = ours.makefile()
+status.readline()
+code = int(status.readline())
+os._exit(code if code >= 0 else 128 - code)
+"""
+
+
+@cache
+def _shims(parent: int) -> Path:
+    """Return a folder of commands that have the parent fork what they are named after."""
+    folder = Path(tempfile.mkdtemp(prefix="shims-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    scripts = Path(sys.executable).parent
+    for name in ("python", "reasoning-store", "alembic"):
+        shim = folder / name
+        shim.write_text(_SHIM.format(python=sys.executable, scripts=scripts, parent=parent))
+        shim.chmod(0o755)
+    return folder
 
 
 class Forked:
@@ -192,6 +247,7 @@ def _serve(requests: socket.socket) -> None:
         with open(given, encoding="utf-8") as text:
             request = json.load(text)
         _import(_imported(request))
+        gc.freeze()  # what is imported is nobody's to collect: a copy of its pages costs a second
         if os.fork() == 0:
             requests.close()
             _keep(request, status, streams)
@@ -232,12 +288,17 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     elif "PYTHONWARNINGS" in os.environ:
         warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # type: ignore[arg-type]
     time.tzset()
-    for stream in (sys.stdout, sys.stderr):
-        assert isinstance(stream, io.TextIOWrapper)
-        stream.reconfigure(
-            encoding=os.environ.get("PYTHONIOENCODING"),
-            write_through="PYTHONUNBUFFERED" in os.environ,
+    # Made anew: a pipe is not what the parent's are.
+    encoding = os.environ.get("PYTHONIOENCODING")
+    is_direct = "PYTHONUNBUFFERED" in os.environ
+    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), encoding)
+    for name, fd, errors in (("stdout", 1, "strict"), ("stderr", 2, "backslashreplace")):
+        raw = io.BufferedWriter(io.FileIO(fd, "w", closefd=False))
+        stream = io.TextIOWrapper(
+            raw, encoding, errors, line_buffering=fd == 2, write_through=is_direct
         )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
     try:
         if words[0] == "-c":
             sys.argv, sys.path[0] = ["-c", *words[2:]], ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,15 +60,7 @@ def run(block: Block, folder: Path, environment: dict[str, str]) -> None:
     if block.language == "python":
         ran = programs.run([sys.executable, "-c", block.text], cwd=folder, env=environment)
     else:
-        ran = subprocess.run(
-            ["sh", "-ec", block.text],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        ran = programs.run_shell(block.text, cwd=folder, env=environment)
     assert ran.returncode == 0, ran.stderr
     if block.output is not None:
         assert lines(ran.stdout) == lines(block.output)
