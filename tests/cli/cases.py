@@ -72,6 +72,12 @@ CASES: dict[str, Case] = {
     "replay": Case("replay stream.sse --split", "replay nowhere.sse", needs=False, says="nowhere"),
     "report": Case("report", "report --by colour", says="'colour' is not one of"),
     "search": Case("search weather", "search '?!'", says="at least one word"),
+    "serve": Case(
+        "serve --upstream https://api.deepseek.com --check",
+        "serve --host 0.0.0.0 --check",
+        needs=False,
+        says="REASONING_STORE_TOKEN",
+    ),
     "sessions archive": Case("sessions archive short", "sessions archive shart", MISSING),
     "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
     "sessions list": Case("sessions", "sessions --limit 0", says="--limit"),
@@ -86,6 +92,7 @@ CASES: dict[str, Case] = {
     "show": Case("show chat-42", "show chat-43", MISSING, says=NEAR),
     "stop": Case("stop chat-42", "stop chat-43", MISSING, says=NEAR),
     "thoughts": Case("thoughts", "thoughts --after 7", says="not the .next"),
+    "ui": Case("ui chat-42 --check", "ui chat-43 --check", MISSING, says=NEAR),
     "unset": Case("unset chat-42 effort", "unset effort", says="SESSION KEY is wanted"),
     "upgrade": Case("upgrade", "upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False),
     "usage": Case(

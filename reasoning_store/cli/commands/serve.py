@@ -1,0 +1,211 @@
+"""The commands `serve` and `ui`: the gateway, the Conversations API and the inspector."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from reasoning_store.cli import store_access
+from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.completion import complete_provider, complete_session
+from reasoning_store.cli.options import OWNER
+from reasoning_store.cli.output import Page, print_answer, print_note
+from reasoning_store.conversation.errors import InvalidCall, MissingExtra
+
+if TYPE_CHECKING:
+    from reasoning_store.server.options import ServerOptions
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_TOKEN = "REASONING_STORE_TOKEN"
+_SHARED = (
+    click.option("--host", default="127.0.0.1", show_default=True, help="The address to bind."),
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=8765,
+        show_default=True,
+        help="The port; 0 takes a free one.",
+    ),
+    OWNER,
+    click.option(
+        "--token-file",
+        type=click.File("r", encoding="utf-8"),
+        help="A file with a token and its owner on each line.  [env: REASONING_STORE_TOKEN, one]",
+    ),
+    click.option(
+        "--allow-host", multiple=True, metavar="NAME", help="A name by which clients call it."
+    ),
+    click.option("--check", is_flag=True, help="Check the options and the database, and end."),
+)
+
+
+def _takes_shared(command: Function) -> Function:
+    for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+@click.command(
+    "serve",
+    cls=Command,
+    examples=("serve --upstream https://api.deepseek.com --check",),
+    answers="url upstream mode tokens",
+)
+@click.option("--upstream", metavar="URL", help="The provider's base URL, as its SDK takes it.")
+@click.option("--provider", shell_complete=complete_provider, help="The provider behind the URL.")
+@click.option(
+    "--upstream-key",
+    metavar="VARIABLE",
+    help="The variable with the provider's key; without it, the client's key is passed on.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["mirror", "clean", "render"]),
+    default="mirror",
+    show_default=True,
+    help="What clients get: the provider's bytes; inline tags in the reasoning field; thinking"
+    " in the text.",
+)
+@click.option(
+    "--on-store-error",
+    type=click.Choice(["pass", "fail"]),
+    default="pass",
+    show_default=True,
+    help="Whether the chat goes on where the store fails.",
+)
+@click.option(
+    "--allow-origin", multiple=True, metavar="URL", help="Pages whose scripts may call it."
+)
+@click.option(
+    "--largest-body",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    metavar="MB",
+    help="The size of a request, at most.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the provider may be silent.",
+)
+@click.option(
+    "--drain",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long replies may go on when it stops; then they are stored as interrupted.",
+)
+@_takes_shared
+@click.pass_obj
+def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given: Any) -> None:
+    """Serve clients: a gateway to a provider, the Conversations API, and the inspector.
+
+    A client that loses its replies' thinking gets it back: give it the printed address as its base
+    URL. Its key is passed on, and never stored.
+    """
+    check = given.pop("check")
+    options = _options(
+        upstream=upstream,
+        upstream_key=_read_variable(upstream_key),
+        provider=given.pop("provider"),
+        mode=given.pop("mode"),
+        on_store_error=given.pop("on_store_error"),
+        origins=frozenset(given.pop("allow_origin")),
+        largest_body=given.pop("largest_body") * 1024 * 1024,
+        timeout=given.pop("timeout"),
+        drain=given.pop("drain"),
+        **given,
+    )
+    _serve(call, options, check=check)
+
+
+@click.command("ui", cls=Command, examples=("ui chat-42 --check",), answers="url")
+@click.argument("session_id", metavar="[SESSION]", required=False, shell_complete=complete_session)
+@_takes_shared
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.pass_obj
+def ui(call: Call, /, session_id: str | None, check: bool, no_browser: bool, **given: Any) -> None:
+    """Open the inspector: conversations, their thoughts, and the next request before it is sent."""
+    options = _options(**given)
+    from reasoning_store.server import inspector
+
+    if session_id is not None:
+        with store_access.open_session(call, options.owner, session_id) as session:
+            session_id = session.id
+    path = inspector.page_path(session_id)
+    _serve(call, options, check=check, path=path, opens=not no_browser)
+
+
+def _options(
+    *,
+    token_file: IO[str] | None,
+    allow_host: tuple[str, ...],
+    **given: Any,
+) -> ServerOptions:
+    try:
+        from reasoning_store.server.options import ServerOptions, read_tokens
+    except ImportError as error:
+        raise MissingExtra(f"{error.name} is not installed", extra="server") from None
+    lines = [] if token_file is None else token_file.read().splitlines()
+    tokens = read_tokens(lines, getattr(token_file, "name", ""))
+    if one := os.environ.get(_TOKEN):
+        tokens |= read_tokens([f"{one} {given['owner']}"], _TOKEN)
+    if token_file is not None and not tokens:
+        raise InvalidCall(f"{token_file.name}: no token", hint="each line is: TOKEN OWNER")
+    hosts = frozenset(name.lower() for name in allow_host)
+    return ServerOptions(tokens=tokens, hosts=hosts, **given)
+
+
+def _read_variable(name: str | None) -> str | None:
+    if name is None:
+        return None
+    if value := os.environ.get(name):
+        return value
+    raise InvalidCall("--upstream-key: the variable that it names is not set", hint="export it")
+
+
+def _serve(
+    call: Call, options: ServerOptions, *, check: bool, path: str = "", opens: bool = False
+) -> None:
+    try:
+        from reasoning_store.server.app import make_app
+        from reasoning_store.server.listening import listen
+    except ImportError as error:
+        raise MissingExtra(f"{error.name} is not installed", extra="server") from None
+    call.if_interrupted = "replies under way are stored as interrupted"
+
+    def report(address: str) -> None:
+        _print_address(call, options, address + path)
+        if opens and not call.json:
+            import webbrowser
+
+            webbrowser.open(address + path)
+
+    with store_access.open_or_create(call, unless=check) as store:
+        app = make_app(store, options)
+        if check:
+            report(f"http://{options.host}:{options.port}")
+        else:
+            listen(app, options, on_ready=report)
+
+
+def _print_address(call: Call, options: ServerOptions, url: str) -> None:
+    upstream = options.upstream
+    answer: dict[str, Any] = {"url": url}
+    if call.command == "serve":
+        answer |= {"upstream": upstream, "mode": options.mode, "tokens": len(options.tokens)}
+
+    def write_page(page: Page) -> None:
+        page.line(url)
+
+    print_answer(call, answer, write_page)
+    if upstream is not None:
+        print_note(f"give OpenAI clients {url}/v1 as their base URL, Anthropic's {url}")

@@ -1,0 +1,183 @@
+"""Who may call the server: the checks of Host, Origin and token before every route.
+
+A page of another site cannot call a server on this machine: a name that is not ours is refused
+(a site whose name was bound to this address), and so is an origin that is not ours. A token
+names its owner, whose sessions alone a request sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import secrets
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from reasoning_store.owner import Owner
+from reasoning_store.server.options import ServerOptions, token_digest
+from reasoning_store.server.problems import problem
+
+TOKEN_HEADER: Final = "X-Reasoning-Token"
+KEY_HEADERS: Final = ("authorization", "x-api-key")
+"""Headers of a provider's key, in which a client may send our token instead."""
+_COOKIE: Final = "reasoning_store"
+_SIGN_IN: Final = "/sign-in"
+_OPEN: Final = frozenset({"/healthz"})
+"""Paths that need no token and are called by any name."""
+_MOST_COOKIES: Final = 1000
+_LONGEST_FORM: Final = 4096
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>reasoning-store</title>
+<meta name="viewport" content="width=device-width"></head>
+<body><main><h1>reasoning-store</h1>
+<form method="post" action="/sign-in">
+<label>Token <input type="password" name="token" autocomplete="current-password" required></label>
+<button>Sign in</button></form></main></body></html>
+"""
+
+
+def request_owner(request: Request) -> Owner:
+    """Return the owner of a request: its sessions are all that the request may see."""
+    owner = request.state.owner
+    assert isinstance(owner, Owner)
+    return owner
+
+
+class Access:
+    """Lets a request pass that comes by our name, from our pages, with a token."""
+
+    def __init__(self, app: ASGIApp, store: Owner, options: ServerOptions) -> None:
+        self._app = app
+        self._store = store
+        self._options = options
+        self._cookies: dict[str, str] = {}
+        """The owner of each browser that has signed in."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path, headers = scope["path"], Headers(scope=scope)
+        if path in _OPEN:
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refuse_caller(path, headers)
+        if refusal is None and self._options.tokens and path == _SIGN_IN:
+            refusal = await self._sign_in(Request(scope, receive))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        owner, key_is_token = self._find_owner(headers)
+        if owner is None:
+            await self._refuse_token(scope, headers)(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        state["owner"] = self._owner_of(owner)
+        state["key_is_token"] = key_is_token
+        await self._app(scope, receive, send)
+
+    def _owner_of(self, name: str) -> Owner:
+        for_owner = getattr(self._store, "for_owner", None)
+        found = self._store if for_owner is None else for_owner(name)
+        assert isinstance(found, Owner)
+        return found
+
+    def _refuse_caller(self, path: str, headers: Headers) -> Response | None:
+        named = headers.get("host", "")
+        name = _host_name(named)
+        if not (_is_address(name) or name == "localhost" or name in self._options.hosts):
+            return problem(
+                path,
+                403,
+                "this server is not called by the name in the header Host; pass --allow-host NAME",
+                code="unknown_host",
+            )
+        origin = headers.get("origin")
+        if origin is None or origin in self._options.origins:
+            return None
+        if urlsplit(origin).netloc.lower() == named.lower():
+            return None
+        return problem(
+            path,
+            403,
+            "scripts of this origin may not call this server; pass --allow-origin URL",
+            code="unknown_origin",
+        )
+
+    def _find_owner(self, headers: Headers) -> tuple[str | None, bool]:
+        """Return the owner of a request, and whether the provider's key is our token."""
+        options = self._options
+        if not options.tokens:
+            return options.owner, False
+        given = headers.get(TOKEN_HEADER)
+        if given is not None:
+            return options.tokens.get(token_digest(given)), False
+        for name in KEY_HEADERS:
+            key = headers.get(name, "").removeprefix("Bearer ")
+            if (owner := options.tokens.get(token_digest(key))) is not None:
+                return owner, True
+        cookie = Request({"type": "http", "headers": headers.raw}).cookies.get(_COOKIE, "")
+        return self._cookies.get(_digest_text(cookie)), False
+
+    def _refuse_token(self, scope: Scope, headers: Headers) -> Response:
+        if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            return _sign_in_page(401)
+        return problem(
+            scope["path"],
+            401,
+            f"a token of this server is needed: in {TOKEN_HEADER}, or as the API key",
+            code="invalid_api_key",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+    async def _sign_in(self, request: Request) -> Response:
+        """Give a browser whose form has a token a cookie that stands for the token."""
+        if request.method != "POST":
+            return _sign_in_page(200)
+        form = b""
+        async for piece in request.stream():
+            form += piece
+            if len(form) > _LONGEST_FORM:
+                return _sign_in_page(413)
+        token = parse_qs(form.decode("latin-1")).get("token", [""])[0]
+        owner = self._options.tokens.get(token_digest(token))
+        if owner is None:
+            return _sign_in_page(401)
+        value = secrets.token_urlsafe(32)
+        while len(self._cookies) >= _MOST_COOKIES:
+            del self._cookies[next(iter(self._cookies))]
+        self._cookies[_digest_text(value)] = owner
+        response = RedirectResponse("/", 303)
+        secure = request.url.scheme == "https"
+        response.set_cookie(_COOKIE, value, httponly=True, samesite="strict", secure=secure)
+        return response
+
+
+def _digest_text(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+def _sign_in_page(status: int) -> Response:
+    return HTMLResponse(_PAGE, status, headers={"Content-Security-Policy": "default-src 'none'"})
+
+
+def _host_name(host: str) -> str:
+    """Return the name of a Host header, without its port."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    """Whether a name is a bare address, which no site can bind to another machine."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

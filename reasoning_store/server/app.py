@@ -1,0 +1,55 @@
+"""The application: every route, with the checks of access before it."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from reasoning_store.conversation.errors import ReasoningStoreError
+from reasoning_store.owner import Owner
+from reasoning_store.server import inspector
+from reasoning_store.server.access import Access
+from reasoning_store.server.options import ServerOptions
+from reasoning_store.server.problems import answer_fault, answer_store_error, answer_unknown
+
+
+def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
+    """Return the application of a store. Its owners are separated by token."""
+    options = options or ServerOptions()
+    return Starlette(
+        routes=_routes(options),
+        middleware=[*_cors(options), Middleware(Access, store=store, options=options)],
+        exception_handlers={
+            HTTPException: answer_unknown,
+            ReasoningStoreError: answer_store_error,
+            Exception: answer_fault,
+        },
+    )
+
+
+def _routes(options: ServerOptions) -> list[BaseRoute]:
+    return [Route("/healthz", _answer_health), *inspector.routes(options)]
+
+
+def _cors(options: ServerOptions) -> list[Middleware]:
+    """Let the pages of the allowed origins read the answers; there are none by default."""
+    if not options.origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=sorted(options.origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["*"],
+        )
+    ]
+
+
+async def _answer_health(request: Request) -> Response:
+    return PlainTextResponse("ok\n")

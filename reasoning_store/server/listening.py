@@ -1,0 +1,80 @@
+"""A server that listens, until a signal stops it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.server.options import ServerOptions
+
+
+def listen(
+    app: Starlette, options: ServerOptions, *, on_ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT. ``on_ready`` gets the address once it answers."""
+    bound = bind(options.host, options.port)
+    address = address_of(bound, options.host)
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            ws="none",
+            lifespan="on",
+            # A reply that is left is stored as interrupted; 0 would wait for ever.
+            timeout_graceful_shutdown=options.drain or 0.001,  # type: ignore[arg-type]
+        ),
+        on_ready and (lambda: on_ready(address)),
+    )
+    try:
+        server.run(sockets=[bound])
+    finally:
+        bound.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._on_ready is not None:
+            self._on_ready()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address; port 0 is any free one."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, place = found[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(place)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        raise InvalidCall(
+            f"cannot listen at {host}, port {port}: {error.strerror or error}",
+            hint="--port 0 takes any free port",
+        ) from None
+    return bound
+
+
+def address_of(bound: socket.socket, host: str) -> str:
+    """Return the URL by which a person reaches a socket."""
+    place: Any = bound.getsockname()
+    if host in ("0.0.0.0", "::"):
+        host = "localhost"
+    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"http://{name}:{place[1]}"

@@ -1,0 +1,36 @@
+"""A server of ours on a free port, in a thread of the tests or in a process of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from reasoning_store.owner import Owner
+from reasoning_store.server.app import make_app
+from reasoning_store.server.listening import address_of, bind
+from reasoning_store.server.options import ServerOptions
+
+
+@contextmanager
+def serving(store: Owner, options: ServerOptions | None = None) -> Iterator[str]:
+    """Serve a store and give the server's address."""
+    bound = bind("127.0.0.1", 0)
+    config = uvicorn.Config(
+        make_app(store, options),
+        log_config=None,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=5,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([bound],))
+    thread.start()
+    try:
+        yield address_of(bound, "127.0.0.1")
+    finally:
+        server.should_exit = True
+        thread.join()
+        bound.close()
