@@ -34,6 +34,7 @@ ROOMS = {
 """Each folder imports only folders with a lower number, the ledger only ``conversation``."""
 ABOVE = {
     ("cli", "importers"),
+    ("cli", "server"),
     ("cli", "testing"),
     ("integrations", "importers"),
     ("server", "integrations"),
