@@ -148,7 +148,8 @@ class DistributedStores:
 
 _NUMBERS = count()
 _SHAPE = """
-    SELECT relname, relnatts, relchecks, relhastriggers, relforcerowsecurity FROM pg_class
+    SELECT relname, relnatts, relchecks, relhastriggers, relforcerowsecurity, version_num
+    FROM pg_class, alembic_version
     WHERE relnamespace = current_schema()::regnamespace ORDER BY relname
 """
 

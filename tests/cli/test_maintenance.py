@@ -395,15 +395,15 @@ def test_a_server_that_is_not_there_is_one_line_without_its_password(here: Here)
         assert "Traceback" not in ran.err
 
 
-def test_doctor_names_what_the_server_does_not_keep(here: Here, postgres_url: str) -> None:
+def test_doctor_names_what_the_server_does_not_keep(here: Here, plain_url: str) -> None:
     """A commit that does not wait for the disk, and foreign keys that do nothing."""
-    sound = here(f"doctor --db '{postgres_url}' --json")
-    server = create_engine(postgres_url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    sound = here(f"doctor --db '{plain_url}' --json")
+    server = create_engine(plain_url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with server.connect() as connection:
-        name = make_url(postgres_url).database
+        name = make_url(plain_url).database
         for setting in ("synchronous_commit = off", "session_replication_role = replica"):
             connection.exec_driver_sql(f'ALTER DATABASE "{name}" SET {setting}')
-    told = here(f"doctor --db '{postgres_url}' --json")
+    told = here(f"doctor --db '{plain_url}' --json")
 
     def states(ran: Ran) -> dict[str, str]:
         return {one["name"]: one["state"] for one in ran.data["findings"]}

@@ -147,6 +147,20 @@ def test_every_verb_works_on_a_distributed_store(cluster: str) -> None:
     assert (loaded, erased) == (4, 1)
 
 
+def test_a_repeated_key_is_answered_inside_a_transaction(cluster: str) -> None:
+    """There Citus does not run the append on one node, and loses the code of an error."""
+    distribution.distribute(cluster)
+    options = f"{make_url(cluster).query.get('options', '')} -c default_transaction_isolation"
+    url = make_url(cluster).update_query_dict({"options": f"{options}=serializable"})
+    with rs.Store(url.render_as_string(hide_password=False)) as store:
+        session = store.session("s", create=True)
+        made = [session.append(rs.user("Hello"), idempotency_key="k").is_new for _ in range(2)]
+        with pytest.raises(rs.Conflict):
+            session.append(rs.user("Another"), idempotency_key="k")
+
+    assert made == [True, False]
+
+
 def test_the_rows_from_before_leave_the_coordinator(cluster: str) -> None:
     """Else what is erased later would stay on its disk."""
     with rs.Store(cluster) as store:

@@ -98,6 +98,24 @@ def test_an_internal_error_of_the_server_is_no_damage() -> None:
     assert "XX000" in str(error)
 
 
+@each(
+    "code, text, kind",
+    [
+        ("XX000", 'violates unique constraint "uq_messages_session_key_key_102037"', Conflict),
+        ("XX000", 'duplicate key value violates unique constraint "pk_bodies_102037"', Conflict),
+        ("XX000", 'violates foreign key constraint "fk_bodies_messages_102037"', NotFound),
+        ("58030", "failed to complete COPY on w1:5432", StoreBusy),
+    ],
+)
+def test_an_error_of_a_shard_whose_code_is_lost_is_known_by_its_text(
+    code: str, text: str, kind: type[Exception]
+) -> None:
+    """As Citus passes it on, in whatever language the text is."""
+    error = psycopg.errors.lookup(code)(f"{text}\nDETAIL:  Key (a)=(my secret) already exists.")
+
+    assert isinstance(driver_errors.translate(error), kind)
+
+
 def test_a_pooler_that_has_no_server_has_lost_the_connection() -> None:
     """PgBouncer says everything with 08P01, a protocol violation."""
     assert driver_errors.lost(psycopg.errors.ProtocolViolation("server conn crashed?"))

@@ -131,12 +131,12 @@ def test_tables_of_others_where_a_store_is_to_be_are_left_as_they_are(
         assert inspect(connection).get_table_names() == ["messages"]
 
 
-def test_a_store_in_the_public_schema_is_found_there(postgres_url: str) -> None:
+def test_a_store_in_the_public_schema_is_found_there(plain_url: str) -> None:
     """As earlier versions made it, by its own tables; a new one is not made beside it."""
-    with Store(postgres_url) as store:
+    with Store(plain_url) as store:
         store.session("s", create=True)
-    upgrade(postgres_url)
-    with Store(postgres_url, schema="public") as store:
+    upgrade(plain_url)
+    with Store(plain_url, schema="public") as store:
         assert store.session("s").id == "s"
 
 
@@ -336,18 +336,18 @@ def test_a_reply_begins_though_the_connection_is_lost_after_its_beginning(
         assert ledger.drafts.write_parts([NewParts(draft, 1, ("[]",))]) == [True]
 
 
-def test_an_append_runs_at_read_committed_whatever_the_role_has(postgres_url: str) -> None:
+def test_an_append_runs_at_read_committed_whatever_the_role_has(plain_url: str) -> None:
     """Else two appends of a moment would refuse each other."""
     change = "ALTER DATABASE {} SET default_transaction_isolation = 'repeatable read'"
-    with Ledger.open(postgres_url) as ledger:
-        name = make_url(postgres_url).database
+    with Ledger.open(plain_url) as ledger:
+        name = make_url(plain_url).database
         ledger.database.write(lambda connection: driver(connection).execute(change.format(name)))
 
     def isolation(connection: Any) -> str:
         (level,) = driver(connection).execute("SHOW transaction_isolation").fetchone()
         return str(level)
 
-    with Ledger.open(postgres_url) as ledger:
+    with Ledger.open(plain_url) as ledger:
         assert ledger.database.read(isolation, single=True) == "repeatable read"
         assert ledger.database.write(isolation, single=True) == "read committed"
 

@@ -116,6 +116,8 @@ def damage(url: str, statement: str) -> None:
     with Ledger.open(url) as ledger:
 
         def work(connection: Any) -> None:
+            # On Citus the nodes get it too; another server reads no such setting.
+            driver(connection).execute("SET LOCAL citus.propagate_set_commands = local")
             driver(connection).execute("SET LOCAL session_replication_role = replica")
             driver(connection).execute(statement)
 

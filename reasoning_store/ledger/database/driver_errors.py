@@ -129,6 +129,13 @@ _REFUSED = re.compile(
     "|permission denied|could not translate host name|invalid|certificate",
 )
 """A server's refusals of a URL that no second try can change; they have no code."""
+_OF_SHARD = (
+    ("XX000", re.compile(r'"(?:pk|uq)_\w+_\d+"'), "23505"),
+    ("XX000", re.compile(r'"fk_\w+_\d+"'), "23503"),
+    ("58030", re.compile("^failed to complete COPY on "), "08006"),
+)
+"""Inside a transaction Citus copies rows into a shard, and passes on the text of an error, not its
+code: the code that it replaces, what its text has, and the code that the shard gave."""
 
 
 def code(error: BaseException) -> str:
@@ -140,7 +147,10 @@ def code(error: BaseException) -> str:
         # pysqlite3 does not tell which; the message begins with it.
         kind = str(origin).partition(" constraint failed")[0].replace(" ", "")
         return f"{name}_{kind}"
-    return str(name)
+    text = str(origin).partition("\n")[0]
+    return next(
+        (own for given, of, own in _OF_SHARD if name == given and of.search(text)), str(name)
+    )
 
 
 def conflicts(error: BaseException) -> bool:
