@@ -3,26 +3,35 @@
 REASONING_STORE_TEST_CITUS names the coordinator of a Citus cluster, by a URL of a database with
 the extension and nodes, as a superuser to whom all nodes answer without a password. Every test that
 asks for ``postgres_url`` then works on a store that is distributed, and the tests marked ``citus``
-run. Where there is none, only the other one is used: a plain PostgreSQL with functions and tables
-of Citus's names. It shows which statements are run, in which order and in which transaction, and
-nothing of what Citus does.
+run. Those marked ``citus_programs`` kill nodes of their own: they run where the programs of
+REASONING_STORE_TEST_PROGRAMS have the extension. Where there is none, only the other one is used: a
+plain PostgreSQL with functions and tables of Citus's names. It shows which statements are run, in
+which order and in which transaction, and nothing of what Citus does.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import URL, NullPool, create_engine, make_url
+from sqlalchemy.exc import DBAPIError
 
 from reasoning_store.ledger.database import distribution
 from reasoning_store.ledger.database import open as engine
 from reasoning_store.ledger.database.postgres import DRIVER
+from tests.servers import PROGRAMS, program
 
 NAMED = "REASONING_STORE_TEST_CITUS"
+_PATIENCE = 60.0
 RECORDING, CITUS = "a database that records", "citus"
 KINDS = (RECORDING, *([CITUS] if NAMED in os.environ else []))
 _RECORDING = """
@@ -63,9 +72,26 @@ _RECORDING = """
 """
 
 
+@cache
+def has_programs() -> bool:
+    """Whether the programs of the server that the tests run have the extension."""
+    asked = [str(program("pg_config")), "--sharedir"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    return Path(found, "extension", "citus.control").exists()
+
+
+def missing(test: pytest.Item) -> str | None:
+    """Return the variable that would have to name a Citus for this test; None: nothing."""
+    if test.get_closest_marker("citus") and CITUS not in KINDS:
+        return NAMED
+    if test.get_closest_marker("citus_programs") and not has_programs():
+        return PROGRAMS
+    return None
+
+
 def run(url: str, statements: str) -> Sequence[Any]:
     """Run statements in a transaction, and return the rows of the last one."""
-    made = create_engine(url, poolclass=NullPool)
+    made = create_engine(make_url(url).set(drivername=DRIVER), poolclass=NullPool)
     with made.begin() as connection:
         cursor = connection.connection.cursor()
         cursor.execute(statements)
@@ -90,16 +116,44 @@ def recorded_calls(url: str) -> list[str]:
     return [call for (call,) in run(url, "SELECT call FROM calls ORDER BY number")]
 
 
-def coordinator_and_workers() -> list[URL]:
-    """Return the nodes of the cluster that is named, each by a database that every server has."""
-    named = make_url(os.environ[NAMED]).set(drivername=DRIVER)
+@contextmanager
+def nodes_of_three() -> Iterator[list[URL]]:
+    """Give a coordinator and two workers, by a database of each that is dropped at the end."""
+    named = make_url(os.environ[NAMED]).set(drivername=DRIVER, database="postgres")
     workers = run(
-        _text(named),
+        os.environ[NAMED],
         "SELECT nodename, nodeport FROM pg_dist_node"
-        " WHERE groupid > 0 AND noderole = 'primary' ORDER BY nodeid",
+        " WHERE groupid > 0 AND noderole = 'primary' ORDER BY nodeid LIMIT 2",
     )
-    everywhere = named.set(database="postgres")
-    return [everywhere, *(everywhere.set(host=host, port=port) for host, port in workers)]
+    nodes = [named, *(named.set(host=host, port=port) for host, port in workers)]
+    name = f"rs_{os.getpid()}_cluster"
+    yield [node.set(database=name) for node in nodes]
+    for node in nodes:
+        _run_until_free(node, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def join_nodes(coordinator: URL, *workers: URL) -> None:
+    """Make the databases, the extension in each, and a cluster of them."""
+    for node in (coordinator, *workers):
+        run_each(
+            node.set(database="postgres"), f"CREATE DATABASE {node.database} TEMPLATE template0"
+        )
+        run_each(node, "CREATE EXTENSION citus")
+    places = [f"'{node.host}', {node.port or 5432}" for node in (coordinator, *workers)]
+    run_each(coordinator, f"SELECT citus_set_coordinator_host({places[0]})")
+    for place in places[1:]:
+        run_each(coordinator, f"SELECT citus_add_node({place})")
+
+
+def _run_until_free(url: URL, statement: str) -> None:
+    """Run a statement, again while a process of Citus looks into the database."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return run_each(url, statement)
+        except DBAPIError:
+            if time.monotonic() > end:
+                raise
 
 
 @contextmanager

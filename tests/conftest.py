@@ -11,6 +11,7 @@ import gc
 import os
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -41,24 +42,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of a Citus, where none is named."""
-    of_citus = [item for item in items if item.get_closest_marker("citus")]
-    if of_citus and clusters.CITUS not in clusters.KINDS:
-        items[:] = [item for item in items if item not in of_citus]
-        config.hook.pytest_deselected(items=of_citus)
+    """Leave out the tests of a Citus, where there is none."""
+    left_out = [item for item in items if clusters.missing(item)]
+    if left_out:
+        items[:] = [item for item in items if not clusters.missing(item)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests would have run on Citus too, where none is named."""
+    """Say how many tests would have run on Citus too, where there is none."""
     stats = terminalreporter.stats
-    passed = [report.nodeid for report in stats.get("passed", ())]
-    left_out = [one for one in stats.get("deselected", ()) if one.get_closest_marker("citus")]
-    number = sum(clusters.RECORDING in name for name in passed) + len(left_out)
+    number = sum(clusters.RECORDING in report.nodeid for report in stats.get("passed", ()))
+    lacking = Counter(filter(None, map(clusters.missing, stats.get("deselected", ()))))
     if number and clusters.CITUS not in clusters.KINDS:
-        terminalreporter.write_line(
-            f"{number} tests would run on the Citus that {clusters.NAMED} names:"
-            f" {len(left_out)} did not run, the others ran on {clusters.RECORDING}"
-        )
+        lacking[clusters.NAMED] += number
+    for variable, count in lacking.items():
+        terminalreporter.write_line(f"{count} tests would run on a Citus: see {variable}")
 
 
 @pytest.fixture(scope="session", autouse=True)

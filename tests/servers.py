@@ -23,7 +23,7 @@ from sqlalchemy import URL, make_url
 from reasoning_store.ledger.database.postgres import DRIVER
 
 NAMED = "REASONING_STORE_TEST_POSTGRES"
-_PROGRAMS = "REASONING_STORE_TEST_PROGRAMS"
+PROGRAMS = "REASONING_STORE_TEST_PROGRAMS"
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def program(name: str) -> Path:
 
 def _programs() -> Path:
     """Return the folder that is named, of the newest server of this machine, or of the package."""
-    named = os.environ.get(_PROGRAMS)
+    named = os.environ.get(PROGRAMS)
     if named:
         return Path(named).resolve()
     found = sorted(

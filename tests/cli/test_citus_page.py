@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError
 
 import reasoning_store as rs
 from tests import clusters
@@ -20,32 +17,17 @@ PAGE = read(CHECKOUT / "docs" / "howto" / "postgresql.md")
 ROLES, GRANTS, _, EXTENSION, NODES, DISTRIBUTION, _ = (
     block.text for block in PAGE if block.language == "sql"
 )
-_PATIENCE = 60.0
 
 
 @pytest.fixture
 def nodes() -> Iterator[list[URL]]:
-    """A coordinator and two workers, by a database that is made and dropped on each."""
-    servers = clusters.coordinator_and_workers()[:3]
-    name = f"rs_{os.getpid()}_cluster"
-    yield [server.set(database=name) for server in servers]
-    for server in servers:
-        run_until_free(server, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-    for server in servers:
-        clusters.run_each(
-            server, f"DROP ROLE IF EXISTS {name}_owner; DROP ROLE IF EXISTS {name}_app"
-        )
-
-
-def run_until_free(url: URL, text: str) -> None:
-    """Run a statement, again while a process of Citus looks into the database."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return clusters.run_each(url, text)
-        except DBAPIError:
-            if time.monotonic() > end:
-                raise
+    """A coordinator and two workers, with what stands for "chat" in the names of the page."""
+    with clusters.nodes_of_three() as nodes:
+        yield nodes
+    for node in nodes:
+        for role in ("owner", "app"):
+            server = node.set(database="postgres")
+            clusters.run_each(server, f"DROP ROLE IF EXISTS {node.database}_{role}")
 
 
 def distribute_by_the_page(nodes: list[URL], here: Here, monkeypatch: pytest.MonkeyPatch) -> URL:

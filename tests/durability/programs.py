@@ -373,10 +373,12 @@ def _until_answered(ask: Callable[[], T]) -> T:
             time.sleep(0.05)
 
 
-def append_in_spite_of_all(tell: Pipe, url: str, writer: str, turns: int) -> None:
+def append_in_spite_of_all(
+    tell: Pipe, url: str, writer: str, turns: int, session_id: str = "s"
+) -> None:
     """Append turns, each asked for again under its key until the server has answered."""
     with _until_answered(lambda: rs.Store(url)) as store:
-        session = _until_answered(lambda: store.session("s"))
+        session = _until_answered(lambda: store.session(session_id))
 
         def append(number: int) -> list[rs.results.Stored]:
             messages = [rs.user(f"{writer} {number}"), *turn(number)[1:]]

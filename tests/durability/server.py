@@ -26,9 +26,12 @@ _PATIENCE = 120.0
 class Server:
     """A server in a folder of its own, on a socket there."""
 
-    def __init__(self, folder: Path, *, copy_of: Server | None = None) -> None:
-        """Make a new server, or a standby of another one."""
+    def __init__(
+        self, folder: Path, *, copy_of: Server | None = None, library: str | None = None
+    ) -> None:
+        """Make a new server, with a library of an extension, or a standby of another one."""
         self.folder = self._folder = folder
+        self._library = library
         self._data = folder / "data"
         self._as_user = as_owner_of(folder)
         self.url = make_url(f"{DRIVER}://postgres@/postgres?host={folder}")
@@ -40,7 +43,8 @@ class Server:
             return
         self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
         self.start()
-        engine.upgrade(self.url)
+        if library is None:
+            engine.upgrade(self.url)
 
     def _words(self, command: str, *words: str) -> tuple[str, ...]:
         return (*self._as_user, str(program(command)), "--pgdata", str(self._data), *words)
@@ -58,6 +62,8 @@ class Server:
     def start(self) -> None:
         """Start it; after a kill, once the system has let go of what it held."""
         options = f"-k {self._folder} -c listen_addresses='' -c max_connections=100"
+        if self._library is not None:
+            options += f" -c shared_preload_libraries={self._library} -c wal_level=logical"
         words = ("--silent", "--wait", "--log", str(self._folder / "log"), "--options", options)
         end = time.monotonic() + _PATIENCE
         while self._run("pg_ctl", *words, "start") != 0:
@@ -105,9 +111,9 @@ class Server:
 
 
 @contextmanager
-def server(*, copy_of: Server | None = None) -> Iterator[Server]:
+def server(*, copy_of: Server | None = None, library: str | None = None) -> Iterator[Server]:
     """Run a server of one's own, or a standby of another one."""
     with short_folder() as folder:
-        made = Server(folder, copy_of=copy_of)
+        made = Server(folder, copy_of=copy_of, library=library)
         with ended_with_us(folder, made.stopping):
             yield made

@@ -633,7 +633,8 @@ def impatient(url: str) -> Generator[rs.Store]:
         patch.setattr(engine, "BUSY_TIMEOUT", 0.05)
         hurried = make_url(url)
         if hurried.drivername.startswith("postgresql"):
-            hurried = hurried.update_query_dict({"options": "-clock_timeout=50"})
+            options = f"{hurried.query.get('options', '')} -c lock_timeout=50"
+            hurried = hurried.update_query_dict({"options": options})
         store = rs.Store(hurried.render_as_string(hide_password=False))
     with store:
         yield store

@@ -65,7 +65,7 @@ def test_a_hundred_thousand_messages_are_read_as_a_hundred_are(
 
 @pytest.mark.long
 def test_a_hundred_thousand_messages_on_a_server_are_read_as_a_hundred_are(
-    postgres_url: str,
+    plain_url: str,
 ) -> None:
     """The same, by the rows that the server says it fetched."""
-    compare(postgres_url, 25_000)
+    compare(plain_url, 25_000)
