@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 POSTGRESQL := 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-rest test-postgresql test-frameworks check lint format types reference pictures docs wheel bench bench-smoke clean
+.PHONY: help demo test test-long test-rest test-postgresql test-frameworks check lint format types reference pictures docs wheel dist bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -75,6 +75,10 @@ docs: $(SITE)/installed ## the site, into build/site; a link that leads nowhere 
 
 wheel: $(VENV)/installed-dev ## build it, use it alone, with the newest and the oldest packages
 	@$(BIN)/python tools/try_wheel.py
+
+dist: $(VENV)/installed-dev ## the wheel and the sdist, without a network
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist .
 
 bench: $(BENCH)/installed ## beside the rivals and the floor, minutes; ONLY=turn for some of it
 	@$(BENCH)/bin/python -m benchmarks --write $(addprefix --only ,$(ONLY))
