@@ -43,6 +43,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "Use it with a framework": {
         "howto/frameworks/langchain.md": "agents, and message histories",
+        "howto/frameworks/google-adk.md": "a session service",
     },
     "Move to it": {
         "howto/coming-from/openai-agents.md": "its sessions",

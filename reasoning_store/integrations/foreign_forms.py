@@ -153,7 +153,7 @@ class _Writer:
         if isinstance(value, str):
             return self._text(value, in_thought)
         if isinstance(value, bytes):
-            return {_BYTES: base64_text(value)}
+            return {_BYTES: self._text(base64_text(value), in_thought)}
         if isinstance(value, Mapping):
             if (place := self._whole(value)) is not None:
                 return {_REFERENCE: list(place)}
@@ -253,7 +253,8 @@ class _Reader:
             if mark == _THOUGHT:
                 return self._thought(value)
             if mark == _BYTES:
-                return base64.b64decode(value)
+                filled = self.fill(value)
+                return filled if filled is _ABSENT else base64.b64decode(filled)
             if mark == _LITERAL:
                 return self._members(value)
         return self._members(outline)

@@ -11,7 +11,7 @@ import pytest
 import reasoning_store as rs
 
 CHECKOUT = Path(__file__).parent.parent.parent
-ADAPTERS = ["langchain"]
+ADAPTERS = ["google_adk", "langchain"]
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
