@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,29 @@ def test_the_places_of_words_are_places_in_the_text(text: str, start: int, lengt
     assert {word.text for word in known} == {*search_words.distinct_words(text)}
     for word in known:
         assert search_query.parse(f'"{text[word.start : word.end]}"').places(text)
+    for word, other in pairwise(known):
+        side_by_side = search_query.parse(f'"{text[word.start : other.end]}"')
+        assert side_by_side.may_be_in(text) or not side_by_side.places(text)
+
+
+def test_words_in_a_row_are_found_wherever_their_text_is_stored(store: rs.Store) -> None:
+    """In one column or in the JSON of several blocks, with signs between them, in a thought."""
+    thought = rs.ThinkingBlock
+    session = store.session("chat-42", create=True)
+    session.append(
+        [
+            rs.user("A red-green tie."),
+            rs.user("Red", "green"),
+            rs.user("red \u2014 green \u2713"),
+            rs.user("caf\u00e9 red green"),
+            rs.assistant(thought(thought="red green"), "Yes."),
+            rs.assistant(thought(thought="red"), thought(thought="green"), "No."),
+            rs.user("red and green, green red, bred green, red greens"),
+        ]
+    )
+    found = store.search('"red green"', within="all").items
+
+    assert [hit.position for hit in found] == [6, 5, 4, 3, 2, 1]
 
 
 def test_only_the_owners_sessions_are_searched(store: rs.Store) -> None:

@@ -195,7 +195,9 @@ class _Reader:
             places = search_lookup.find(
                 self._connection, asked, self._whose, before=before, limit=size
             )
-            for place in places:
+            for place, said in places:
+                if not self._query.may_be_in(said):
+                    continue
                 found = self._read_place(place)
                 if found is not None:
                     out.append(found)
@@ -204,7 +206,7 @@ class _Reader:
             if len(places) < size:
                 return out, None
             looked_at += len(places)
-            before, size = places[-1], min(2 * size, 512)
+            before, size = places[-1][0], min(2 * size, 512)
         return out, before
 
     def find_unindexed(self, kinds: Sequence[int], before: Place) -> list[FoundRow]:

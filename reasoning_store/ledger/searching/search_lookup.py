@@ -7,22 +7,39 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, cast, select, text, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Subquery,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.search_query import Query
 from reasoning_store.conversation.validation import check_text
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.tables import QUERY, search_entries, sessions
+from reasoning_store.ledger.rows.encode import WITH_BLOCKS
+from reasoning_store.ledger.tables import QUERY, bodies, search_entries, sessions, thinking_blocks
 
 TITLE, ANSWER, THINKING = KINDS = range(3)
-_e, _s = search_entries.c, sessions.c
+_e, _s, _b, _t = search_entries.c, sessions.c, bodies.c, thinking_blocks.c
 STEPS = 256
 """Entries of one microsecond that stand in order."""
 _FARTHEST = (1 << 54) - 1
 _LAST = (1 << 63) - 1
 _CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})\.([0-9]{1,9})\.([0-9]{1,19})\.([0-2])")
-_FIND_IN_FILE = Statement(
+_PLACE = (_e.number, _e.session_key, _e.branch, _e.position, _e.kind)
+_IN_FILE = (
     text(
         """
         SELECT e.number, e.session_key, e.branch, e.position, e.kind
@@ -34,10 +51,11 @@ _FIND_IN_FILE = Statement(
         ORDER BY f.rowid DESC LIMIT :limit
         """
     )
+    .columns(*_PLACE)
+    .subquery("found")
 )
 WHOSE = (_s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner"))
-_PLACE = (_e.number, _e.session_key, _e.branch, _e.position, _e.kind)
-_FIND_ON_SERVER = Statement(
+_ON_SERVER = (
     select(*_PLACE)
     .select_from(search_entries.join(sessions, _s.session_key == _e.session_key))
     .where(
@@ -47,7 +65,35 @@ _FIND_ON_SERVER = Statement(
     )
     .order_by(*[column.desc() for column in _PLACE])
     .limit(bindparam("limit"))
+    .subquery("found")
 )
+
+
+def _with_texts(found: Subquery) -> Statement:
+    """Return places with their texts, where a text is in one column."""
+    at = found.c
+
+    def here(table: Any) -> ColumnElement[bool]:
+        names = ("session_key", "branch", "position")
+        return and_(*[table.c[name] == at[name] for name in names])
+
+    thoughts = select(case((func.count() == literal_column("1"), func.max(_t.thought))))
+    one_text = or_(_b.data.is_(None), _b.data.not_like(f"{WITH_BLOCKS}%"))
+    said = case(
+        (and_(at.kind == literal_column(str(ANSWER)), one_text), _b.text),
+        (
+            at.kind == literal_column(str(THINKING)),
+            thoughts.where(here(thinking_blocks)).scalar_subquery(),
+        ),
+    )
+    return Statement(
+        select(*at, said)
+        .select_from(found.outerjoin(bodies, here(bodies)))
+        .order_by(*[column.desc() for column in at])
+    )
+
+
+_FIND_IN_FILE, _FIND_ON_SERVER = _with_texts(_IN_FILE), _with_texts(_ON_SERVER)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,8 +151,11 @@ def find(
     *,
     before: Place,
     limit: int,
-) -> list[Place]:
-    """Return the places before one that an index query finds, the latest first."""
+) -> list[tuple[Place, str | None]]:
+    """Return the places before one that an index query finds, the latest first.
+
+    With each its text, where that is quickly read.
+    """
     params = {**whose, "query": query, "limit": limit, "number": before.number}
     if connection.dialect.name == "sqlite":
         rows = _FIND_IN_FILE.rows(connection, params)
@@ -118,7 +167,7 @@ def find(
             "kind": before.kind,
         }
         rows = _FIND_ON_SERVER.rows(connection, {**params, **place})
-    return [Place(*row) for row in rows]
+    return [(Place(*place), said) for *place, said in rows]
 
 
 def index_query(connection: Connection, query: Query, owner_key: int, kinds: Iterable[int]) -> str:
