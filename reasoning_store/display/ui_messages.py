@@ -152,7 +152,7 @@ def _add_metadata(
             metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
             seconds = annotations.get("secondsThought")
             if isinstance(seconds, int | float):
-                metadata["secondsThought"] = metadata.get("secondsThought", 0) + seconds
+                metadata["secondsThought"] = round(metadata.get("secondsThought", 0) + seconds, 3)
         metadata["messages"].append(own)
         metadata["tokens"] = metadata.get("tokens", 0) + getattr(item, "tokens", 0)
         siblings = [*getattr(item, "siblings", ())]
