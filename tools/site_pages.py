@@ -44,6 +44,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Use it with a framework": {
         "howto/frameworks/langchain.md": "agents, and message histories",
         "howto/frameworks/google-adk.md": "a session service",
+        "howto/frameworks/llama-index.md": "a chat store for `Memory`",
+        "howto/frameworks/agent-framework.md": "a history provider",
     },
     "Move to it": {
         "howto/coming-from/openai-agents.md": "its sessions",

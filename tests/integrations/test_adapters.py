@@ -11,7 +11,7 @@ import pytest
 import reasoning_store as rs
 
 CHECKOUT = Path(__file__).parent.parent.parent
-ADAPTERS = ["google_adk", "langchain"]
+ADAPTERS = ["agent_framework", "google_adk", "langchain", "llama_index"]
 
 
 @pytest.mark.parametrize("name", ADAPTERS)

@@ -1,0 +1,409 @@
+"""LlamaIndex on the store: a chat store for its ``Memory``.
+
+    from reasoning_store.integrations.llama_index import StoredChatStore
+
+    memory = Memory.from_defaults(session_id="chat-42", chat_store=StoredChatStore(store))
+
+A key is a session. Messages that are archived stay in the session; ones that are taken out stay
+on another branch of it, until ``delete_messages`` deletes them all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import reasoning_store as rs
+from reasoning_store.integrations import foreign_forms
+from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.results import Owner
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "llama_index":
+        raise
+    raise rs.MissingExtra("llama-index-core is not installed", extra="llama-index") from None
+
+__all__ = ["StoredChatStore", "read_message", "write_message"]
+
+_NAME: Final = "llamaIndex"
+_STATUS: Final = "llamaIndexStatus"
+_ARCHIVED: Final = "llamaIndexArchived:"
+"""How the key of the last archived position of a branch begins, in the session's metadata."""
+_FIELDS: Final = frozenset({"reasoning_content", "reasoning", "thinking", "reasoning_details"})
+"""Where model classes put a thought that is no block."""
+_ROLES: Final[Mapping[str, str]] = {
+    "assistant": "assistant",
+    "chatbot": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_PAGE: Final = 200
+
+
+class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are not here
+    """The chat store of a store or an owner. Messages come back equal to those that were added."""
+
+    _store: Any = PrivateAttr()
+
+    def __init__(self, store: Owner) -> None:
+        super().__init__()
+        if not isinstance(store, Owner):
+            raise rs.InvalidCall(
+                f"a store or an owner, not {type(store).__name__}",
+                hint='rs.Store("sqlite:///chat.db"); it is used in threads',
+            )
+        self._store = store
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "StoredChatStore"
+
+    async def get_messages(
+        self,
+        key: str,
+        status: MessageStatus | None = MessageStatus.ACTIVE,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> list[ChatMessage]:
+        """Return messages, the oldest first; with ``status=None`` those of each status."""
+        found = await run_in_thread(self._read, key, status)
+        first = offset or 0
+        return found[first : None if limit is None else first + limit]
+
+    async def count_messages(
+        self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE
+    ) -> int:
+        """Return the number of messages."""
+        return len(await run_in_thread(self._read, key, status))
+
+    async def add_message(
+        self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
+        """Store a message at the end."""
+        await self.add_messages(key, [message], status)
+
+    async def add_messages(
+        self,
+        key: str,
+        messages: list[ChatMessage],
+        status: MessageStatus = MessageStatus.ACTIVE,
+    ) -> None:
+        """Store messages at the end, all or none."""
+        await run_in_thread(self._add, key, messages, status)
+
+    async def set_messages(
+        self,
+        key: str,
+        messages: list[ChatMessage],
+        status: MessageStatus = MessageStatus.ACTIVE,
+    ) -> None:
+        """Begin a branch with these messages, in the place of those of that status."""
+        await run_in_thread(self._set, key, messages, status)
+
+    async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
+        """Take out the active message of an index, and return it."""
+        taken = await run_in_thread(self._take, key, idx, 1)
+        return taken[0] if taken else None
+
+    async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
+        """Delete all messages of a key; with a status take those of that status out."""
+        await run_in_thread(self._delete, key, status)
+
+    async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+        """Take out the oldest active messages, and return them."""
+        return await run_in_thread(self._take, key, 0, n)
+
+    async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+        """Archive the oldest active messages, and return them."""
+        return await run_in_thread(self._archive, key, n)
+
+    async def get_keys(self) -> list[str]:
+        """Return the ids of the sessions that have messages."""
+        return await run_in_thread(self._keys)
+
+    # The same, in a thread
+
+    def _session(self, key: str) -> rs.Session | None:
+        try:
+            found: rs.Session = self._store.session(key)
+        except rs.NotFound:
+            return None
+        return found
+
+    def _read(self, key: str, status: MessageStatus | None) -> list[ChatMessage]:
+        session = self._session(key)
+        if session is None:
+            return []
+        return [
+            message
+            for message, of, _ in _messages(session)
+            if status is None or of == MessageStatus(status)
+        ]
+
+    def _add(self, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
+        if messages:
+            session = self._store.session(key, create=True)
+            session.append([_with_status(read_message(one), status) for one in messages])
+
+    def _set(self, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
+        session = self._store.session(key, create=True)
+        kept = [stored for _, of, stored in _messages(session) if of != MessageStatus(status)]
+        _replace(session, [*kept, *(_with_status(read_message(one), status) for one in messages)])
+
+    def _delete(self, key: str, status: MessageStatus | None) -> None:
+        session = self._session(key)
+        if session is None:
+            return
+        if status is None:
+            session.delete(only="messages")
+        else:
+            self._set(key, (), status)
+
+    def _take(self, key: str, first: int, count: int) -> list[ChatMessage]:
+        session = self._session(key)
+        if session is None or count < 1 or first < 0:
+            return []
+        every = _messages(session)
+        active = [place for place, one in enumerate(every) if one[1] == MessageStatus.ACTIVE]
+        taken = active[first : first + count]
+        if taken:
+            _replace(session, [one[2] for place, one in enumerate(every) if place not in taken])
+        return [every[place][0] for place in taken]
+
+    def _archive(self, key: str, count: int) -> list[ChatMessage]:
+        session = self._session(key)
+        if session is None or count < 1:
+            return []
+        active: list[tuple[ChatMessage, int]] = []
+        position = 0
+        name = f"{_ARCHIVED}{session.branch_id}"
+        before = session.metadata.get(name)
+        for stored in session.history():
+            position = stored.position
+            written = write_message(stored.message)
+            if written is not None and _status(stored.message, position, before) == "active":
+                active.append((written, position))
+        archived = active[:count]
+        if archived:
+            last = archived[-1][1]
+            try:
+                session.update_metadata({name: last}, expected={name: before})
+            except rs.Conflict:
+                return self._archive(key, count)
+        return [message for message, _ in archived]
+
+    def _keys(self) -> list[str]:
+        keys: list[str] = []
+        after = None
+        while True:
+            page = self._store.sessions(limit=_PAGE, after=after, archived=None)
+            keys += [one.id for one in page.items if one.message_count]
+            after = page.next
+            if after is None:
+                return keys
+
+
+def _messages(session: rs.Session) -> list[tuple[ChatMessage, MessageStatus, rs.Message]]:
+    """Return the messages of a session, each with its status, and as it is to be stored again."""
+    archived = session.metadata.get(f"{_ARCHIVED}{session.branch_id}")
+    found = []
+    for stored in session.history():
+        written = write_message(stored.message)
+        if written is not None:
+            status = MessageStatus(_status(stored.message, stored.position, archived))
+            found.append((written, status, _with_status(stored.message, status)))
+    return found
+
+
+def _status(message: rs.Message, position: int, archived: int | None) -> str:
+    if position <= (archived or 0):
+        return "archived"
+    return str((message.metadata or {}).get(_STATUS, "active"))
+
+
+def _with_status(message: rs.Message, status: MessageStatus) -> rs.Message:
+    about = {key: item for key, item in (message.metadata or {}).items() if key != _STATUS}
+    if MessageStatus(status) != MessageStatus.ACTIVE:
+        about[_STATUS] = MessageStatus(status).value
+    return rs.Message(
+        role=message.role,
+        blocks=message.blocks,
+        status=message.status,
+        origin=message.origin,
+        usage=message.usage,
+        finish_reason=message.finish_reason,
+        metadata=about or None,
+    )
+
+
+def _replace(session: rs.Session, messages: Sequence[rs.Message]) -> None:
+    """Give a session other messages, on a branch that becomes current when it has them."""
+    if not session.head():
+        if messages:
+            session.append(list(messages))
+        return
+    branch = session.fork(at=1)
+    if messages:
+        branch.append(list(messages))
+    branch.activate(branch.branch_id)
+
+
+# Messages
+
+
+def read_message(message: ChatMessage) -> rs.Message:
+    """Return a message of LlamaIndex as one to be stored; all of it can be written again."""
+    form: dict[str, Any] = message.model_dump(mode="json", exclude_none=True)
+    role: Any = _ROLES.get(str(form["role"]), "user")
+    about = form.get("additional_kwargs") or {}
+    blocks = [*_thoughts(about), *(_read_block(block) for block in form.get("blocks", ()))]
+    if role == "tool":
+        text = [block.text for block in blocks if isinstance(block, rs.TextBlock)]
+        is_text = len(text) == len(blocks)
+        answer = rs.ToolResponseBlock(
+            call_id=str(about.get("tool_call_id") or ""),
+            tool_name=str(about.get("name") or ""),
+            result="".join(text) if is_text else form["blocks"],
+        )
+        blocks = [answer]
+    if role == "assistant":
+        named = {block.id for block in blocks if isinstance(block, rs.ToolCallBlock)}
+        blocks += [call for call in _calls(about) if call.id not in named]
+    elif not blocks:
+        blocks = [rs.TextBlock(text="")]
+    plain = rs.Message(role=role, blocks=tuple(blocks))
+    written = _write(plain)
+    if written.model_dump(mode="json", exclude_none=True) == form:
+        return plain
+    return foreign_forms.with_form(plain, _NAME, form, _is_thought)
+
+
+def write_message(message: rs.Message) -> ChatMessage | None:
+    """Return a stored message as LlamaIndex's; ``None`` for one that was erased."""
+    if message.status == "erased":
+        return None
+    rebuilt = foreign_forms.rebuild(message, _NAME)
+    return _write(message) if rebuilt is None else ChatMessage.model_validate(rebuilt.form)
+
+
+def _is_thought(path: foreign_forms.Path, value: Any) -> bool:
+    if len(path) != 2:
+        return False
+    if path[0] == "additional_kwargs":
+        return path[1] in _FIELDS
+    is_block = path[0] == "blocks" and isinstance(value, Mapping)
+    return is_block and value.get("block_type") == "thinking"
+
+
+def _thoughts(about: Mapping[str, Any]) -> Sequence[rs.Block]:
+    """Return the thoughts in the fields of a reply."""
+    fields = {key: item for key, item in about.items() if key in _FIELDS and item}
+    if not fields:
+        return ()
+    reply = {"role": "assistant", "content": "", **fields}
+    body = {"choices": [{"index": 0, "message": reply}]}
+    return rs.normalize_response(body, api="openai.chat").thinking
+
+
+def _read_block(block: Mapping[str, Any]) -> rs.Block:
+    match block.get("block_type"):
+        case "text":
+            return rs.TextBlock(text=block.get("text", ""))
+        case "thinking":
+            about = block.get("additional_information") or {}
+            thought = block.get("content") or ""
+            return rs.ThinkingBlock(
+                thought=thought,
+                source_field="thinking",
+                signature=_text(about.get("signature")),
+                encrypted=_text(about.get("encrypted_content")),
+                is_hidden=not thought,
+            )
+        case "tool_call":
+            given = block.get("tool_kwargs")
+            return _call(block.get("tool_call_id"), block.get("tool_name"), given)
+    return rs.RawBlock(data=dict(block))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _call(called: Any, name: Any, given: Any) -> rs.ToolCallBlock:
+    parsed = given
+    if isinstance(given, str):
+        try:
+            parsed = json.loads(given)
+        except ValueError:
+            parsed = None
+    return rs.ToolCallBlock(
+        id=str(called or ""),
+        name=str(name or ""),
+        parameters=parsed,
+        arguments=given if isinstance(given, str) else None,
+    )
+
+
+def _calls(about: Mapping[str, Any]) -> list[rs.ToolCallBlock]:
+    """Return the calls that a reply has in the form of Chat Completions."""
+    listed = about.get("tool_calls")
+    return [
+        _call(call.get("id"), function.get("name"), function.get("arguments"))
+        for call in (listed if isinstance(listed, list) else ())
+        if isinstance(call, Mapping) and isinstance(function := call.get("function"), Mapping)
+    ]
+
+
+def _write(message: rs.Message) -> ChatMessage:
+    blocks = [made for block in message.blocks if (made := _write_block(block)) is not None]
+    about = {}
+    for block in message.blocks:
+        if isinstance(block, rs.ToolResponseBlock):
+            about = {"tool_call_id": block.call_id}
+            if block.tool_name:
+                about["name"] = block.tool_name
+    return ChatMessage(role=message.role, blocks=blocks, additional_kwargs=about)
+
+
+def _write_block(block: rs.Block) -> dict[str, Any] | None:
+    match block:
+        case rs.TextBlock():
+            return {"block_type": "text", "text": block.text}
+        case rs.ThinkingBlock():
+            seals = {"signature": block.signature, "encrypted_content": block.encrypted}
+            return {
+                "block_type": "thinking",
+                "content": block.thought,
+                "additional_information": {key: seal for key, seal in seals.items() if seal},
+            }
+        case rs.ToolCallBlock():
+            given = block.parameters if block.arguments is None else block.arguments
+            return {
+                "block_type": "tool_call",
+                "tool_call_id": block.id,
+                "tool_name": block.name,
+                "tool_kwargs": given if isinstance(given, str | dict) else {},
+            }
+        case rs.ToolResponseBlock():
+            is_text = isinstance(block.result, str)
+            text = block.result if is_text else json.dumps(block.result, ensure_ascii=False)
+            return {"block_type": "text", "text": text}
+        case rs.RawBlock():
+            is_own = isinstance(block.data, Mapping) and "block_type" in block.data
+            return dict(block.data) if is_own else None
+        case rs.MediaBlock(kind="image", data=bytes(data)):
+            return {
+                "block_type": "image",
+                "image": foreign_forms.base64_text(data),
+                "image_mimetype": block.mime_type,
+            }
+        case _:
+            return None
