@@ -20,7 +20,8 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.importers import content_parts, history_reader
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import HistoryReader
+from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import (
     OF_MESSAGE,
     SourceConversation,

@@ -14,7 +14,7 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from reasoning_store.conversation.blocks import (
     Block,
@@ -74,6 +74,11 @@ def visible_texts(content: Any) -> list[str]:
     if not isinstance(content, list):
         return []
     return [text for item in content if isinstance(text := _text_of(item), str)]
+
+
+def block_texts(blocks: Iterable[Block]) -> list[str]:
+    """Return the texts of blocks."""
+    return [block.text for block in blocks if isinstance(block, TextBlock)]
 
 
 def refusal_texts(content: Iterable[Any]) -> list[str]:
@@ -202,6 +207,14 @@ def _medium_at(url: str, kind: MediaKind) -> MediaBlock | None:
     if not data:
         return None
     return MediaBlock(kind=kind, mime_type=about.removesuffix(_BASE64), data=data)
+
+
+def media_at(url: str, mime: str, name: str | None = None) -> MediaBlock | None:
+    """Return a medium whose type is known, at an address or in one."""
+    head = mime.partition("/")[0]
+    kind: Any = head if head in get_args(MediaKind) else "file"
+    made = _medium_at(url, kind)
+    return None if made is None else replace(made, mime_type=mime, name=name)
 
 
 def _decode_base64(value: Any) -> bytes | None:

@@ -74,12 +74,20 @@ _TABLE: Final[tuple[Marked, ...]] = (
         (
             _type_pattern("human", "ai", "system", "tool", "AIMessageChunk")
             + r'\s*,\s*"data"\s*:\s*\{|'
-            + r'(?<!\\)"lc"\s*:\s*\d',
+            + r'(?<!\\)"lc"\s*:\s*\d|'
+            + _field_pattern("additional_kwargs")
+            + r"(?s:.*)"
+            + _type_pattern("human", "ai"),
         ),
+        "langchain",
     ),
-    Marked("a Pydantic AI history", (_field_pattern("part_kind"),)),
-    Marked("a LlamaIndex history", (_field_pattern("block_type"),)),
-    Marked("a ShareGPT history", (_value_pattern("conversations", "["), _field_pattern("from"))),
+    Marked("a Pydantic AI history", (_field_pattern("part_kind"),), "pydantic-ai"),
+    Marked("a LlamaIndex history", (_field_pattern("block_type"),), "llama-index"),
+    Marked(
+        "a ShareGPT history",
+        (_value_pattern("conversations", "["), _field_pattern("from")),
+        "sharegpt",
+    ),
     Marked("a Gemini history", (_value_pattern("chunkedPrompt", "{"),)),
     Marked(
         "a Gemini history",
@@ -91,6 +99,7 @@ _TABLE: Final[tuple[Marked, ...]] = (
     Marked(
         "a history of AI SDK UIMessages",
         (_field_pattern("role"), _value_pattern("parts", "[") + r'\s*\{\s*"type"'),
+        "ai-sdk",
     ),
     Marked(
         "Anthropic messages with tools",

@@ -18,7 +18,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import describe
 from reasoning_store.importers import format_marks
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.history_reader import AnsweredBy
+from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.ledger.database import files
@@ -27,15 +27,20 @@ _Read: TypeAlias = Callable[[Source, AnsweredBy, str | None], Iterator[Conversat
 
 _ROOM: Final = "reasoning_store.importers"
 READERS: Final[dict[str, str]] = {
+    "ai-sdk": f"{_ROOM}.frameworks.ai_sdk",
     "anthropic": f"{_ROOM}.anthropic",
     "chatgpt": f"{_ROOM}.programs.chatgpt",
     "claude-ai": f"{_ROOM}.programs.claude_ai",
     "claude-code": f"{_ROOM}.programs.claude_code",
     "codex": f"{_ROOM}.programs.codex",
+    "langchain": f"{_ROOM}.frameworks.langchain",
     "librechat": f"{_ROOM}.programs.librechat",
+    "llama-index": f"{_ROOM}.frameworks.llama_index",
     "llm": f"{_ROOM}.llm",
     "open-webui": f"{_ROOM}.programs.open_webui",
     "openai": f"{_ROOM}.openai",
+    "pydantic-ai": f"{_ROOM}.frameworks.pydantic_ai",
+    "sharegpt": f"{_ROOM}.frameworks.sharegpt",
 }
 """The module that reads each format; ``lines`` is the store's own export."""
 LINES: Final = "lines"

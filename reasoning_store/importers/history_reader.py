@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final, NoReturn
 
 from reasoning_store.conversation.blocks import (
@@ -21,6 +21,7 @@ from reasoning_store.conversation.blocks import (
     Status,
     ToolCallBlock,
     ToolResponseBlock,
+    Usage,
 )
 from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import (
@@ -28,8 +29,13 @@ from reasoning_store.importers.conversation_builder import (
     ForkPoint,
     digest_values,
 )
-from reasoning_store.importers.documents import Source, read_entries, refuse, source_name
-from reasoning_store.importers.neutral_replies import Part, read_neutral_reply
+from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
+from reasoning_store.importers.reply_parts import (
+    AnsweredBy,
+    Part,
+    is_thought,
+    read_reply_parts,
+)
 from reasoning_store.importers.source_messages import (
     SourceConversation,
     SourceMessage,
@@ -38,7 +44,7 @@ from reasoning_store.importers.source_messages import (
     states_time,
 )
 from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.normalizer import Tags, normalize_response
+from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.event_fields import other_fields
@@ -46,32 +52,6 @@ from reasoning_store.wire.event_fields import other_fields
 EMPTY: Final = "it says nothing"
 IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
 UNKNOWN_ROLE: Final = "its role is not one of the format's"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredBy:
-    """The model that answered, as far as the caller knows, and the rule for inline delimiters."""
-
-    provider: str | None = None
-    model: str | None = None
-    base_url: str | None = None
-    tags: Tags = "always"
-
-    def ingress_options(
-        self, *, provider: str | None = None, model: str | None = None
-    ) -> dict[str, Any]:
-        """Return the keywords with which ingress reads a reply of a history.
-
-        ``provider`` and ``model`` are those that the history names.
-        """
-        return {
-            "provider": self.provider or provider,
-            "model": self.model or model,
-            "base_url": self.base_url,
-            "tags": self.tags,
-            "starts_inside": False,  # kept text is an answer, whatever opened it once
-            "merge": True,  # a history keeps each thought that is no copy of another
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,25 +99,37 @@ class HistoryReader:
         self.into.start_branch(point.into)
         self._names, self._due = dict(point.names), dict(point.due)
 
-    def add_neutral_reply(
+    def add_reply_parts(
         self,
         parts: Sequence[Part],
         placed: SourceMessage,
         *,
         source: Any,
         media: Sequence[MediaBlock] = (),
+        usage: Usage | None = None,
+        finish_reason: str | None = None,
         status: Status = "complete",
         unread: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add a reply that was kept in no provider's form; ``source`` is what its key is of."""
-        message = read_neutral_reply(parts, self.ingress_options(placed.value))
-        if status != message.status:
-            message = replace(message, status=status)
+        """Add a reply that was kept as parts; ``source`` is what its key is made of."""
+        model = placed.value.get("model") or self.about.get("model")
+        message = read_reply_parts(
+            parts,
+            self.who,
+            model=model if isinstance(model, str) else None,
+            provider=self.provider,
+        )
         self.add(
-            replace(message, blocks=(*message.blocks, *media)),
+            replace(
+                message,
+                blocks=(*message.blocks, *media),
+                usage=usage or message.usage,
+                finish_reason=finish_reason or message.finish_reason,
+                status=message.status if status == "complete" else status,
+            ),
             placed,
             texts=[part["text"] for part in parts if part["type"] == "text" and part["text"]],
-            thoughts=sum(part["type"] == "reasoning" and bool(part["text"]) for part in parts),
+            thoughts=sum(map(is_thought, parts)),
             source=source,
             unread=unread,
         )
@@ -147,7 +139,7 @@ class HistoryReader:
     ) -> None:
         """Add the replies that parts make, and between them what tools answered.
 
-        ``reply`` is what ``add_neutral_reply`` takes, for the last reply.
+        ``reply`` is what ``add_reply_parts`` takes, for the last reply.
         """
         runs = [list(run) for _, run in groupby(parts, lambda part: part["type"] == "tool_result")]
         for number, run in enumerate(runs or [[]]):
@@ -167,7 +159,7 @@ class HistoryReader:
                 self.add(Message(role="tool", blocks=blocks), placed, texts=texts, source=key)
             else:
                 is_last = number + 2 > len(runs)
-                self.add_neutral_reply(run, placed, source=key, **(reply if is_last else {}))
+                self.add_reply_parts(run, placed, source=key, **(reply if is_last else {}))
 
     def add(
         self,
@@ -289,12 +281,18 @@ def read_conversations(
     read: Callable[[SourceConversation, HistoryReader], None],
     who: AnsweredBy,
     name: str | None,
+    *,
+    unpack: Callable[[Entry], Iterable[Entry]] = lambda entry: (entry,),
 ) -> Iterator[Conversation]:
-    """Return the conversations of a source, each read with ``read``."""
+    """Return the conversations of a source, each read with ``read``.
+
+    ``unpack`` returns the values of an entry that holds more than one conversation.
+    """
     name = source_name(source) if name is None else name
     unnamed = 0
     left: dict[str, tuple[int, str, datetime | None]] = {}
-    for one in group_messages(read_entries(source)):
+    entries = chain.from_iterable(map(unpack, read_entries(source)))
+    for one in group_messages(entries):
         first, key, at = 1, "", _start_time(one)
         if one.id is None:
             unnamed += 1

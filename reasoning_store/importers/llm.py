@@ -23,9 +23,9 @@ from reasoning_store.conversation.errors import InvalidCall, WireError
 from reasoning_store.importers import llm_parts
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.llm_file import LogFile, Row, open_log_file, parse_column, refuse
-from reasoning_store.importers.neutral_replies import Part
+from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought, read_reply_parts
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags, normalize_response
@@ -347,8 +347,8 @@ def add_reply(
     """Take in what a model said; ``counted`` says that the call's usage is this message's."""
     call = call or Row()
     model = call.get("resolved_model") or call.get("model")
-    message = llm_parts.read_reply(parts, reader.who, model)
-    thoughts = sum(map(llm_parts.is_thought, parts))
+    message = read_reply_parts(parts, reader.who, model=model)
+    thoughts = sum(map(is_thought, parts))
     whole = _provider_response(call, message, reader.who, model) if "response" in call else None
     if whole is not None:
         message = whole

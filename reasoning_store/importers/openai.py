@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from reasoning_store.importers import content_parts, history_reader, openai_items
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import HistoryReader
+from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags

@@ -42,14 +42,7 @@ def test_a_history_says_whose_it_is(value: object, format: str, indent: int | No
 
 
 FOREIGN = {
-    "a LangChain history": [{"type": "human", "data": {"content": "Hi."}}],
     "a Gemini history": {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]},
-    "a ShareGPT history": [{"conversations": [{"from": "human", "value": "Hi."}]}],
-    "a history of AI SDK UIMessages": [
-        {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hi."}]}
-    ],
-    "a Pydantic AI history": [{"parts": [{"content": "Hi.", "part_kind": "user-prompt"}]}],
-    "a LlamaIndex history": [{"role": "user", "blocks": [{"block_type": "text"}]}],
 }
 
 

@@ -14,6 +14,7 @@ from tests.properties import each
 
 from . import kept
 
+KEEP = {"reasoning.includeInContext": True}
 READ = {
     "codex": [
         [
@@ -84,6 +85,60 @@ READ = {
         ],
         ["assistant: No."],
     ],
+    "langchain": [
+        [
+            "system: Be brief.",
+            "user: Is 91 prime? | [image https://example.com/91.png]",
+            "assistant: (A tool knows. signature) | (... encrypted) | One moment. | "
+            "factor({'n': 91})",
+            "tool: factor -> 7 13",
+            "assistant: (7 x 13) | No.",
+            "user: And 97?",
+            "assistant: (No factor. encrypted) | Yes.",
+        ]
+    ],
+    "llama-index": [
+        [
+            "system: Be brief.",
+            "user: Is 91 prime? | [image https://example.com/91.png]",
+            "assistant: (A tool knows. signature) | One moment. | factor({'n': 91})",
+            "tool: factor -> 7 13",
+            "assistant: (7 x 13) | No.",
+        ]
+    ],
+    "pydantic-ai": [
+        [
+            "system: Be brief.",
+            "user: Is 91 prime? | [image https://example.com/91.png]",
+            "assistant: (A tool knows. signature) | (... encrypted) | One moment. | "
+            "factor({'n': 91})",
+            "tool: factor -> 7 13",
+            "assistant: No: 7 x 13.",
+            "user: And 97?",
+            "assistant: (... encrypted) | Yes.",
+        ]
+    ],
+    "ai-sdk": [
+        [
+            "user: Is 91 prime? | [image 91.png]",
+            "assistant: (A tool knows. signature) | (... encrypted) | One moment. | "
+            "factor({'n': 91})",
+            "tool: factor -> {'factors': [7, 13]}",
+            "assistant: No: 7 x 13.",
+            "user: And 97?",
+            "assistant: (No factor.\n\nSo it is. encrypted) | Yes. | save({'n': 97})",
+            "tool: save failed -> The disk is full.",
+        ]
+    ],
+    "sharegpt": [
+        [
+            "system: Be brief.",
+            "user: Is 91 prime?",
+            "assistant: factor({'n': 91})",
+            "tool: factor -> 7 13",
+            "assistant: (7 x 13) | No.",
+        ]
+    ],
 }
 """The lines of the first conversation of each format's fullest file."""
 
@@ -145,7 +200,7 @@ def test_a_session_of_codex_goes_on_with_its_sealed_reasoning() -> None:
             provider="openai",
             model="gpt-5.2",
             api="openai.responses",
-            settings={"reasoning.includeInContext": True},
+            settings=KEEP,
         )
         usage = session.history()[3].message.usage
 
@@ -153,6 +208,24 @@ def test_a_session_of_codex_goes_on_with_its_sealed_reasoning() -> None:
     assert [item["encrypted_content"] for item in sealed] == ["Y2lwaGVyMQ==", "Y2lwaGVyMg=="]
     assert usage is not None
     assert (usage.input, usage.cached, usage.output, usage.reasoning) == (100, 40, 30, 12)
+
+
+@each("format", ["langchain", "pydantic-ai", "llama-index", "ai-sdk"])
+def test_a_signature_that_a_framework_dumped_goes_back_to_its_provider(format: str) -> None:
+    """In the form of the provider, whichever the framework's is."""
+    one = fullest(format)
+    with rs.Store("sqlite://") as store:
+        import_conversations(store, [one])
+        request = store.session(one.id).build_request(
+            provider="anthropic", model="claude-opus-5", settings=KEEP
+        )
+
+    replies = [one["content"] for one in request.body["messages"] if one["role"] == "assistant"]
+    assert replies[0][0] == {
+        "type": "thinking",
+        "thinking": "A tool knows.",
+        "signature": "c2ln",
+    }
 
 
 def test_a_regeneration_after_the_first_import_is_a_branch() -> None:

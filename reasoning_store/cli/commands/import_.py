@@ -42,16 +42,21 @@ T = TypeVar("T")
 _Given: TypeAlias = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 FORMATS = (
+    "ai-sdk",
     "anthropic",
     "chatgpt",
     "claude-ai",
     "claude-code",
     "codex",
+    "langchain",
     "librechat",
     LINES,
+    "llama-index",
     "llm",
     "open-webui",
     "openai",
+    "pydantic-ai",
+    "sharegpt",
 )
 """Those that can be read, named here so that help imports no reader."""
 _ALIKE = 10
@@ -106,9 +111,10 @@ def import_(
     """Import an export, or a history kept elsewhere.
 
     Sessions of Claude Code and Codex, exports of ChatGPT, Claude.ai, Open WebUI and LibreChat,
-    messages of OpenAI or Anthropic as JSON or JSON lines, a logs database of llm, or the lines
-    of an export; - is standard input. Of a folder, every history
-    below it is imported; a file that cannot be read is named, and the others are imported.
+    messages of OpenAI, Anthropic, LangChain, LlamaIndex, Pydantic AI, the AI SDK or ShareGPT as
+    JSON or JSON lines, a logs database of llm, or the lines of an export; - is standard input.
+    Of a folder, every history below it is imported; a file that cannot be read is named, and
+    the others are imported.
 
     Messages that are there already are not written again, so you can run an interrupted import
     again. Branches stay branches. Reasoning is kept, delimiters that leaked into a text are

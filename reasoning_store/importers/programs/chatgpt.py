@@ -20,9 +20,15 @@ from typing import Any, Final
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, RawBlock, TextBlock
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.message_tree import add_tree, in_order
-from reasoning_store.importers.neutral_replies import Part, call_part, reasoning_part, text_part
+from reasoning_store.importers.reply_parts import (
+    AnsweredBy,
+    Part,
+    call_part,
+    reasoning_part,
+    text_part,
+)
 from reasoning_store.importers.source_messages import (
     SourceMessage,
     list_field,
@@ -175,7 +181,7 @@ def _add_reply(
             media += [block for block in blocks if isinstance(block, MediaBlock)]
             others += [block.data for block in blocks if isinstance(block, RawBlock)]
     details = object_field(object_field(nodes[-1], "metadata"), "finish_details")
-    reader.add_neutral_reply(
+    reader.add_reply_parts(
         parts,
         placed,
         source=source,

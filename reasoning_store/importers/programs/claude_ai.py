@@ -17,8 +17,9 @@ from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Text
 from reasoning_store.importers import anthropic, content_parts
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.message_tree import add_tree
+from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import (
     SourceMessage,
     list_field,

@@ -23,8 +23,9 @@ from typing import Any, Final
 from reasoning_store.importers import anthropic
 from reasoning_store.importers.conversation_builder import ConversationBuilder, first_words
 from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import HistoryReader
 from reasoning_store.importers.message_tree import add_tree
+from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage, parse_time, text_field
 from reasoning_store.importers.values import Conversation
 

@@ -21,7 +21,8 @@ from reasoning_store.importers.conversation_builder import (
     first_words,
 )
 from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader, ReaderForkPoint
+from reasoning_store.importers.history_reader import HistoryReader, ReaderForkPoint
+from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage, parse_time, text_field
 from reasoning_store.importers.values import Conversation
 

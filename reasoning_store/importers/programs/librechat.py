@@ -15,9 +15,10 @@ from typing import Any, Final
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, TextBlock
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import HistoryReader
 from reasoning_store.importers.message_tree import add_tree
-from reasoning_store.importers.neutral_replies import (
+from reasoning_store.importers.reply_parts import (
+    AnsweredBy,
     Part,
     call_part,
     reasoning_part,

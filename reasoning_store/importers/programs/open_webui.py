@@ -20,9 +20,10 @@ from reasoning_store.conversation.blocks import Block, MediaBlock, Message
 from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, AnsweredBy, HistoryReader
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.message_tree import add_tree, in_order
-from reasoning_store.importers.neutral_replies import (
+from reasoning_store.importers.reply_parts import (
+    AnsweredBy,
     Part,
     call_part,
     reasoning_part,

@@ -1,0 +1,1 @@
+"""Histories that frameworks dump, one module a framework."""

@@ -1,0 +1,183 @@
+"""UIMessages of the AI SDK: a list of messages with ``parts``, as an application stores them.
+
+A UI message is all that the model did in a turn. At ``step-start`` a reply of its own begins,
+and what a tool answered stands in the part of its call: here these are messages, as they were
+sent. What a provider wants back (``providerMetadata``) is read in that provider's form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import Block, MediaBlock, Message
+from reasoning_store.importers import content_parts, history_reader
+from reasoning_store.importers.documents import Source
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
+from reasoning_store.importers.reply_parts import (
+    AnsweredBy,
+    Part,
+    call_part,
+    reasoning_part,
+    result_part,
+    sealed_part,
+    text_part,
+)
+from reasoning_store.importers.source_messages import (
+    SourceConversation,
+    SourceMessage,
+    list_field,
+    object_field,
+    text_field,
+)
+from reasoning_store.importers.values import Conversation
+
+FORMAT: Final = "ai-sdk"
+_TIMES: Final = ("createdAt", "created_at", "timestamp")
+_STEP: Final = "step-start"
+
+
+def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
+
+
+def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+    for placed in one.messages:
+        value = placed.value
+        parts: list[Mapping[str, Any]] = [
+            part for part in list_field(value, "parts") if isinstance(part, dict)
+        ]
+        if not parts and (text := text_field(value, "content")):
+            parts = [{"type": "text", "text": text}]
+        role, source = value.get("role"), [value.get("id"), value.get("role"), parts]
+        about = object_field(value, "metadata")
+        stated = {name: of[name] for of in (about, value) for name in _TIMES if name in of}
+        made = SourceMessage(
+            place=placed.place,
+            line=placed.line,
+            value={**stated, "model": text_field(about, "model")},
+        )
+        if role == "assistant":
+            for number, step in enumerate(_steps(parts)):
+                _read_step(step, made, [source, number], reader)
+        elif role == "user" or role == "system":
+            blocks = [block for part in parts for block in _content_blocks(part)]
+            texts = content_parts.block_texts(blocks)
+            message = Message(role=role, blocks=tuple(blocks))
+            reader.add(message, made, texts=texts, source=source)
+        else:
+            reader.into.skip(placed.place, UNKNOWN_ROLE)
+
+
+def _steps(parts: list[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield the parts of each reply."""
+    step: list[Mapping[str, Any]] = []
+    for part in parts:
+        if part.get("type") == _STEP:
+            if step:
+                yield step
+            step = []
+        else:
+            step.append(part)
+    if step:
+        yield step
+
+
+def _content_blocks(part: Mapping[str, Any]) -> list[Block]:
+    made = _media(part)
+    return [made] if made is not None else content_parts.read_blocks([part])
+
+
+def _media(part: Mapping[str, Any]) -> MediaBlock | None:
+    mime = text_field(part, "mediaType") or text_field(part, "mimeType")
+    url = text_field(part, "url")
+    if part.get("type") != "file" or mime is None or url is None:
+        return None
+    return content_parts.media_at(url, mime, text_field(part, "filename"))
+
+
+def _read_step(
+    step: list[Mapping[str, Any]], placed: SourceMessage, source: Any, reader: HistoryReader
+) -> None:
+    parts: list[Part] = []
+    answers: list[Part] = []
+    media: list[MediaBlock] = []
+    others: list[Any] = []
+    for part in step:
+        kind = text_field(part, "type") or ""
+        if kind == "text":
+            data = object_field(part, "providerMetadata")
+            parts.append({**text_part(part.get("text")), **_own_data(data)})
+        elif kind == "reasoning":
+            _add_thought(part, parts)
+        elif kind in ("dynamic-tool", "tool-invocation") or kind.startswith("tool-"):
+            call = {**part, **object_field(part, "toolInvocation")}
+            hosted = call.get("providerExecuted") is True
+            parts += [] if hosted else [_call(call, kind)]
+            answers += [] if hosted else _answer(call, kind)
+            others += [part] if hosted else []
+        elif (medium := _media(part)) is not None:
+            media.append(medium)
+        else:
+            others.append(part)
+    unread = {"parts": others} if others else {}
+    reader.add_reply_parts(parts, placed, source=[source, "reply"], media=media, unread=unread)
+    if answers:
+        reader.add_steps(answers, placed, source=[source, "answers"])
+
+
+def _add_thought(part: Mapping[str, Any], parts: list[Part]) -> None:
+    """Add a thought; several parts of one reasoning item are one."""
+    text = text_field(part, "text") or text_field(part, "reasoning") or ""
+    data = object_field(part, "providerMetadata") or object_field(part, "providerOptions")
+    about = object_field(data, "anthropic")
+    if redacted := text_field(about, "redactedData"):
+        seal = {"type": "redacted_thinking", "data": redacted}
+        parts.append(sealed_part("", "anthropic", seal))
+    elif signature := text_field(about, "signature"):
+        parts.append(sealed_part(text, "anthropic", {"signature": signature}))
+    elif seal_of_google := text_field(object_field(data, "google"), "thoughtSignature"):
+        parts.append(sealed_part(text, "gemini", {"thoughtSignature": seal_of_google}))
+    elif id := text_field(object_field(data, "openai"), "itemId"):
+        cipher = text_field(object_field(data, "openai"), "reasoningEncryptedContent")
+        summary = [{"type": "summary_text", "text": text}] if text else []
+        before = object_field(parts[-1], "provider_metadata") if parts else {}
+        item = object_field(before, "openai")
+        if item.get("id") == id:
+            summary = [*item["summary"], *summary]
+            text = "\n\n".join(one["text"] for one in summary)
+            cipher = cipher or item["encrypted_content"]
+            parts.pop()
+        whole = {"id": id, "encrypted_content": cipher, "summary": summary}
+        parts.append(sealed_part(text, "openai", whole))
+    else:
+        parts.append(reasoning_part(text))
+
+
+def _tool_name(call: Mapping[str, Any], kind: str) -> str:
+    return text_field(call, "toolName") or kind.removeprefix("tool-")
+
+
+def _call(call: Mapping[str, Any], kind: str) -> Part:
+    given: Any = next((call[name] for name in ("input", "args", "rawInput") if name in call), {})
+    made = call_part(text_field(call, "toolCallId"), _tool_name(call, kind), given)
+    return {**made, **_own_data(object_field(call, "callProviderMetadata"))}
+
+
+def _own_data(data: Mapping[str, Any]) -> Part:
+    """Return what the provider wants back of a text or a call."""
+    if seal := text_field(object_field(data, "google"), "thoughtSignature"):
+        return {"provider_metadata": {"gemini": {"thoughtSignature": seal}}}
+    if id := text_field(object_field(data, "openai"), "itemId"):
+        return {"provider_metadata": {"openai": {"id": id}}}
+    return {}
+
+
+def _answer(call: Mapping[str, Any], kind: str) -> list[Part]:
+    """Return what a tool answered, if it did."""
+    id, name = text_field(call, "toolCallId"), _tool_name(call, kind)
+    if (error := call.get("errorText")) is not None:
+        return [result_part(id, name, error, is_error=True)]
+    outputs = [call[key] for key in ("output", "result") if key in call]
+    done = bool(outputs) and call.get("preliminary") is not True
+    return [result_part(id, name, outputs[0])] if done else []

@@ -1,0 +1,170 @@
+"""LlamaIndex's chat messages, as ``model_dump`` writes them, or the file of a ``SimpleChatStore``.
+
+A message holds blocks, or in older versions a text with its calls beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role
+from reasoning_store.importers import content_parts, history_reader
+from reasoning_store.importers.documents import Entry, Source
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
+from reasoning_store.importers.reply_parts import (
+    AnsweredBy,
+    Part,
+    call_part,
+    reasoning_part,
+    sealed_part,
+    text_part,
+)
+from reasoning_store.importers.source_messages import (
+    SourceConversation,
+    SourceMessage,
+    list_field,
+    object_field,
+    text_field,
+)
+from reasoning_store.importers.values import Conversation
+
+FORMAT: Final = "llama-index"
+_ROLES: Final[Mapping[str, Role]] = {
+    "user": "user",
+    "assistant": "assistant",
+    "chatbot": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_SEALS: Final[Mapping[str, str]] = {
+    "signature": "anthropic",
+    "encrypted_content": "openai",
+    "thought_signature": "gemini",
+}
+"""What seals a thought, and whose form it has."""
+
+
+def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+    return history_reader.read_conversations(
+        source, FORMAT, _read_conversation, who, name, unpack=_unpack
+    )
+
+
+def _unpack(entry: Entry) -> Iterator[Entry]:
+    """Yield each conversation of a chat store under its key."""
+    kept = object_field(entry.value, "store") if isinstance(entry.value, dict) else {}
+    if not kept:
+        yield entry
+    for key, messages in kept.items():
+        if isinstance(messages, list):
+            yield Entry(line=entry.line, value={"id": key, "messages": messages})
+
+
+def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+    for placed in one.messages:
+        role = _ROLES.get(text_field(placed.value, "role") or "")
+        if role == "assistant":
+            _read_reply(placed, reader)
+        elif role == "tool":
+            _read_tool_message(placed, reader)
+        elif role is not None:
+            blocks = [block for item in _items(placed.value) for block in _content_blocks(item)]
+            texts = content_parts.block_texts(blocks)
+            reader.add(Message(role=role, blocks=tuple(blocks)), placed, texts=texts)
+        else:
+            reader.into.skip(placed.place, UNKNOWN_ROLE)
+
+
+def _items(value: Mapping[str, Any]) -> list[Any]:
+    """Return the blocks of a message; of an older one its content is one."""
+    found = list_field(value, "blocks")
+    return found or [{"block_type": "text", "text": text_field(value, "content") or ""}]
+
+
+def _content_blocks(item: Any) -> list[Block]:
+    """Return the block of what a user or a tool said; none of an empty text."""
+    kind = item.get("block_type") if isinstance(item, dict) else None
+    if kind == "text":
+        return content_parts.read_blocks(text_field(item, "text") or "")
+    made = _media(item) if isinstance(item, dict) else None
+    return [made] if made is not None else content_parts.read_blocks([item])
+
+
+def _media(item: Mapping[str, Any]) -> MediaBlock | None:
+    """Return a file: its bytes, its address, or the path that it had."""
+    kind = text_field(item, "block_type") or ""
+    if kind not in ("image", "audio", "video", "document"):
+        return None
+    data = text_field(item, "data" if kind == "document" else kind)
+    url, path = text_field(item, "url"), text_field(item, "path")
+    mime = text_field(item, f"{kind}_mimetype")
+    mime = mime or ("application/octet-stream" if kind == "document" else f"{kind}/*")
+    name = text_field(item, "title")
+    if data or url:
+        return content_parts.media_at(
+            f"data:{mime};base64,{data}" if data else str(url), mime, name
+        )
+    of: Any = "file" if kind == "document" else kind
+    return None if path is None else MediaBlock(kind=of, mime_type=mime, name=name, ref=path)
+
+
+def _read_tool_message(placed: SourceMessage, reader: HistoryReader) -> None:
+    more = object_field(placed.value, "additional_kwargs")
+    blocks = [block for item in _items(placed.value) for block in _content_blocks(item)]
+    texts = content_parts.block_texts(blocks)
+    plain = len(texts) == len(blocks)
+    result = "".join(texts) if plain else list_field(placed.value, "blocks")
+    block = reader.tool_response(placed, more.get("tool_call_id"), result, name=more.get("name"))
+    made = Message(role="tool", blocks=(block,))
+    reader.add(made, placed, texts=["".join(texts)] if plain and texts else [])
+
+
+def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
+    value, parts = placed.value, []
+    media: list[MediaBlock] = []
+    others: list[Any] = []
+    for item in _items(value):
+        part = _part(item) if isinstance(item, dict) else None
+        medium = _media(item) if isinstance(item, dict) else None
+        if part is not None:
+            parts.append(part)
+        elif medium is not None:
+            media.append(medium)
+        else:
+            others.append(item)
+    if not any(part["type"] == "tool_call" for part in parts):
+        parts += _calls_beside(object_field(value, "additional_kwargs"))
+    unread = {"parts": others} if others else {}
+    reader.add_reply_parts(parts, placed, source=value, media=media, unread=unread)
+
+
+def _part(item: Mapping[str, Any]) -> Part | None:
+    """Return a text, a thought or a call of a model."""
+    kind = item.get("block_type")
+    if kind == "text":
+        return text_part(item.get("text"))
+    if kind == "tool_call":
+        name, arguments = text_field(item, "tool_name"), item.get("tool_kwargs")
+        return call_part(text_field(item, "tool_call_id"), name, arguments)
+    if kind != "thinking":
+        return None
+    about, text = object_field(item, "additional_information"), item.get("content")
+    seal = next((name for name in _SEALS if text_field(about, name)), None)
+    if seal is None:
+        return reasoning_part(text)
+    if seal == "thought_signature":
+        return sealed_part(text, "gemini", {"thoughtSignature": about[seal]})
+    names = ("id", "summary", "content", "encrypted_content", "signature")
+    return sealed_part(text, _SEALS[seal], {name: about[name] for name in names if name in about})
+
+
+def _calls_beside(more: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield the calls of an older message, in the form of Chat Completions."""
+    for call in list_field(more, "tool_calls"):
+        if isinstance(call, dict):
+            of = object_field(call, "function")
+            yield call_part(text_field(call, "id"), text_field(of, "name"), of.get("arguments"))

@@ -1,0 +1,87 @@
+"""ShareGPT's form of training data: ``conversations`` of ``from`` and ``value``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from reasoning_store.conversation.blocks import Message, TextBlock
+from reasoning_store.importers import history_reader
+from reasoning_store.importers.documents import Entry, Source, refuse
+from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
+from reasoning_store.importers.reply_parts import AnsweredBy, Part, call_part, text_part
+from reasoning_store.importers.source_messages import (
+    SourceConversation,
+    SourceMessage,
+    list_field,
+    text_field,
+)
+from reasoning_store.importers.values import Conversation
+from reasoning_store.wire.event_fields import other_fields
+
+FORMAT: Final = "sharegpt"
+_ROLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("human", "user"), "user"),
+    **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bing", "bard"), "assistant"),
+    "system": "system",
+    "function_call": "call",
+    **dict.fromkeys(("tool", "observation", "function_response"), "tool"),
+}
+_READ: Final = ("from", "value")
+
+
+def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+    return history_reader.read_conversations(
+        source, FORMAT, _read_conversation, who, name, unpack=_unpack
+    )
+
+
+def _unpack(entry: Entry) -> Iterator[Entry]:
+    value = entry.value
+    if not (isinstance(value, dict) and isinstance(value.get("conversations"), list)):
+        refuse(entry.line, "not a conversation of ShareGPT: an object with conversations is due")
+    kept = {key: item for key, item in value.items() if key not in ("conversations", "role")}
+    yield Entry(line=entry.line, value={"messages": list_field(value, "conversations"), **kept})
+
+
+def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+    if text := text_field(one.about, "system"):
+        _add_plain(
+            "system",
+            text,
+            SourceMessage(place=f"line {one.line}: system", line=one.line, value={}),
+            reader,
+        )
+    for placed in one.messages:
+        role = _ROLES.get(text_field(placed.value, "from") or "")
+        text = text_field(placed.value, "value") or ""
+        unread = other_fields(placed.value, _READ)
+        if role == "assistant":
+            reader.add_reply_parts([text_part(text)], placed, source=placed.value, unread=unread)
+        elif role == "call":
+            reader.add_reply_parts([_call(text)], placed, source=placed.value, unread=unread)
+        elif role == "tool":
+            block = reader.tool_response(placed, None, text)
+            reader.add_tool_message(block, text, placed, unread)
+        elif role is not None:
+            _add_plain(role, text, placed, reader)
+        else:
+            reader.into.skip(placed.place, UNKNOWN_ROLE)
+
+
+def _add_plain(role: Any, text: str, placed: SourceMessage, reader: HistoryReader) -> None:
+    blocks = (TextBlock(text=text),) if text else ()
+    source = [role, text]
+    reader.add(Message(role=role, blocks=blocks), placed, texts=[text], source=source)
+
+
+def _call(text: str) -> Part:
+    """Return a call that is written as JSON; of another text, a call of no name."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return call_part(None, None, {"text": text})
+    return call_part(None, text_field(found, "name"), found.get("arguments", {}))
