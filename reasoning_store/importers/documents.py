@@ -31,6 +31,7 @@ Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
 
 _BLOCK: Final = 1 << 16
 _HINT: Final = "mend the line and import again: what was written before it is not written twice"
+CUT_OFF: Final = "it is cut off: the program was writing it"
 _CLOSERS: Final = {"[": "]", "{": "}"}
 _MARKS: Final = re.compile(r'["\\\[\]{},]')
 
@@ -63,6 +64,33 @@ def read_entries(source: Source) -> Iterator[Entry]:
     first = "".join(begun).lstrip()[:1]
     text = chain(begun, pieces)
     return _parse_arrays(text) if first == "[" else _lines_or_object(text)
+
+
+def read_log(source: Source) -> tuple[list[Entry], int | None]:
+    """Return the objects of a log, one a line, and the number of a last line that is cut off.
+
+    A program that was killed, or is still writing, leaves such a line.
+    """
+    entries: list[Entry] = []
+    for entry in _cut_lines(_number_lines(_read_text(source))):
+        if entry.value is None:
+            return entries, entry.line
+        if not isinstance(entry.value, dict):
+            refuse(entry.line, "not a line of a session: an object is due")
+        entries.append(entry)
+    return entries, None
+
+
+def _cut_lines(lines: Iterator[tuple[int, str]]) -> Iterator[Entry]:
+    """Yield the value of each line; of a last one that is cut off, after others, None."""
+    for number, text in lines:
+        try:
+            value = _parse_value(number, text)
+        except InvalidCall:
+            if number == 1 or next(lines, None) is not None:
+                raise
+            value = None
+        yield Entry(line=number, value=value)
 
 
 def source_name(source: Source) -> str:

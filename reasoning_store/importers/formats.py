@@ -49,6 +49,7 @@ IMPORTED_FROM: Final = "importedFrom"
 
 _HEAD_BYTES: Final = 1 << 16
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
+_ZIP_MAGIC: Final = b"PK\x03\x04"
 _OWN_LINES: Final = re.compile(
     r'\s*\{\s*"type"\s*:\s*"(?:reasoning-store|profile|session|branch)"\s*[,}]'
 )
@@ -63,6 +64,8 @@ def detect(source: str | os.PathLike[str] | bytes) -> str:
         if not isinstance(source, bytes):
             import_module(READERS["llm"]).check(source)
         return "llm"
+    if head.startswith(_ZIP_MAGIC):
+        raise InvalidCall("this is a zip file", hint="unpack it, and import the folder")
     json_values.check_encoding(head)
     text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     if _OWN_LINES.match(text):

@@ -15,19 +15,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from reasoning_store.conversation.blocks import Message, Origin
+from reasoning_store.conversation.blocks import Message, Origin, ThinkingBlock
 from reasoning_store.ingress.normalizer import StreamNormalizer, Tags, normalize_response
 from reasoning_store.wire.event_fields import other_fields
 
 _ROUTED: Final = "openrouter/"
+_NEUTRAL: Final = "thinking"
+"""The field of a thought in a neutral event; no provider sent it there."""
 
 Part: TypeAlias = dict[str, Any]
 """``type`` is reasoning or text, with ``text``; tool_call, with ``tool_call_id``, ``name`` and
 ``arguments``; or tool_result, which ends the reply. Another type is left out."""
 
 
-def reasoning_part(text: Any) -> Part:
-    return {"type": "reasoning", "text": text if isinstance(text, str) else ""}
+def reasoning_part(text: Any, field: str | None = None) -> Part:
+    """Return a thought; ``field`` is the one in which its provider sent it."""
+    said = text if isinstance(text, str) else ""
+    return {"type": "reasoning", "text": said, "source_field": field}
 
 
 def text_part(text: Any) -> Part:
@@ -116,6 +120,14 @@ def _read_neutral(parts: Sequence[Part], options: Mapping[str, Any]) -> Message:
         for event in _events(part):
             normalizer.feed({**event, "contentIndex": number})
     message = normalizer.finish()
+    fields = iter([part.get("source_field") for part in parts if is_thought(part)])
+    blocks = tuple(
+        replace(block, source_field=next(fields, None))
+        if isinstance(block, ThinkingBlock) and block.source_field == _NEUTRAL
+        else block
+        for block in message.blocks
+    )
+    message = replace(message, blocks=blocks)
     if options.get("provider") or options.get("base_url"):
         return message
     model = options.get("model")

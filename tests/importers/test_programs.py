@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import formats
 from reasoning_store.importers.into_store import import_conversations
 from tests.properties import each
@@ -208,6 +209,26 @@ def test_a_session_of_codex_goes_on_with_its_sealed_reasoning() -> None:
     assert [item["encrypted_content"] for item in sealed] == ["Y2lwaGVyMQ==", "Y2lwaGVyMg=="]
     assert usage is not None
     assert (usage.input, usage.cached, usage.output, usage.reasoning) == (100, 40, 30, 12)
+
+
+@each("format", ["claude-code", "codex"])
+def test_a_last_line_that_is_cut_off_is_left_out_and_another_is_refused(format: str) -> None:
+    """The program was killed or is writing; what was written before it is whole."""
+    lines = max(
+        (
+            path.read_text("utf-8").splitlines()
+            for path in kept.FILES.values()
+            if path.parent.name == format
+        ),
+        key=len,
+    )
+    cut = lines[-1][:20]
+    whole, *_ = formats.conversations([*lines, cut], format=format)
+
+    skipped = whole.report.skipped[-1]
+    assert (skipped.place, "cut off" in skipped.reason) == (f"line {len(lines) + 1}", True)
+    with pytest.raises(InvalidCall, match=f"^line {len(lines)}: not JSON"):
+        list(formats.conversations([*lines[:-1], cut, lines[-1]], format=format))
 
 
 @each("format", ["langchain", "pydantic-ai", "llama-index", "ai-sdk"])

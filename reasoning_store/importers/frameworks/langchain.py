@@ -173,7 +173,7 @@ def _thoughts_beside(more: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the reasoning that stands beside the content."""
     for name in ("reasoning_content", "reasoning"):
         if text := text_field(more, name):
-            yield reasoning_part(text)
+            yield reasoning_part(text, name)
             return
     if item := object_field(more, "reasoning"):
         yield _item(item)

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from reasoning_store.importers import anthropic
 from reasoning_store.importers.conversation_builder import ConversationBuilder, first_words
-from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
+from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log, source_name
 from reasoning_store.importers.history_reader import HistoryReader
 from reasoning_store.importers.message_tree import add_tree
 from reasoning_store.importers.reply_parts import AnsweredBy
@@ -63,16 +63,13 @@ class _Node:
 
 def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
     """Return the session of a file, then those of its subagents."""
-    entries = list(read_entries(source))
-    for entry in entries:
-        if not isinstance(entry.value, dict):
-            refuse(entry.line, "not a line of a session: an object is due")
+    entries, cut = read_log(source)
     stem = _SESSION_FILE.fullmatch(name if name is not None else source_name(source))
     ids = (text_field(entry.value, "sessionId") for entry in entries)
     id = stem[1] if stem else next((id for id in ids if id), "")
     for agent, listed in _threads(entries).items():
         if any(_is_message(entry.value) for entry in listed):
-            yield _read_thread(id, agent, listed, entries, who)
+            yield _read_thread(id, agent, listed, entries, who, None if agent else cut)
 
 
 def _threads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
@@ -91,7 +88,12 @@ def _threads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def _read_thread(
-    id: str, agent: str, listed: Sequence[Entry], every: Sequence[Entry], who: AnsweredBy
+    id: str,
+    agent: str,
+    listed: Sequence[Entry],
+    every: Sequence[Entry],
+    who: AnsweredBy,
+    cut: int | None,
 ) -> Conversation:
     nodes, parents, last = _message_nodes(listed)
     begun: Mapping[str, Any] = next(
@@ -116,6 +118,8 @@ def _read_thread(
             _add_message(node, reader)
 
     keys = add_tree(parents, reader, add)
+    if cut is not None:
+        into.skip(f"line {cut}", CUT_OFF)
     return into.conversation(current=None if last is None else keys[last])
 
 

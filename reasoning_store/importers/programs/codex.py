@@ -20,7 +20,7 @@ from reasoning_store.importers.conversation_builder import (
     digest_values,
     first_words,
 )
-from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
+from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log, source_name
 from reasoning_store.importers.history_reader import HistoryReader, ReaderForkPoint
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage, parse_time, text_field
@@ -38,14 +38,10 @@ _UNFINISHED: Final = "it is not finished; import again when it is"
 
 def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
     """Return the session of a file."""
-    entries = list(read_entries(source))
-    for entry in entries:
-        if not isinstance(entry.value, dict):
-            refuse(entry.line, "not a line of a session: an object is due")
+    entries, cut = read_log(source)
     name = source_name(source) if name is None else name
     if any(_item(entry) is not None for entry in entries):
-        session = _Session(entries, name, who)
-        yield session.read()
+        yield _Session(entries, name, who).read(cut)
 
 
 def _payload(entry: Entry, kind: str) -> Mapping[str, Any]:
@@ -108,7 +104,7 @@ class _Session:
         self._turns: list[ReaderForkPoint] = []
         """The beginning of each turn on this branch."""
 
-    def read(self) -> Conversation:
+    def read(self, cut: int | None) -> Conversation:
         for entry in self._entries:
             if (item := _item(entry)) is not None:
                 self._add(item)
@@ -123,6 +119,8 @@ class _Session:
             self._end_reply()
         else:
             self._into.skip(self._run[0].place, _UNFINISHED)
+        if cut is not None:
+            self._into.skip(f"line {cut}", CUT_OFF)
         return self._into.conversation(current=self._into.key or None)
 
     def _set_model(self, model: str | None) -> None:
