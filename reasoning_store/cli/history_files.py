@@ -37,18 +37,25 @@ class HistoryFiles:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def conversations(self) -> Iterator[Conversation]:
-        """Yield the conversations of each file. In a folder an error ends only its own file."""
+        """Yield the conversations of each file. In a folder an error ends only its own file.
+
+        A file of a folder that holds no message is one of the others after all.
+        """
         from reasoning_store.importers import formats
 
-        for file in self.files:
+        for file in [file for file in self.files if file.error is None]:
             try:
                 for one in formats.conversations(file.path, format=file.format, **self.options):
-                    file.conversations += 1
-                    yield one
+                    if one.items or not self.is_folder:
+                        file.conversations += 1
+                        yield one
             except (ReasoningStoreError, OSError) as error:
                 if not self.is_folder:
                     raise
                 file.error = str(error)
+            if self.is_folder and file.error is None and not file.conversations:
+                self.files.remove(file)
+                self.others += 1
 
     def paths(self) -> Iterator[str]:
         """Yield the path of each conversation that was read, in their order."""

@@ -190,6 +190,8 @@ def test_a_folder_is_imported_with_all_that_can_be_read(here: Here) -> None:
     shutil.copy("history.json", "kept")
     Path("kept/cut.jsonl").write_text('{"parentUuid": null, "isSidechain": false', "utf-8")
     Path("kept/notes.txt").write_text("Buy milk.", "utf-8")
+    Path("kept/settings.json").write_text('{"system": "dark"}', "utf-8")
+    shutil.copy("export.jsonl", "kept")
 
     dry = here("import kept --dry-run --db sqlite:///new.db")
     assert not Path("new.db").exists()
@@ -199,12 +201,13 @@ def test_a_folder_is_imported_with_all_that_can_be_read(here: Here) -> None:
     assert dry.out.splitlines()[:3] == [
         "claude-code: 2 conversations, 13 messages would be imported",
         "openai: 1 conversation, 2 messages would be imported",
-        "1 other file without a history",
+        "2 other files without a history",
     ]
+    assert "kept/export.jsonl was left out: an export of this package: import it by" in dry.err
     assert "warning: kept/cut.jsonl was left out: line 1: not JSON" in dry.err
     assert (dry.code, done.code, again.code) == (Exit.USAGE,) * 3
     assert (done.data["messages"], done.data["sessions"]) == (15, 3)
-    assert [file["error"] is None for file in done.data["files"]] == [False, True, True]
+    assert [file["error"] is None for file in done.data["files"]] == [False, True, False, True]
     assert "15 messages were there already" in again.out
 
 
