@@ -103,6 +103,19 @@ def test_the_title_is_the_first_prompt_that_was_typed() -> None:
     assert session.title == "2"
 
 
+def test_replies_of_a_service_that_repeats_an_id_stay_apart() -> None:
+    """A prompt between two lines ends the reply, whatever the second is called."""
+    lines = prompts([None, 0, 1, 2, 3])
+    for number, text in ((1, "a"), (3, "b"), (4, "c")):
+        content = [{"type": "text", "text": text}]
+        message = {"role": "assistant", "id": "msg", "model": "qwen3", "content": content}
+        lines[number] |= {"type": "assistant", "message": message}
+
+    (session,) = formats.conversations(map(json.dumps, lines), format="claude-code")
+
+    assert kept.lines_of(session) == [["user: 0", "assistant: a", "user: 2", "assistant: b | c"]]
+
+
 def test_a_call_that_waits_for_its_answer_is_left_until_it_has_it() -> None:
     """A session that is at work can be imported, and again when it has gone on."""
     lines = SESSION.read_text("utf-8").splitlines()

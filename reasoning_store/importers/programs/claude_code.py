@@ -35,6 +35,7 @@ _MARKS: Final = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 _ABOUT: Final = ("cwd", "gitBranch", "version")
 _TITLES: Final = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
 """The types of lines with a title, and the field. A summary may be another session's."""
+_ANSWERS: Final = "answers to "
 _SYNTHETIC: Final = "<synthetic>"
 _NO_REPLY: Final = "it is a notice of Claude Code and no reply of a model"
 _UNFINISHED: Final = "it is not finished; import again when it is"
@@ -51,6 +52,11 @@ class _Node:
     def first(self) -> Mapping[str, Any]:
         value: Mapping[str, Any] = self.entries[0].value
         return value
+
+    @property
+    def id(self) -> str | None:
+        """The id of a reply."""
+        return text_field(self.first["message"], "id") if self.kind == "assistant" else None
 
     @property
     def calls(self) -> set[str]:
@@ -150,7 +156,7 @@ def _message_nodes(
             if uuid is not None:
                 node_of[uuid] = follows
             continue
-        name = _node_name(entry, owner)
+        name = _node_name(entry, owner, follows, nodes)
         if name not in nodes:
             nodes[name] = _Node(value["type"])
             parents[name] = _after_answers(follows, name, nodes)
@@ -160,19 +166,27 @@ def _message_nodes(
     return nodes, parents, previous
 
 
-def _node_name(entry: Entry, owner: Mapping[str, str]) -> str:
+def _node_name(
+    entry: Entry, owner: Mapping[str, str], follows: str | None, nodes: Mapping[str, _Node]
+) -> str:
     """Return the name of the message that a line is of."""
     value = entry.value
-    if value["type"] == "assistant" and (id := text_field(value["message"], "id")):
-        return f"reply {id}"
+    line = f"line {text_field(value, 'uuid') or entry.line}"
+    if value["type"] == "assistant":
+        id = text_field(value["message"], "id")
+        before = (follows or "").removeprefix(_ANSWERS)
+        if before in nodes and nodes[before].id == id is not None:
+            return before
+        # Not every service gives each reply an id of its own.
+        return line if id is None or f"reply {id}" in nodes else f"reply {id}"
     answered = sorted(_ids([entry], "tool_result", "tool_use_id"))
     of = next((owner[id] for id in answered if id in owner), None)
-    return f"line {value.get('uuid') or entry.line}" if of is None else f"answers to {of}"
+    return line if of is None else _ANSWERS + of
 
 
 def _after_answers(follows: str | None, name: str, nodes: Mapping[str, _Node]) -> str | None:
     """Return what a message follows: after a reply with calls come the answers to them."""
-    answers = f"answers to {follows}"
+    answers = f"{_ANSWERS}{follows}"
     return answers if answers in nodes and answers != name else follows
 
 

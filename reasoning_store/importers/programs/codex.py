@@ -30,7 +30,10 @@ _FILE: Final = re.compile(
     r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl"
 )
 _OPENAI: Final = re.compile(r"gpt|o\d|codex|chatgpt")
-_BY_PROGRAM: Final = re.compile(r"\s*(<[a-z_]+>|# AGENTS\.md)")
+_BY_PROGRAM: Final = re.compile(
+    r"\s*(<(environment_context|user_instructions|user_shell_command|turn_aborted|skill"
+    r"|subagent_notification)>|# AGENTS\.md)"
+)
 """How a user's message begins that Codex wrote."""
 _NO_ITEMS: Final = frozenset({"ghost_snapshot", "other"})
 _UNFINISHED: Final = "it is not finished; import again when it is"
