@@ -11,6 +11,7 @@ Knows parts and forms; must not know files.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -84,7 +85,7 @@ class AnsweredBy:
 class _Form:
     """A provider's own form: who it is, its protocol, and how parts are written in it."""
 
-    provider: str
+    provider: str | None
     api: str
     body: Callable[[Sequence[Part]], Any]
 
@@ -110,7 +111,7 @@ def read_reply_parts(
     form = _FORMS[name]
     if form is _FORMS["openai"] and model is not None and model.startswith(_ROUTED):
         form = _FORMS["openrouter"]  # its plugin is built upon OpenAI's, names included
-    ingress_options = who.ingress_options(provider=form.provider, model=model)
+    ingress_options = who.ingress_options(provider=form.provider or provider, model=model)
     return normalize_response(form.body(parts), api=form.api, **ingress_options)
 
 
@@ -165,7 +166,7 @@ def is_thought(part: Part) -> bool:
     if part["type"] != "reasoning":
         return False
     about = [value for value in provider_metadata(part).values() if isinstance(value, dict)]
-    sealed = ("signature", "thoughtSignature", "encrypted_content", "data")
+    sealed = ("signature", "thoughtSignature", "encrypted_content", "data", "details")
     return bool(part.get("text")) or any(known.get(name) for known in about for name in sealed)
 
 
@@ -272,9 +273,33 @@ def _gemini(parts: Sequence[Part]) -> dict[str, Any]:
     return {"candidates": [{"content": {"role": "model", "parts": made}}]}
 
 
+def _choice(parts: Sequence[Part]) -> dict[str, Any]:
+    """A choice of Chat Completions, with the reasoning details that a router adds."""
+    details: list[Any] = []
+    calls: list[Any] = []
+    for part in parts:
+        if part["type"] == "reasoning":
+            plain = {"type": "reasoning.text", "text": part.get("text")}
+            details += metadata_of(part, DETAILS).get("details") or [plain]
+        if part["type"] == "tool_call":
+            arguments = part.get("arguments")
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            of = {"name": part.get("name") or "", "arguments": text}
+            calls.append({"id": part.get("tool_call_id"), "type": "function", "function": of})
+    message = {
+        "content": "".join(part["text"] for part in parts if part["type"] == "text"),
+        "reasoning_details": details,
+        "tool_calls": calls or None,
+    }
+    return {"choices": [{"message": message}]}
+
+
+DETAILS: Final = "reasoning_details"
+"""The name under which a part has reasoning details; the provider is not known by them."""
 _FORMS: Final[Mapping[str, _Form]] = {
     "openai": _Form(provider="openai", api="openai.responses", body=_items),
     "openrouter": _Form(provider="openrouter", api="openai.responses", body=_items),
     "anthropic": _Form(provider="anthropic", api="anthropic.messages", body=_content),
     "gemini": _Form(provider="google", api="gemini.generate_content", body=_gemini),
+    DETAILS: _Form(provider=None, api="openai.chat", body=_choice),
 }

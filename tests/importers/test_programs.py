@@ -285,7 +285,7 @@ def test_items_of_a_reply_are_read_in_the_place_of_its_text() -> None:
     assert kept.lines_of(newer) == [
         [
             "user: Is 7 prime?",
-            "assistant: (Seven.) | factor({'n': 7})",
+            "assistant: (Seven. signature) | factor({'n': 7})",
             "tool: factor -> 7",
             "assistant: Yes.",
         ]

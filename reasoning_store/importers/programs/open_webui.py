@@ -23,11 +23,13 @@ from reasoning_store.importers.documents import Entry, Source, read_entries, ref
 from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.message_tree import add_tree, in_order
 from reasoning_store.importers.reply_parts import (
+    DETAILS,
     AnsweredBy,
     Part,
     call_part,
     reasoning_part,
     result_part,
+    sealed_part,
     text_part,
 )
 from reasoning_store.importers.source_messages import (
@@ -181,14 +183,24 @@ def _output_parts(items: list[Any]) -> Iterator[Part]:
         if kind == "message":
             yield text_part(_joined(item, "content"))
         elif kind == "reasoning":
-            yield reasoning_part(_joined(item, "content") or _joined(item, "summary"))
+            text = _joined(item, "content") or _joined(item, "summary")
+            details = [one for one in list_field(item, DETAILS) if isinstance(one, dict)]
+            yield (
+                sealed_part(text, DETAILS, {"details": details})
+                if details
+                else (reasoning_part(text))
+            )
         elif kind == "function_call":
             arguments = _json(item.get("arguments"))
             plain = isinstance(arguments, dict)
             yield call_part(id, name, arguments if plain else {"text": arguments})
         elif kind == "function_call_output":
             output = item.get("output")
-            text = _joined(item, "output")
+            plain_texts = all(
+                isinstance(part, dict) and text_field(part, "type") == "input_text"
+                for part in list_field(item, "output")
+            )
+            text = _joined(item, "output") if plain_texts else ""
             yield result_part(id, None, text or output)
         elif kind.endswith(_INTERPRETER):
             yield call_part(None, _INTERPRETER, {"code": item.get("code")})
