@@ -71,7 +71,9 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"role": "user", "content": "Is 91 prime?"},
         {"role": "assistant", "content": "<think>7 * 13</think>No."},
     ]
-    (folder / "history.json").write_text(json.dumps(history), "utf-8")
+    (folder / "histories").mkdir()
+    for name in ("history.json", "histories/primes.json"):
+        (folder / name).write_text(json.dumps(history), "utf-8")
     (folder / "broken.json").write_text('{"messages": [', "utf-8")
     (folder / "summary.txt").write_text("They spoke of the weather.", "utf-8")
     return folder

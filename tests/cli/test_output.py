@@ -320,7 +320,7 @@ def test_a_bar_never_reaches_a_log(run: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("import", "-"), "nothing was left half done"),
+        (("import", "-"), "run it again: imported messages are not written twice"),
         (("replay", "-"), "nothing was stored"),
         (("render", "-"), "nothing was stored"),
         (
@@ -367,7 +367,8 @@ def test_an_interrupted_command_prints_one_line_and_leaves_no_files(
         out, err = stopped(one, one.stdin.fileno(), how)
 
     assert (one.returncode, out) == (-how, "")
-    assert err == f"error: {says} (nothing was left half done)\n"
+    again = "run it again: imported messages are not written twice"
+    assert err == f"error: {says} ({again})\n"
     assert [*(tmp_path / "temporary").iterdir()] == []
 
 

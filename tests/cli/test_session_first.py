@@ -105,7 +105,7 @@ def test_a_session_may_be_named_like_a_setting(here: Here) -> None:
         ("set chat-42 ch", []),
         ("get --session ch", ["chat-42"]),
         ("get --session short ch", []),
-        ("sessions ", ["archive", "delete", "list", "rename", "show"]),
+        ("sessions ", ["archive", "delete", "list", "rename", "show", "tag"]),
         ("branches ", ["activate", "chat-42", "edit", "fork", "list", "regenerate", "short"]),
         ("compact ", ["list", "run", "undo", "chat-42", "short"]),
         ("compact --l", ["--limit"]),

@@ -75,7 +75,7 @@ _COUNTS = {
 @click.command(
     "import",
     cls=Command,
-    examples=("import ~/.claude/projects --dry-run", "import export.jsonl"),
+    examples=("import export.jsonl", "import histories --dry-run"),
     answers="format dryRun sessions messages already skipped report conversations files",
 )
 @click.argument("source", metavar="FILE|FOLDER", type=click.Path(allow_dash=True))
