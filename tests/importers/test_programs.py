@@ -249,7 +249,7 @@ def test_a_signature_that_a_framework_dumped_goes_back_to_its_provider(format: s
     }
 
 
-def test_a_regeneration_after_the_first_import_is_a_branch() -> None:
+def test_a_regeneration_after_the_first_import_is_a_branch(url: str) -> None:
     """An export that has grown inside of its tree adds what is new, and moves to it."""
     export = json.loads(kept.of_format("chatgpt").read_text("utf-8"))
     before = json.loads(json.dumps(export[0]))
@@ -258,7 +258,7 @@ def test_a_regeneration_after_the_first_import_is_a_branch() -> None:
     before["mapping"]["n9"]["children"].remove("n11")
     before["mapping"]["n8"]["children"].remove("n12")
     before["current_node"] = "n10"
-    with rs.Store("sqlite://") as store:
+    with rs.Store(url) as store:
         for value, new in ((before, 7), (export[0], 3), (export[0], 0)):
             read = list(formats.conversations([json.dumps(value)], format="chatgpt"))
             dry = import_conversations(store, read, dry_run=True)
