@@ -89,10 +89,10 @@ async def send(sent: Sent, mine: Mine, running: Running) -> Response:
     last = sent.messages[-1] if sent.messages else {}
     message = None if is_again else user_message(last.get("parts", []))
     metadata = {} if sent.model is None else {"model": check_model(sent.model)}
-    session = await mine.session(sent.id, create=True)
+    session = await mine.session(sent.id, create=not is_again)
     await session.update_metadata(metadata)
     if message is None:
-        await session.regenerate(sent.messageId or "")
+        await session.regenerate(sent.messageId or await last_reply(session))
     elif sent.messageId:
         await session.stop()
         await session.edit(sent.messageId, message)
@@ -104,6 +104,11 @@ async def send(sent: Sent, mine: Mine, running: Running) -> Response:
         await session.rename(message.text.strip()[:60] or "New chat")
     running.begin(session)
     return await streamed(session)
+
+
+async def last_reply(session: rs.AsyncSession) -> str:
+    """Return the id of the last UI message, which the AI SDK leaves out where it means that."""
+    return str(rs.ui_messages(await session.history())[-1]["id"])
 
 
 def user_message(parts: Sequence[dict[str, Any]]) -> rs.Message:

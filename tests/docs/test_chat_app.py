@@ -193,6 +193,21 @@ def test_a_message_sent_again_begins_no_second_reply(
     assert len(provider.asked) == 1
 
 
+def test_the_last_reply_is_asked_for_again_without_its_id(
+    provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
+) -> None:
+    """As the AI SDK's `regenerate()` does; the other reply is a version of it."""
+    first, second = two_workers
+    provider.script = lambda asked: Answer(message=tagged(f"{len(provider.asked)} C."))
+
+    read(first, message("How is the weather?"))
+    read(second, {"id": "c", "trigger": "regenerate-message", "messages": []})
+    _, reply = shown(first)["messages"]
+
+    assert reply["parts"][-1]["text"] == "2 C."
+    assert len(reply["metadata"]["versions"]) == 2
+
+
 def test_a_page_that_has_not_seen_the_last_message_is_refused(
     provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
 ) -> None:
@@ -216,10 +231,12 @@ def test_an_absent_chat_or_message_is_named(
     first, _ = two_workers
     read(first, message("Hello"))
     edit = {**message("Hi"), "messageId": "none"}
+    again = {"id": "none", "trigger": "regenerate-message"}
     bad = first.patch("/api/chats/c", json={"settings": {"reasoning.stripFromContext": "some"}})
 
     assert first.get("/api/chats/none").status_code == 404
     assert first.post("/api/chat", json=edit).status_code == 404
+    assert first.post("/api/chat", json=again).status_code == 404
     assert (bad.status_code, "allButLast" in bad.text) == (422, True)
     assert first.get("/api/chat/c/stream").status_code == 204
 
