@@ -112,6 +112,43 @@ def owner_erase(store: rs.Store, session: rs.Session) -> None:
     assert store.erase().copies == ()  # no file holds the bytes any more
 
 
+def store_import_lines(store: rs.Store, session: rs.Session) -> None:
+    lines = list(store.export_lines("primes"))
+    with rs.Store("sqlite://") as other:
+        assert other.import_lines(lines).messages == 4
+        assert other.import_lines(lines).messages == 0  # all of them are there already
+
+
+def store_scrub(store: rs.Store, session: rs.Session) -> None:
+    session.erase()
+    assert store.scrub() == ()  # no file may still hold the erased bytes
+
+
+def owner_find_conversation(store: rs.Store, session: rs.Session) -> None:
+    messages = [item.message for item in session.history()]
+    found = store.find_conversation([*messages, rs.user("And 101?")])
+    assert found is not None
+    assert found.session.id == "primes"
+
+
+def owner_report(store: rs.Store, session: rs.Session) -> None:
+    (row,) = store.for_owner("").report(by="session")
+    assert (row.session, row.output, row.reasoning) == ("primes", 60, 48)
+
+
+def owner_export_lines(store: rs.Store, session: rs.Session) -> None:
+    lines = list(store.for_owner("").export_lines())
+    assert len(lines) > 4  # JSON, for import_lines
+
+
+def owner_import_lines(store: rs.Store, session: rs.Session) -> None:
+    guest = store.for_owner("guest").session("chat-42", create=True)
+    guest.append(rs.user("Is 91 prime?"))
+    lines = list(store.for_owner("guest").export_lines())
+    store.for_owner("ada").import_lines(lines)  # the guest has signed in
+    assert store.for_owner("ada").session("chat-42").head() == 1
+
+
 # Sessions
 
 
@@ -253,6 +290,150 @@ def session_settings_set(store: rs.Store, session: rs.Session) -> None:
     assert (held.value, held.layer) == (True, "session")
 
 
+def session_rename(store: rs.Store, session: rs.Session) -> None:
+    session.rename("Primes below 100")
+    assert session.title == "Primes below 100"
+
+
+def session_set_metadata(store: rs.Store, session: rs.Session) -> None:
+    session.set_metadata({"project": "north"})
+    (found,) = store.sessions(metadata={"project": "north"}).items
+    assert found.id == "primes"
+
+
+def session_archive(store: rs.Store, session: rs.Session) -> None:
+    session.archive()
+    assert store.sessions().items == []
+    session.archive(archived=False)
+
+
+def session_compact(store: rs.Store, session: rs.Session) -> None:
+    plan = session.compression(limit=45)
+    made = session.compact(plan, summary="91 is no prime.")
+    assert made is not None
+    assert (made.first, made.last) == (1, 2)
+
+
+def session_compactions(store: rs.Store, session: rs.Session) -> None:
+    session.compact(session.compression(limit=45), summary="91 is no prime.")
+    assert [one.kind for one in session.compactions()] == ["summary"]
+
+
+def session_undo(store: rs.Store, session: rs.Session) -> None:
+    made = session.compact(session.compression(limit=45), summary="91 is no prime.")
+    assert made is not None
+    session.undo(made.id)  # the messages are sent again
+    assert session.compactions() == []
+
+
+def session_branches(store: rs.Store, session: rs.Session) -> None:
+    session.edit(3, rs.user("And 99?"))
+    first, second = session.branches()
+    assert (first.head, second.parent, second.is_current) == (4, 1, True)
+
+
+def session_branch(store: rs.Store, session: rs.Session) -> None:
+    session.edit(3, rs.user("And 99?"))
+    assert session.branch(1).history()[2].message.text == "And 97?"
+
+
+def session_delete(store: rs.Store, session: rs.Session) -> None:
+    session.delete()
+    assert store.sessions().items == []
+
+
+def context_request(store: rs.Store, session: rs.Session) -> None:
+    context = session.context(provider="moonshot", model="kimi-k2-thinking", limit=128_000)
+    assert context.request().body["model"] == "kimi-k2-thinking"
+
+
+def context_usage(store: rs.Store, session: rs.Session) -> None:
+    context = session.context(provider="moonshot", model="kimi-k2-thinking", limit=128_000)
+    assert context.usage().limit == 128_000
+
+
+def context_what_if(store: rs.Store, session: rs.Session) -> None:
+    context = session.context(provider="moonshot", model="kimi-k2-thinking", limit=128_000)
+    assert len(context.what_if().rows) == 8
+
+
+def context_compression(store: rs.Store, session: rs.Session) -> None:
+    context = session.context(provider="moonshot", model="kimi-k2-thinking", limit=128_000)
+    assert context.compression(reserve=8_000).action == "none"
+
+
+def context_record(store: rs.Store, session: rs.Session) -> None:
+    session.append(rs.user("And 101?"))
+    context = session.context(provider="moonshot", model="kimi-k2-thinking", limit=128_000)
+    stream = [{"choices": [{"index": 0, "delta": {"content": "Yes."}, "finish_reason": "stop"}]}]
+    with context.record(stream) as reply:
+        list(reply)
+    assert session.history()[-1].message.text == "Yes."
+
+
+def recording_feed(store: rs.Store, session: rs.Session) -> None:
+    session.append(rs.user("And 101?"))
+    event = {"choices": [{"index": 0, "delta": {"content": "Yes."}}]}
+    with session.record(provider="deepseek", model="deepseek-chat") as reply:
+        (chunk,) = reply.feed(event)
+        reply.finish()
+    assert isinstance(chunk, rs.TextChunk)
+    assert session.history()[-1].message.text == "Yes."
+
+
+def session_settings_unset(store: rs.Store, session: rs.Session) -> None:
+    session.settings.set("reasoning.includeInContext", True)
+    session.settings.unset("reasoning.includeInContext")
+    assert session.settings.resolved()["reasoning.includeInContext"].layer == "default"
+
+
+def session_settings_use(store: rs.Store, session: rs.Session) -> None:
+    store.settings.profiles.set("terse", {"reasoning.effort": "low"})
+    session.settings.use("terse")
+    assert session.settings.resolved()["reasoning.effort"].value == "low"
+
+
+def session_settings_resolved(store: rs.Store, session: rs.Session) -> None:
+    found = session.settings.resolved()["reasoning.stripFromContext"]
+    assert (found.value, found.layer) == ("none", "default")
+
+
+def owner_settings_set(store: rs.Store, session: rs.Session) -> None:
+    store.settings.set("reasoning.effort", "low")  # for all sessions of the owner
+    assert session.settings.resolved()["reasoning.effort"].layer == "owner"
+
+
+def owner_settings_unset(store: rs.Store, session: rs.Session) -> None:
+    store.settings.set("reasoning.effort", "low")
+    store.settings.unset("reasoning.effort")
+    assert store.settings.resolved()["reasoning.effort"].layer == "default"
+
+
+def profiles_set(store: rs.Store, session: rs.Session) -> None:
+    store.settings.profiles.set("terse", {"reasoning.effort": "low"})
+    assert store.settings.profiles.get("terse").settings == {"reasoning.effort": "low"}
+
+
+def profiles_change(store: rs.Store, session: rs.Session) -> None:
+    profiles = store.settings.profiles
+    profiles.set("terse", {"reasoning.effort": "low"})
+    changed = profiles.change(
+        "terse", {"reasoning.includeInContext": True}, unset=["reasoning.effort"]
+    )
+    assert changed.settings == {"reasoning.includeInContext": True}
+
+
+def profiles_all(store: rs.Store, session: rs.Session) -> None:
+    store.settings.profiles.set("terse", {"reasoning.effort": "low"})
+    assert [one.name for one in store.settings.profiles.all()] == ["terse"]
+
+
+def profiles_drop(store: rs.Store, session: rs.Session) -> None:
+    store.settings.profiles.set("terse", {"reasoning.effort": "low"})
+    store.settings.profiles.drop("terse")
+    assert store.settings.profiles.all() == []
+
+
 # Without a store
 
 
@@ -289,3 +470,113 @@ def explain_refusal(store: rs.Store, session: rs.Session) -> None:
     found = rs.explain_refusal("anthropic", "Invalid `signature` in `thinking` block")
     assert found is not None
     assert found.setting == "reasoning.stripFromContext=all"
+
+
+def user(store: rs.Store, session: rs.Session) -> None:
+    message = rs.user("Is 91 prime?")
+    assert (message.role, message.text) == ("user", "Is 91 prime?")
+
+
+def assistant(store: rs.Store, session: rs.Session) -> None:
+    message = rs.assistant(rs.ThinkingBlock(thought="7 * 13 = 91."), "No.")
+    assert message.thinking[0].thought == "7 * 13 = 91."
+
+
+def system(store: rs.Store, session: rs.Session) -> None:
+    assert rs.system("You are brief.").role == "system"
+
+
+def tool(store: rs.Store, session: rs.Session) -> None:
+    message = rs.tool(rs.ToolResponseBlock(call_id="call_1", tool_name="next_prime", result=97))
+    assert message.role == "tool"
+
+
+def stream_normalizer_feed(store: rs.Store, session: rs.Session) -> None:
+    normalizer = rs.StreamNormalizer(provider="deepseek", model="deepseek-chat")
+    event = {"choices": [{"index": 0, "delta": {"reasoning_content": "7 * 13"}}]}
+    (chunk,) = [
+        one for one in normalizer.feed(event) if isinstance(one, rs.ReasoningChunk) and one.text
+    ]
+    assert chunk.text == "7 * 13"
+
+
+def stream_normalizer_finish(store: rs.Store, session: rs.Session) -> None:
+    normalizer = rs.StreamNormalizer(provider="deepseek", model="deepseek-chat")
+    normalizer.feed(
+        {"choices": [{"index": 0, "delta": {"content": "No."}, "finish_reason": "stop"}]}
+    )
+    assert normalizer.finish().text == "No."
+
+
+def tag_filter_feed(store: rs.Store, session: rs.Session) -> None:
+    tags = rs.TagFilter()
+    runs = [run for piece in ("<th", "ink>7 * 13</think>", "No.") for run in tags.feed(piece)]
+    runs += tags.finish()
+    assert "".join(run.text for run in runs if run.kind == "visible") == "No."
+
+
+def secret_masker_mask(store: rs.Store, session: rs.Session) -> None:
+    masked = rs.SecretMasker().mask("my key is sk-ant-api03-" + "a" * 80)
+    assert "aaaa" not in masked
+
+
+def select(store: rs.Store, session: rs.Session) -> None:
+    selection = rs.select(session.history(), provider="deepseek", model="deepseek-reasoner")
+    assert [verdict.kept for verdict in selection.verdicts] == [False, False]
+
+
+def what_if(store: rs.Store, session: rs.Session) -> None:
+    table = rs.what_if(session.history(), provider="deepseek", model="deepseek-reasoner")
+    assert len(table.rows) == 8
+
+
+def ui_messages(store: rs.Store, session: rs.Session) -> None:
+    page = rs.ui_messages(session.history())
+    assert [part["type"] for part in page[1]["parts"]] == ["step-start", "reasoning", "text"]
+
+
+def write_message(store: rs.Store, session: rs.Session) -> None:
+    (body,) = rs.write_message(session.get(2), provider="deepseek", model="deepseek-chat")
+    assert body["content"] == "No, 91 is 7 x 13."
+
+
+def refusal(store: rs.Store, session: rs.Session) -> None:
+    from reasoning_store.testing import refusal
+
+    call = {"id": "1", "type": "function", "function": {"name": "next_prime", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "The next prime?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "97"},
+    ]
+    body = {"model": "kimi-k2-thinking", "messages": messages}
+    assert "reasoning_content is missing" in str(refusal(body, provider="moonshot"))
+
+
+def stream(store: rs.Store, session: rs.Session) -> None:
+    from reasoning_store.testing import stream
+
+    message = rs.assistant(rs.ThinkingBlock(thought="7 * 13", source_field="think_tags"), "No.")
+    with_tags = stream(message, api="openai.chat", pieces=4)
+    texts = [event["choices"][0]["delta"].get("content") or "" for event in with_tags]
+    assert "".join(texts) == "<think>7 * 13</think>No."
+
+
+def response(store: rs.Store, session: rs.Session) -> None:
+    from reasoning_store.testing import response
+
+    body = response(rs.assistant("No."), api="anthropic.messages")
+    assert rs.normalize_response(body, provider="anthropic").text == "No."
+
+
+def sse(store: rs.Store, session: rs.Session) -> None:
+    from reasoning_store.testing import sse, stream
+
+    events = stream(rs.assistant("No."), api="openai.chat")
+    assert sse(events, api="openai.chat").startswith(b"data: ")
+
+
+def carries(store: rs.Store, session: rs.Session) -> None:
+    from reasoning_store.testing import carries
+
+    assert carries(rs.assistant("No."), "openai.chat")
