@@ -69,8 +69,8 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "call_unusable": "a tool call has no name, or is not in a model's message; it is left out",
     "arguments_wrapped": "the provider takes only JSON as a call's arguments; others are wrapped "
     "in JSON",
-    "no_answer": "the provider takes reasoning only with the text or call after it; if there is "
-    f"none, {NO_ANSWER!r} is sent after it",
+    "no_answer": "the provider takes reasoning only with the text or call after it; "
+    f"without one, {NO_ANSWER!r} is sent after it",
     "system_as_user": "the provider takes system messages at the beginning only; a later one is "
     "sent as a user message",
     "block_left_out": "{api} has no place for these blocks, which are left out: {kinds}",

@@ -236,7 +236,7 @@ class _Scan:
         text = "".join(self._held)
         if rest := text.lstrip():
             line = self._begun + text[: len(text) - len(rest)].count("\n")
-            refuse(line, "not JSON: something stands outside of an array")
+            refuse(line, "not JSON: there is text outside of an array")
         self._held, self._begun = [], self._line
 
     def check_end(self) -> None:

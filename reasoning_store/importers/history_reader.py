@@ -49,7 +49,7 @@ from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.event_fields import other_fields
 
-EMPTY: Final = "it says nothing"
+EMPTY: Final = "it has no content"
 IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
 UNKNOWN_ROLE: Final = "its role is not one of the format's"
 

@@ -102,7 +102,7 @@ def read_thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversat
             into.skip(f"turn {turn['id']}", "it is not on the line that its thread is on now")
     for old in _responses_without_turn(file, row["id"]):
         if (old["response"] or "") not in said:
-            into.skip(f"response {old['id']}", "the thread of its conversation goes on without it")
+            into.skip(f"response {old['id']}", "the thread of its conversation does not contain it")
     return into.conversation()
 
 
@@ -135,7 +135,7 @@ def _resolve_part(file: LogFile, row: Row, place: str) -> Part:
             _fragment_text(file, piece, place) for piece in _checked_list(pieces, place)
         )
     if not isinstance(part.get("text") or "", str):
-        refuse(place, "the text of a part is none")
+        refuse(place, "a part has no text")
     if (about := part.get("attachment")) is not None:
         part["attachment"] = _attachment(file, about, place)
     if (attached := part.get("attachments")) is not None:

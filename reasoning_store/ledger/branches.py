@@ -188,7 +188,7 @@ def no_branch(branch: int, session_id: str | None = None) -> NotFound:
 def no_position(position: int) -> NotFound:
     return NotFound(
         f"there is no message at position {describe(position)}",
-        hint="history() tells which there are",
+        hint="history() lists them",
     )
 
 

@@ -110,7 +110,7 @@ def basis(
             inside.append(number)
         elif begin <= last and first <= end:
             raise Conflict(
-                f"a summary stands for {begin} to {end} already",
+                f"a summary replaces {begin} to {end} already",
                 hint=f"take in all of it, or undo it first: it is number {number}",
             )
     sums = totals.totals_between(states[first - 1][0], states[last][0])
@@ -225,7 +225,7 @@ def _basis_of(
         if wanted.expected is None:
             raise
     raise Conflict(
-        f"what stands from {wanted.first} to {wanted.last} was changed since this was planned",
+        f"messages {wanted.first} to {wanted.last} were changed since this was planned",
         hint="ask for a plan again"
         if wanted.kind == "clearing"
         else "read it again and make a new summary",
@@ -253,7 +253,7 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
     wider = _in_its_place(found, in_force_at(connection, key, branch, lineage.state.turn_start))
     if wider is not None:
         raise Conflict(
-            "a wider one stands in its place", hint=f"undo that one first: it is number {wider}"
+            "a wider one has replaced it", hint=f"undo that one first: it is number {wider}"
         )
     this = {"key": key, "of": branch}
     undone_at = sessions.time_after_all(connection, key, now)

@@ -216,7 +216,7 @@ class Drafts:
         if not (draft.expired or at_once):
             raise Conflict(
                 f"the reply at position {position} is still being recorded",
-                hint=f"wait for its end, or share what stands before it: fork(at={position})",
+                hint=f"wait for its end, or share the messages before it: fork(at={position})",
             )
         self._messages.end_draft(draft, resolve, (), now=self._clock.now())
 

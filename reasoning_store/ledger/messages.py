@@ -134,7 +134,7 @@ class Messages:
                     session_key, branch, prepared, after=after, now=now, change=change
                 )
             else:
-                raise CorruptRow("a message stands where the branch says that none does")
+                raise CorruptRow("there is a message after the branch's last one")
         return new_rows(branch, first, prepared)
 
     def edit(self, session_key: int, branch: int, at: int, entry: NewMessage) -> StoredRow:
@@ -194,7 +194,7 @@ class Messages:
                     raise Conflict(
                         f"the id {describe(id)} is that of another message, or of an erased one",
                         stored=[row],
-                        hint="an id stands for one message of its session: give another one",
+                        hint="an id belongs to one message of its session: pass another one",
                     )
                 found[id] = row
             return found
@@ -221,12 +221,12 @@ class Messages:
                     return stored
                 if erasure_rows.was_erased(connection, session_key, stored):
                     raise Conflict(
-                        "what this idempotency key stands for was erased",
+                        "the message of this idempotency key was erased",
                         stored=stored,
-                        hint="to say it again, use another key",
+                        hint="to store it again, use another key",
                     )
                 raise Conflict(
-                    "this idempotency key stands for another message",
+                    "this idempotency key belongs to another message",
                     stored=stored,
                     hint="it is this error's .stored; another message has another key",
                 )

@@ -301,7 +301,7 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What deleting took away."""
+    """The counts of a deletion."""
 
     sessions: int = 0
     messages: int = 0
@@ -405,7 +405,7 @@ class BackedUp:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import has done."""
+    """The counts of an import."""
 
     sessions: int = 0
     """Those that were taken in to their end."""

@@ -220,9 +220,7 @@ class SessionBranch:
     def stop(self, reason: str) -> bool:
         """Ask the recorder of the reply that is arriving to stop."""
         if not isinstance(reason, str) or not 0 < len(reason) <= MOST_REASON:
-            raise InvalidCall(
-                "reason: a short text that says why", hint=f"1 to {MOST_REASON} characters"
-            )
+            raise InvalidCall("reason: must be a short text", hint=f"1 to {MOST_REASON} characters")
         text = self._masked(check_text("reason", reason))
         was_live = self.ledger.drafts.stop(self.key, self.branch, text)
         self.state.draft_writer.wake()  # it may be recorded here

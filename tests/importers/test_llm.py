@@ -328,7 +328,7 @@ def test_only_a_logs_database_is_read(tmp_path: Path) -> None:
     other.write_text("hello " * 1_000)
     with pytest.raises(InvalidCall, match="cannot be read"):
         list(llm.conversations(other))
-    with pytest.raises(InvalidCall, match="there is none"):
+    with pytest.raises(InvalidCall, match="there is no such file"):
         list(llm.conversations(tmp_path / "none.db"))
     with pytest.raises(InvalidCall, match="from its file"):
         list(llm.conversations(["{}"]))

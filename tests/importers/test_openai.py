@@ -44,7 +44,7 @@ def test_a_dirty_chat_is_counted_to_the_last_delimiter() -> None:
     assert dirty.counts(one.report, dirty.CHAT_COUNTS) == dirty.CHAT_COUNTS
     assert [(item.place, item.reason) for item in one.report.skipped] == [
         ("line 8", "its role is not one of the format's"),
-        ("line 9", "it says nothing"),
+        ("line 9", "it has no content"),
     ]
 
 

@@ -136,7 +136,7 @@ MALFORMED = [
     ('{"type":["end"]}', "type: is none"),
     ('{"type":"secret"}', "type: is none"),
     ('{"type":"end"}', "sessions: is missing"),
-    ('{"type":"end","sessions":1,"secret":2}', "has a field that is none of its own"),
+    ('{"type":"end","sessions":1,"secret":2}', "has an unknown field"),
     ('{"type":"end","sessions":"1"}', "sessions: is not a whole number"),
     ('{"type":"end","sessions":1.0}', "sessions: is not a whole number"),
     ('{"type":"end","sessions":true}', "sessions: is not a whole number"),

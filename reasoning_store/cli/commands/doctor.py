@@ -225,7 +225,7 @@ def _check_server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
         yield Finding(
             "foreign keys",
             "failed",
-            f"session_replication_role is {settings.replication_role} for this role: what is erased"
+            f"session_replication_role is {settings.replication_role} for this role: erased data"
             " leaves rows behind; run: ALTER ROLE ... RESET session_replication_role",
         )
     if cluster is None:

@@ -109,7 +109,7 @@ def check_to_read(path: str | PathLike[str], subject: str) -> os.stat_result:
     """Refuse what is not there, a folder and a device; return what it is, a file or a pipe."""
     at = found(path, subject)
     if at is None:
-        raise InvalidCall(f"{subject}: there is none", hint=_ANOTHER)
+        raise InvalidCall(f"{subject}: there is no such file", hint=_ANOTHER)
     if stat.S_ISDIR(at.st_mode):
         raise InvalidCall(f"{subject}: it is a folder", hint=_ANOTHER)
     check_ends(at, subject)

@@ -73,7 +73,7 @@ def check_one_name(path: Path) -> None:
     at = files.found(path, f"{path.name} cannot be opened")
     if at is not None and at.st_nlink > 1 and not atomic_file.has_one_name(path):
         raise InvalidCall(
-            f"{path.name} has another name, too (a hard link), and a log beside each would differ",
+            f"{path.name} has a second name (a hard link), and each would have its own log",
             hint=f"remove the other name, or make a file of its own: cp {path.name} copy.db",
         )
 

@@ -136,11 +136,11 @@ class IncomingSession:
             raise InvalidCall("repeat, batch: one is there without the other")
         if line.batch is not None:
             if position <= branch.batch_end:
-                raise InvalidCall("repeat: stands among the messages of another one")
+                raise InvalidCall("repeat: is among the messages of another one")
             branch.batch_end, branch.batch_number = position + line.batch - 1, number
         message, counts = self._counted(line.message, line.counts)
         if message.status == "erased" and message != Message(role=message.role, status="erased"):
-            raise InvalidCall("message: is erased and still says something")
+            raise InvalidCall("message: is erased and still has content")
         if message.status == "erased" and line.annotations:
             raise InvalidCall("annotations: an erased message keeps nothing")
         annotations = self._masked(line.annotations)
@@ -157,7 +157,7 @@ class IncomingSession:
         summary = None
         if line.clears:
             if line.message is not None or line.counts is not None or line.first != 1:
-                raise InvalidCall("clears: a clearing begins at 1, and no message stands for it")
+                raise InvalidCall("clears: a clearing begins at 1 and has no message")
         elif line.message is None:
             raise InvalidCall("message: is missing")
         else:
@@ -239,4 +239,4 @@ def _origin(given: dict[str, Any]) -> Origin:
     try:
         return codec.origin_from_json(given)
     except CorruptRow:
-        raise InvalidCall("origin: is none that a reply has") from None
+        raise InvalidCall("origin: no reply has such a one") from None

@@ -74,7 +74,7 @@ class SessionLine(Line):
     archived: bool = False
     current_branch: int = 1
     reported: int | None = None
-    """What it has used of its reasoning budget, erased messages included."""
+    """The reasoning budget that it has used, erased messages included."""
     counted: int | None = None
     unreported: int | None = None
     crossed: list[str] = field(default_factory=list)
@@ -117,7 +117,7 @@ class MessageLine(Line):
     batch: int | None = None
     erased_at: int | None = None
     annotations: dict[str, Any] | None = None
-    """What the application keeps with it."""
+    """The data that the application keeps with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,19 +128,19 @@ class CompactionLine(Line):
     first: int
     last: int
     message: dict[str, Any] | None = None
-    """What stands for the messages; of a clearing there is none."""
+    """The message that replaces the range; a clearing has no message."""
     clears: bool = False
     """It clears the tool results of its range, which begins at 1."""
     counts: CountsLine | None = None
     effective: int | None = None
-    """What the next request counted once this was in force."""
+    """The tokens of the next request once this was in force."""
     supersedes: list[int] = field(default_factory=list)
     superseded_by: int | None = None
     copied_from: int | None = None
     created_at: int | None = None
     undone_at: int | None = None
     along: dict[str, Any] | None = None
-    """What was done with it: the number of a `clearing`, `settings` with their values before and
+    """The changes made with it: the number of a `clearing`, `settings` with their values before and
     then."""
 
 
@@ -154,7 +154,7 @@ class DraftLine(Line):
     sent: dict[str, Any] | None = None
     repeat: str | None = None
     parts: list[str]
-    """What has arrived; where nothing has, there is no line."""
+    """The parts that have arrived; without any, there is no line."""
     created_at: int
 
 
@@ -306,7 +306,7 @@ def read(text: str | bytes) -> Line:
     name = value.pop("type", None)
     kind = _BY_NAME.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise InvalidCall("type: is none that a line of an export has")
+        raise InvalidCall("type: no line of an export has it")
     line: Line = _made(kind, value, "")
     return line
 
@@ -335,7 +335,7 @@ def _made(kind: Any, value: dict[str, Any], place: str) -> Any:
     for key, item in value.items():
         if key not in known:
             what = place.removesuffix(".") or "the line"
-            raise InvalidCall(f"{what}: has a field that is none of its own")
+            raise InvalidCall(f"{what}: has an unknown field")
         name, types = known[key]
         given[name] = _fitting(item, types, name, f"{place}{key}")
     missing = [
@@ -367,7 +367,7 @@ def _check_range(item: Any, name: str, place: str) -> None:
     if item is None:
         return  # it says nothing, as if it were left out
     if name == "exactness" and item not in EXACTNESS:
-        raise InvalidCall(f"{place}: is none of {', '.join(EXACTNESS)}")
+        raise InvalidCall(f"{place}: is not one of {', '.join(EXACTNESS)}")
     if name == "repeat" and not _REPEAT.fullmatch(item):
         raise InvalidCall(f"{place}: is not 32 hexadecimal digits")
     if name in _RANGES:

@@ -148,7 +148,7 @@ class Transfer:
             raise InvalidCall(
                 f"line {reader.number}: the lines stop before their end"
                 if reader.number
-                else "the lines stop before their end: there is none",
+                else "the lines stop before their end: there are no lines",
                 hint="export again, then import again: what is there is not written twice",
             )
         return reader.done
