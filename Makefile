@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 POSTGRESQL := 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-rest test-postgresql test-frameworks check lint format types reference pictures docs wheel dist bench bench-smoke clean
+.PHONY: help demo chat test test-long test-rest test-postgresql test-frameworks check lint format types reference pictures docs wheel dist bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,11 @@ demo: $(VENV)/installed ## the main job in a minute: no key, no network
 	@rm -rf build/demo
 	@$(BIN)/reasoning-store demo --folder build/demo
 	@echo; echo 'Python with the package is $(BIN)/python here.'
+
+chat: $(VENV)/installed-chat ## the chat product of the examples, at http://127.0.0.1:8000
+	@mkdir -p build
+	@cd examples/chat_app && REASONING_STORE_URL="$${REASONING_STORE_URL:-sqlite:///$(CURDIR)/build/chat.db}" \
+	  $(CURDIR)/$(BIN)/python -m uvicorn chat:app
 
 test: $(VENV)/installed-dev ## the tests, in minutes
 	@$(BIN)/python -m pytest -q -n auto
@@ -101,6 +106,11 @@ $(VENV)/made $(BENCH)/made $(SITE)/made:
 $(VENV)/installed: $(VENV)/made pyproject.toml
 	@echo 'installing reasoning-store into $(VENV) ...'
 	@$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed-chat: $(VENV)/installed
+	@echo 'installing openai, fastapi and uvicorn into $(VENV) ...'
+	@$(PIP) install --quiet openai fastapi uvicorn
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/made pyproject.toml

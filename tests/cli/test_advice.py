@@ -149,7 +149,7 @@ def test_a_damaged_database_is_verified_where_it_is(here: Here) -> None:
 @pytest.mark.parametrize(
     ("line", "advised"),
     [
-        ("usage chat-42 --at 99", "show SESSION tells which there are"),
+        ("usage chat-42 --at 99", "show SESSION lists them"),
         ("show chat-42 --branch 9", "branches SESSION lists those there are"),
         ("compact undo chat-42 9", "compact list SESSION lists those in force"),
         ("profile show gone", "profile list lists them"),
