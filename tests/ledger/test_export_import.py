@@ -596,7 +596,7 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
             }
         ),
         3,
-        "is erased and still says something",
+        "is erased and still has content",
     ),
     (lines_with({**SAID, "id": "\0secret"}), 3, "id"),
     (lines_with({"type": "branch", "number": 2}), 3, "branch"),
