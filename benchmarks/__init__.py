@@ -1,4 +1,4 @@
-"""What the library costs, beside the bare driver and beside its rivals, in one run.
+"""The costs of the library, of the bare driver and of its rivals, in one run.
 
 ``python -m benchmarks`` measures; ``make bench`` makes the rivals' environment first. The
 method is in docs/benchmarks.md. ``table`` holds every workload as data.

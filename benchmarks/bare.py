@@ -43,7 +43,7 @@ Row = tuple[Any, str | None, Any, Sequence[Any]]
 
 
 def library() -> ModuleType:
-    """Return the library that ours uses, without what ours imports beside it."""
+    """Return the library that ours uses, without what ours imports next to it."""
     return import_module("pysqlite3.dbapi2" if find_spec("pysqlite3") else "sqlite3.dbapi2")
 
 

@@ -1,6 +1,6 @@
-"""The import of a long history, from lines that were written by somebody else.
+"""The import of a long history, from lines that were written by another.
 
-The lines carry no counts, so that whoever takes them in has to count. A size is in
+The lines carry no counts, so that the one who takes them in has to count. A size is in
 megabytes of lines; a figure is one megabyte.
 """
 

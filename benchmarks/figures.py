@@ -86,8 +86,8 @@ def beside_the_floor(
     """Judge anew what is missed against a rival, where the floor stands in the same race.
 
     ``floor`` is the floor's own ratio to that rival, ``within`` whether ours is as near to
-    the floor as is promised. What the floor misses, nobody who does the work can meet; but a
-    floor that is too wide to be judged excuses nobody.
+    the floor as is promised. What the floor misses, no one who does the work can meet; but a
+    floor that is too wide to be judged excuses no one.
     """
     beyond = within == "green" and verdict(floor, at_most) == "red"
     return "floor" if missed != "green" and beyond else missed

@@ -1,7 +1,7 @@
 """The picture for the README: bars of ours, of the floor and of the rivals, as SVG.
 
 One group a workload; in each the longest bar is as long as the picture allows, and each bar
-has its figure beside it. Colours are chosen to be read on white and on black, and follow
+has its figure next to it. Colours are chosen to be read on white and on black, and follow
 what the reader's system prefers. Pure: rows in, text out.
 """
 

@@ -21,7 +21,7 @@ WORDS: Mapping[Verdict, str] = {
     "unmeasured": "not measured",
 }
 NOISY = "noisy"
-"""Of a ratio that nothing is promised of: no verdict, a warning to whoever reads it."""
+"""Of a ratio that nothing is promised of: no verdict, a warning to the one who reads it."""
 
 
 class Line(NamedTuple):

@@ -51,7 +51,7 @@ def _spread(one: Spread) -> dict[str, Any]:
 
 
 def spread(one: Mapping[str, Any]) -> Spread:
-    """Return the figures of a contender or of a ratio, as they stand in a row."""
+    """Return the figures of a contender or of a ratio, as they are in a row."""
     return Spread(**{field.name: one[field.name] for field in fields(Spread)})
 
 

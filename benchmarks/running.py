@@ -1,7 +1,7 @@
 """Runs a workload: every contender prepared, then round after round, taking turns.
 
 In each round every contender has one go. Each order comes forwards and then backwards, and
-the next one begins with somebody else, so that nobody always comes after the same one.
+the next one begins with another, so that no one always comes after the same one.
 The first goes of each are not counted, unless one round is all that a workload asks for.
 Rounds go on until the time is up, within its limits.
 

@@ -36,7 +36,7 @@ def timed(setting: Setting, work: Callable[[], object], repeats: int | None = No
 def timed_each(setting: Setting, work: Callable[[], object]) -> Sample:
     """Return the same for work that waits for a disk: the one in the middle, by its own time.
 
-    A disk that somebody else makes wait is fifty times as slow for one write, and the mean of
+    A disk that another makes wait is fifty times as slow for one write, and the mean of
     a few would tell of nothing else.
     """
     clock = setting.clock

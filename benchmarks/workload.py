@@ -52,7 +52,7 @@ Prepare: TypeAlias = Callable[[Setting], AbstractContextManager[Sample]]
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Somebody who does the work."""
+    """Someone who does the work."""
 
     name: str
     kind: Kind

@@ -77,7 +77,7 @@ def _flat(annotation: Any) -> Iterator[Any]:
     if not inside:
         yield annotation
     for part in inside:
-        # What is beside the first of an Annotated is about it, and no value.
+        # What is next to the first of an Annotated is about it, and no value.
         if isinstance(part, str) or inspect.isclass(part) or get_args(part):
             yield from _flat(part)
 

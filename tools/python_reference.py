@@ -153,7 +153,7 @@ def _public_entry(name: str) -> str:
 
 
 def _aliases(public: set[str]) -> dict[str, Any]:
-    """Return what public signatures name that is no class: nobody has to import it."""
+    """Return what public signatures name that is no class: no one has to import it."""
     things = [PUBLIC[name] for name in sorted(public)]
     things += [getattr(testing, name) for name in testing.__all__]
     found: dict[str, Any] = {}

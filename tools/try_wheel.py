@@ -1,6 +1,6 @@
 """Build the wheel, install it alone in new environments, and use it away from the checkout.
 
-What works here works for somebody who has only the package: the migrations and the
+What works here works for someone who has only the package: the migrations and the
 vocabularies ride inside, and nothing is taken from the checkout. It is used once with the
 newest packages that it takes, and once with the oldest, on a server too, where this Python is
 no younger than they are: ``>=`` in pyproject.toml is a promise.

@@ -3,7 +3,7 @@
 A rival is opened on a database of its own with the settings that it ships with, and given
 the same words as everybody, in the form in which its own framework hands them over. Its clock
 runs inside its event loop, so that an asynchronous one does not pay for entering the loop.
-Which package a rival is from, and how it is spoken to, is in the modules beside; none of
+Which package a rival is from, and how it is spoken to, is in the other modules here; none of
 them is imported before it is asked for, and one that is not installed is left out.
 
 It must not import what stores ours: a process that holds a rival's history imports this.
@@ -46,11 +46,11 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A store of somebody else's."""
+    """A store of another's."""
 
     name: str
     module: str
-    """Of ours, beside: what speaks to it."""
+    """Our package that speaks to it."""
     package: str
     """What has to be installed."""
     url: str
@@ -159,7 +159,7 @@ def _loading(rival: Rival, then: Callable[[Any], object]) -> Prepare:
         with _opened(rival, setting) as (runner, history):
 
             async def once() -> float:
-                gc.collect()  # as for ours: what others left behind is nobody's cost
+                gc.collect()  # as for ours: what others left behind is no one's cost
                 start = setting.clock()
                 made = then(await history.load())
                 took = setting.clock() - start

@@ -113,7 +113,7 @@ class Command(click.Command):
     """A command, with ``--json`` and ``--db``.
 
     ``examples`` are command lines without the program's name, shown in its help.
-    ``answers`` are the keys of its answer in JSON, behind a star where that is a list: what
+    ``answers`` are the keys of its answer in JSON, with a star before them if it is a list: what
     the documentation promises and a test holds it to.
     """
 

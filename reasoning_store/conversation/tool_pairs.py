@@ -181,7 +181,7 @@ def tied_messages(messages: Iterable[Sequence[ToolBlock]]) -> list[tuple[int, in
 def erased_with(messages: Iterable[Sequence[ToolBlock]]) -> list[tuple[int, int]]:
     """Return the pairs of messages of which an erasure takes both, the caller first.
 
-    Beside those of a window these are a second response and one to an unusable call: no
+    In addition to those of a window these are a second response and one to an unusable call: no
     response stays whose call is gone.
     """
     pairs = pair_tools(messages)

@@ -2,7 +2,7 @@
 
 Theory. An assistant's message has the form of a response's, so it is read as one, by the same
 reader and through the same door as a reply that arrives now; thoughts keep their signatures,
-redacted ones their data, in their places. A user's message holds what tools answered beside
+redacted ones their data, in their places. A user's message holds what tools answered next to
 what the user says; one that holds answers alone is a tool's.
 
 Knows the roles of the Messages protocol. It must not know files.

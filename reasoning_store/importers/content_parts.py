@@ -1,8 +1,8 @@
-"""What a user, a tool or a system prompt says, part by part: kept as it stands.
+"""The parts of a message of a user, a tool or a system prompt, kept as they are.
 
 Theory. No delimiter is looked for here: what a user or a tool said is theirs. A text is a
 text block, a medium with its bytes or its address is a media block, and everything else is
-kept raw as it came, so that its own protocol takes it back. What a part says beside its
+kept raw as it came, so that its own protocol takes it back. What a part says next to its
 content rides along with its block, but for cache marks: they are about one request.
 
 Knows the parts of Chat Completions, Responses and Messages. It must not know roles.

@@ -65,7 +65,7 @@ _OF: Final[Mapping[str, tuple[str, str]]] = {
         "WHERE o.name = 'tool_results' AND o.owner = ? ORDER BY t.id",
     ),
 }
-"""Rows that belong to one of another table. llm has no index for these, so one is made beside
+"""Rows that belong to one of another table. llm has no index for these, so one is made next to
 the file (``temp.owned``); without it each conversation would cost a scan of all."""
 
 _IN_ORDER: Final[Mapping[str, str]] = {

@@ -5,7 +5,7 @@ is therefore read as the one choice of a response, by the same reader and throug
 door as a reply that arrives now, with every field that some host has for reasoning. A list
 whose entries have types of the Responses protocol is read by ``openai_items``.
 
-Fields that nobody reads are kept in the message's metadata under ``source``.
+Fields that no one reads are kept in the message's metadata under ``source``.
 
 Knows the roles of Chat Completions. It must not know files.
 """

@@ -233,7 +233,7 @@ class EchoMatcher:
         last = max((position for position in positions if position is not None), default=0)
         if last == found.last:
             return found.session
-        # The client left the stored course: it goes on beside it, and nothing is overwritten.
+        # The client left the stored course: it goes on next to it, and nothing is overwritten.
         branch = found.session.fork(at=last + 1)
         branch.activate(branch.branch_id)
         return branch

@@ -2,7 +2,7 @@
 
 A message is read back, its columns are made from it anew and compared with those in its
 row: digest, counts, shape, sums of usage. Its state has to follow from the one before, so
-that one damaged row is one problem and not one for each message behind it. Around the
+that one damaged row is one problem and not one for each message after it. Around the
 messages: lineages, gaps, heads, origins, compactions, drafts, and rows that belong to
 nothing. What a session's own row says is looked at in ``auditing``.
 

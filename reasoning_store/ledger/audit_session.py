@@ -1,4 +1,4 @@
-"""The SQL of verifying what a session's own row says, beside its branches and messages.
+"""The SQL of verifying what a session's own row says, next to its branches and messages.
 
 Its reasoning budget is a sum over the rows of all branches, each counted once however many
 share it. What was erased stays used (``budget``), and its row no longer says how much that

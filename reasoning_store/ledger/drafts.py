@@ -56,7 +56,7 @@ class Drafts:
         self._clock = clock
         self._messages = messages
         self._unsure: dict[tuple[int, str], str] = {}
-        """By session and idempotency key: a draft of which nobody knows whether it has begun."""
+        """By session and idempotency key: a draft of which no one knows whether it has begun."""
 
     def begin(
         self,
@@ -136,7 +136,7 @@ class Drafts:
 
         Parts are JSON that only their writer understands, numbered 1, 2, 3 ...; those that are
         there already are nothing. ``last`` says that their recorders are gone with this: what
-        has arrived is interrupted now. False of a draft says that it was ended by somebody else,
+        has arrived is interrupted now. False of a draft says that it was ended by another,
         and that nothing was written of it.
         """
         until = None if last else draft_rows.lease_end(self._clock.now())
@@ -157,9 +157,9 @@ class Drafts:
         The first message has the draft's id, all of them its time. Each of ``beside`` is another
         answer to the same: in the same step it becomes the message of a fork that begins where
         the draft's does.
-        Repeated with the same messages it returns the same rows. Where somebody else has
+        Repeated with the same messages it returns the same rows. Where another has
         ended it this is a Conflict that carries the rows which that made of it, if any; the
-        other answers stand beside these all the same.
+        other answers stand next to these all the same.
         """
         if not entries:
             raise InvalidCall("finish: no message was given; see drop")
@@ -185,7 +185,7 @@ class Drafts:
         except Conflict as conflict:
             became = conflict.stored[0] if conflict.stored else None
             if others and became is not None and became.id == draft.id:
-                # Whoever ended it knew of the first one only.
+                # The one who ended it knew of the first one only.
                 self._messages.write_alternatives(
                     draft.session_key, draft.branch, became.position, others, now=self._clock.now()
                 )
@@ -292,7 +292,7 @@ class Drafts:
 def _what_became(
     connection: Connection, draft: DraftRow, prepared: Sequence[EncodedMessage]
 ) -> list[StoredRow]:
-    """Return what an earlier try of this end wrote; raise what somebody else did instead."""
+    """Return what an earlier try of this end wrote; raise what another did instead."""
     there = history.from_position(
         connection, draft.session_key, draft.branch, draft.position, count=len(prepared)
     )

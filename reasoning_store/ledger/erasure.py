@@ -97,7 +97,7 @@ class Erasure:
             try:
                 total = _sum(total, self._erase(key, only, count, resolve, before))
             except NotFound:
-                continue  # erased by somebody else meanwhile
+                continue  # erased by another meanwhile
         if only is None and before is None:
             (profiles,) = self._write_owing(
                 lambda connection: (erasure_rows.remove_profiles(connection, owner),)

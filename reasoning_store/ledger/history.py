@@ -211,7 +211,7 @@ def _range(
 def _costs(
     connection: Connection, key: int, found: BranchRow, named: int, forward: bool
 ) -> windows.Costs:
-    """Return what windows of some widths hold, from the place behind or before ``named``."""
+    """Return what windows of some widths hold, from the place after or before ``named``."""
     way = 1 if forward else -1
 
     def costs(widths: Sequence[int]) -> list[int]:
@@ -255,7 +255,7 @@ def _start(
 
 
 def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: bool) -> int:
-    """Return the cut behind a window that parts nothing: a later one if it grows."""
+    """Return the cut after a window that parts nothing: a later one if it grows."""
     links = [windows.link(row) for row in rows]
     step, turns = _CONTEXT, 0
     while True:
@@ -274,7 +274,7 @@ def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: 
 
 
 def splits(connection: Connection, key: int, branch: int, position: int) -> bool:
-    """Whether something up to a position, in its turn, is tied to something behind it."""
+    """Whether something up to a position, in its turn, is tied to something after it."""
     found, _ = branches.get(connection, key, branch)
     branches.place(found, position)
     state = branches.states(connection, key, found, [position])[position][0]
@@ -399,7 +399,7 @@ class History:
         return self._database.read(read)
 
     def splits(self, session_key: int, branch: int, position: int) -> bool:
-        """Whether a call up to a position is answered behind it, in its turn or the next."""
+        """Whether a call up to a position is answered after it, in its turn or the next."""
         return self._database.read(
             lambda connection: splits(connection, session_key, branch, position)
         )

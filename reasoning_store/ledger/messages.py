@@ -278,7 +278,7 @@ class Messages:
             ended = encode.mark_batch([item], taken.idempotency_key)
         first = taken.position + len(ended)
         if after is not None and after != first - 1:
-            # By now the draft is nobody's: what arrived of it is kept all the same.
+            # By now the draft is no one's: what arrived of it is kept all the same.
             self.write(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
             key, branch, last = draft.session_key, draft.branch, first - 1
             raise self._database.read(

@@ -149,7 +149,7 @@ class RunningTotals(NamedTuple):
     ``turn_has_call`` speaks of everything so far. ``last_thinking`` and ``last_sent`` are
     the last messages that have a thinking block, and that have a ``sent``. ``reported`` and
     ``estimated`` are how many messages hold a count that the provider gave, and one that
-    nobody knows exactly: numbers, so that a part can be taken away again. ``clearable`` is
+    no one knows exactly: numbers, so that a part can be taken away again. ``clearable`` is
     how much of ``visible`` goes where all tool results up to here are cleared.
 
     A tuple, since several are made for every message that is written; its fields stand in
@@ -296,7 +296,7 @@ class Erased:
     """Settings profiles: they go with their owner."""
     copies: tuple[str, ...] = ()
     """Files that may still hold it: copies made before upgrades, and where the file or its
-    WAL could not be rewritten because somebody was using it, these."""
+    WAL could not be rewritten because someone was using it, these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +336,7 @@ ProblemCode: TypeAlias = Literal[
     "compaction",  # it does not fit its branch
     "batch",  # what an idempotency key covers is not there
     "digest",  # a message is not the one that was written
-    "columns",  # what stands beside a message is not what it says
+    "columns",  # what stands next to a message is not what it says
     "search",  # an entry of the search index is stale, or says that it is another owner's
 ]
 

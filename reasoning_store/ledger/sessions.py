@@ -195,7 +195,7 @@ def check_owner(row: Sequence[Any], owner: str, session_id: str) -> SessionRow:
 
 
 def by_key(connection: Connection, key: int) -> SessionRow:
-    """Return the session of a key, whoever owns it."""
+    """Return the session of a key, of any owner."""
     row = _GET.row(connection, {"key": key})
     if row is None:
         raise no_session()
@@ -203,7 +203,7 @@ def by_key(connection: Connection, key: int) -> SessionRow:
 
 
 def time_after_all(connection: Connection, key: int, now: int) -> int:
-    """Return now, or the time of the last message where the clock is behind that.
+    """Return now, or the time of the last message where the clock is earlier than that.
 
     By it is known whether a request was made before something was changed, or after.
     """
@@ -272,7 +272,7 @@ def take_branch_number(connection: Connection, key: int) -> int:
 
 
 def some_keys(connection: Connection, after: int) -> list[int]:
-    """Return the keys of the next sessions behind one, in order; none, where it was the last."""
+    """Return the keys of the next sessions after one, in order; none, where it was the last."""
     return [key for (key,) in _KEYS.rows(connection, {"after": after})]
 
 

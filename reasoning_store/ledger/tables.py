@@ -15,7 +15,7 @@ order (WITHOUT ROWID). Long texts are in tables with a rowid: a request that str
 reasoning never touches ``thinking_blocks``.
 
 This module knows the columns. Migrations create them; nothing else does. What a column
-may hold is said here and written in ``columns``.
+may hold is stated here and written in ``columns``.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _state() -> tuple[Column[Any], ...]:
         _need("sum_visible"),
         _need("sum_portable"),
         _need("sum_portable_calls"),
-        _may("opaque", Text),  # {"<origin>:<field>": [tokens, of them beside calls]}
+        _may("opaque", Text),  # {"<origin>:<field>": [tokens, of them next to calls]}
         _may("turn_start"),
         _need("turn_has_call", Integer),
         _may("last_thinking"),
@@ -245,7 +245,7 @@ drafts = Table(
     _need("parts", Integer),
     _may("lease_until"),  # NULL: taken from its recorder, to be made a message as it is
     _need("created_at"),
-    _may("stop", Text),  # why its recorder is to stop, once anybody asked for it
+    _may("stop", Text),  # why its recorder is to stop, once anyone asked for it
     _may("followed_until"),  # until when readers in other processes follow it
     PrimaryKeyConstraint("session_key", "branch"),
     _belongs_to("branches", "branch"),

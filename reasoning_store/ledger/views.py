@@ -286,7 +286,7 @@ def _sent_at(connection: Connection, key: int, found: BranchRow, position: int) 
 def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> InForce:
     """Return what was in force when the request was made that a recorded reply answers.
 
-    On the reply's own branch: a fork behind it may have others by now.
+    On the reply's own branch: a fork after it may have others by now.
     """
     found, _, next_compaction = branches.read_branch(connection, key, sent.branch)
     if next_compaction == 1:
@@ -395,7 +395,7 @@ class Views:
         )
 
     def splits(self, session_key: int, branch: int, position: int) -> bool:
-        """Whether a call up to a position is answered behind it, in its turn or the next."""
+        """Whether a call up to a position is answered after it, in its turn or the next."""
         return self._database.read(
             lambda connection: history.splits(connection, session_key, branch, position)
         )

@@ -41,7 +41,7 @@ class Capabilities:
     """One protocol's places.
 
     ``forms``: of thoughts, which of plain, signed, encrypted (nothing readable), summary
-    (readable beside ciphertext) and redacted. ``sources``: the source fields that come back,
+    (readable next to ciphertext) and redacted. ``sources``: the source fields that come back,
     by form. ``*_metadata``: the keys that go along.
     ``usage``: the counts. ``outside_cache``: what a cache held is no part of the input.
     ``objects``: arguments are objects, always or in a whole body.

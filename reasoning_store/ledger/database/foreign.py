@@ -1,6 +1,6 @@
 """What another program has put into a file of ours: it may keep what is erased, or change a write.
 
-Knows the names of our tables; a table that the code makes beside ``tables`` is named here.
+Knows the names of our tables; a table that the code makes next to ``tables`` is named here.
 """
 
 from __future__ import annotations

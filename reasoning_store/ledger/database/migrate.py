@@ -1,6 +1,6 @@
 """The age of a schema, and the upgrade to this version's.
 
-The scripts are Alembic's: at ``migrations/`` beside the package in a checkout and in an
+The scripts are Alembic's: at ``migrations/`` next to the package in a checkout and in an
 editable install, inside the package in a wheel. Alembic is imported only where there is
 something to do. An upgrade is one transaction on either engine: killed at any statement it
 leaves the schema it found, and runs again.
@@ -183,7 +183,7 @@ def downgrade(connection: Connection, revision: str) -> None:
 def keep_copy(path: Path, database: SqliteDatabase) -> Path:
     """Copy an embedded file before it is upgraded, and return where the copy is."""
     target = path.with_name(f"{path.name}.before-{REVISIONS[-1]}")
-    # Somebody else may have copied and upgraded it meanwhile.
+    # Another may have copied and upgraded it meanwhile.
     database.copy_to(target, replace=True, wanted=_is_older)
     return target
 

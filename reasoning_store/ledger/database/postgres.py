@@ -53,7 +53,7 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 SCHEMA_IN_URL = "schema"
 _RETRY_IN_URL = "retry_seconds"
-"""Options of a URL beside libpq's own: the store's schema, for how long it is tried again."""
+"""Options of a URL that libpq does not have: the store's schema, how long it is tried again."""
 
 
 def engine(url: URL) -> Engine:

@@ -182,7 +182,7 @@ class SqliteDatabase:
     ) -> Mapping[str, int]:
         """Write a copy while others write; return how many rows each table has in it.
 
-        Where the database is not ``wanted`` as it stands by then, there is no copy.
+        Where the database is not ``wanted`` as it is by then, there is no copy.
         """
         module = self._connections.module
 

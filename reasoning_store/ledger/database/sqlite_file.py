@@ -32,7 +32,7 @@ APPLICATION_ID = 0x52535431
 def look(path: Path, module: Any) -> bool:
     """Return whether a database of ours is at ``path``; refuse what is neither ours nor new.
 
-    Changes nothing, and makes no file beside it.
+    Changes nothing, and makes no file next to it.
     """
     # Looked for first: where the file is being made just now, it has no log before.
     log = backup.log_of(path)
@@ -50,7 +50,7 @@ def look(path: Path, module: Any) -> bool:
         )
     try:
         with closing(module.connect(uri(path, "mode=ro&immutable=1"), uri=True)) as raw:
-            # Somebody may be making the file longer just now: let the length not matter.
+            # Someone may be making the file longer just now: let the length not matter.
             raw.execute("PRAGMA writable_schema=ON")
             found = raw.execute("PRAGMA application_id").fetchone()[0]
     except module.DatabaseError as error:
@@ -66,7 +66,7 @@ def look(path: Path, module: Any) -> bool:
 
 
 def check_one_name(path: Path) -> None:
-    """Refuse a file that has a second name, a hard link: its log is beside one of them only.
+    """Refuse a file that has a second name, a hard link: its log is next to one of them only.
 
     Two programs that open it by different names lose what the other one writes.
     """
@@ -103,7 +103,7 @@ def uri(path: Path, how: str) -> str:
 
 
 def create(path: Path, build: Callable[[Path], None]) -> None:
-    """Let ``build`` fill a new file beside ``path``, then give it that name, once and whole."""
+    """Let ``build`` fill a new file next to ``path``, then give it that name, once and whole."""
     with (
         files.system_errors(f"{path.name} cannot be created"),
         atomic_file.unfinished_file(path) as fresh,

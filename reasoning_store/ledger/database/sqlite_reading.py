@@ -1,4 +1,4 @@
-"""An SQLite file that is only read, perhaps where nothing can be written beside it.
+"""An SQLite file that is only read, perhaps where nothing can be written next to it.
 
 SQLite reads a file in WAL mode through its log and the log's index, and makes both where they
 are not there, which a folder or a file system that cannot be written refuses. So a file without

@@ -44,7 +44,7 @@ _OPTIONS = {"psycopg": {"binary": True}}
 class Statement:
     """One statement. Its parameters are given by name, all of them.
 
-    ``order`` names them as they stand in the statement: to a driver that takes them by
+    ``order`` names them as they are in the statement: to a driver that takes them by
     place (SQLite's) they may then be given as a tuple, as it takes them.
     """
 
@@ -98,7 +98,7 @@ class Statement:
         """Run it and give its rows, ``size`` at a time.
 
         A statement that is left in the middle holds its snapshot beyond the transaction, for
-        as long as anybody keeps the traceback: so it ends here.
+        as long as anyone keeps the traceback: so it ends here.
         """
         cursor, text, given, options = self._bound(connection, params)
         with closing(cursor):

@@ -214,7 +214,7 @@ def placed(row: CompactionRow) -> CompactionRange:
 def superseders(every: Iterable[CompactionRange]) -> dict[int, int]:
     """Return by number which compaction supersedes which."""
     by: dict[int, int] = {}
-    # A wider one was made later: whoever is around one that was undone is known by then.
+    # A wider one was made later: the one around an undone one is known by then.
     for one in sorted(every, key=lambda one: one.number, reverse=True):
         around = by.get(one.number) if one.undone else one.number
         if around is not None:
@@ -223,9 +223,9 @@ def superseders(every: Iterable[CompactionRange]) -> dict[int, int]:
 
 
 def placement_problems(every: Iterable[CompactionRange], end: int) -> Iterator[tuple[int, str]]:
-    """Yield which compactions of a branch cannot stand so, and why; ``end`` is behind it.
+    """Yield which compactions of a branch cannot stand so, and why; ``end`` is after it.
 
-    First those that could not stand anywhere, since others may seem wrong beside them.
+    First those that could not stand anywhere, since others may seem wrong next to them.
     """
     ranges = sorted(every, key=lambda one: (one.first, one.number))
     for one in ranges:

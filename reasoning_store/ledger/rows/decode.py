@@ -39,7 +39,7 @@ from reasoning_store.ledger.records import (
 )
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What reading a row raises that nobody here wrote, or that was changed since."""
+"""What reading a row raises that no one here wrote, or that was changed since."""
 _SHORT = 1_000_000
 """Characters up to which the JSON of a page is read by one call."""
 _SHAPE = 1 + READ.index("shape")

@@ -5,11 +5,11 @@ position of its own, no count and no digest. ``branches.draft`` names the live o
 an append sees it in the row that it has to take anyway (``appending``).
 
 A draft ends in one of three ways. Its recorder ends it, by an append that deletes it. Its
-recorder drops it. Or somebody else is in a hurry: the draft is first *taken away*, after
+recorder drops it. Or another is in a hurry: the draft is first *taken away*, after
 which nothing can be added to it, so that what is made of its parts, outside of any
-transaction, is what it ends as; whoever comes next may finish that.
+transaction, is what it ends as; the one who comes next may finish that.
 
-Parts are texts of JSON; nobody here reads them.
+Parts are texts of JSON; no one here reads them.
 """
 
 from __future__ import annotations

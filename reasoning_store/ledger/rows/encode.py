@@ -203,7 +203,7 @@ def _has_given(message: Message, data: str) -> bool:
 WITH_BLOCKS = '{"blocks":'
 """How the JSON begins in which more than a text is visible."""
 SEAL_ALONE = ('{"signature":"', '"}')
-"""What stands around a signature in the JSON of a thought that has nothing else beside it."""
+"""What stands around a signature in the JSON of a thought that has nothing else next to it."""
 
 
 def may_free(message: Message, counts: Counts) -> bool:

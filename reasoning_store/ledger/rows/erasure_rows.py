@@ -1,7 +1,7 @@
 """The SQL of erasing: rows emptied or removed, and all that was made from them.
 
 A message that is erased leaves its row, with role, position, id and time, and nothing else;
-one whose reasoning is erased leaves what it said. Both change what stands behind them: the
+one whose reasoning is erased leaves what it said. Both change what stands after them: the
 carried state is made anew in every branch that shares them, and summaries whose range holds
 them go; a clearing holds nothing of them, and stays. What a row becomes is worked out before
 (``Change``); here one transaction locks the session, finds which rows are still as they were

@@ -6,7 +6,7 @@ order of the commits and no gap.
 
 SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
 PostgreSQL does the same in one statement, the function ``append_messages`` of the migrations. It
-is a function because the server then keeps its plans: prepared statements break behind poolers,
+is a function because the server then keeps its plans: prepared statements break with poolers,
 and planning takes twice as long as running. It adds totals in SQL, as ``totals.add_totals`` does;
 a test holds the two equal.
 

@@ -8,7 +8,7 @@ the conversation.
 The sought end parts no call from its response, and no reasoning from its call where these
 are two messages of a model that follow one another. A window by count grows for that; a
 window by tokens has to fit, and shrinks. A call and its response are looked for in one turn
-and its neighbour, so that a response which nobody asked for costs no more than that. The
+and its neighbour, so that a response which no one asked for costs no more than that. The
 end that the caller named stays: pages stand side by side.
 
 Pure: knows sums, positions and ids; reading is the caller's.
@@ -110,7 +110,7 @@ def _may_lead(row: Link) -> bool:
 def earlier(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
     """Return the last cut at or before this one that parts no pair.
 
-    A cut stands behind the message of its number.
+    A cut stands after the message of its number.
     """
     while parted := [early for early, late in pairs if early <= cut < late]:
         cut = min(parted) - 1
@@ -125,7 +125,7 @@ def later(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
 
 
 def asks_before(rows: Sequence[Link], cut: int) -> bool:
-    """Whether a message behind the cut may be tied to one before these rows."""
+    """Whether a message after the cut may be tied to one before these rows."""
     asked: set[str] = set()
     for row in rows:
         if row.position > cut and not asked.issuperset(row.answers):
@@ -135,7 +135,7 @@ def asks_before(rows: Sequence[Link], cut: int) -> bool:
 
 
 def asks_behind(rows: Sequence[Link], cut: int) -> bool:
-    """Whether a message up to the cut may be tied to one behind these rows."""
+    """Whether a message up to the cut may be tied to one after these rows."""
     answered: Counter[str] = Counter()
     for row in reversed(rows):
         if row.position <= cut and not Counter(row.calls) <= answered:

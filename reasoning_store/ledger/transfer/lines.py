@@ -1,12 +1,12 @@
 """The lines of an export: what each says, as text and back.
 
 An export is JSON lines. The first says what it is; then come the settings profiles; then
-each session: its own line, each branch with its messages behind it, its compactions and
+each session: its own line, each branch with its messages after it, its compactions and
 drafts, and a line that ends it; and a last line, so that a file that was cut off shows.
 What a line leaves out stands at its default; what only a store knows (position, id, time,
 counts) can be left out of lines that were written by hand.
 
-A line that was written by somebody else is taken apart strictly (``strict``), each field of
+A line that was written by another is taken apart strictly (``strict``), each field of
 its type and in its range; the error names the place and never what stands there.
 
 Pure: knows JSON and values; knows no SQL.

@@ -1,7 +1,7 @@
 """OpenAI's Responses: items, and which of them must follow each other.
 
 A reasoning item and what it led to are one: sent with its server id, neither is accepted
-without the other. Nobody can tell from a request alone whether a message with a server id
+without the other. No one can tell from a request alone whether a message with a server id
 ever had reasoning before it; as a strict provider would, these rules take it that it had,
 except for models that do not reason and requests that ask for none.
 """
