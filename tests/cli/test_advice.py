@@ -154,7 +154,7 @@ def test_a_damaged_database_is_verified_where_it_is(here: Here) -> None:
         ("compact undo chat-42 9", "compact list SESSION lists those in force"),
         ("profile show gone", "profile list lists them"),
         ("profile use chat-42 gone --owner 'Ann B'", "profile list --owner 'Ann B' lists them"),
-        ("erase chat-42 --owner 'Ann B' --position 99 --yes", "show SESSION --owner 'Ann B' tells"),
+        ("erase chat-42 --owner 'Ann B' --position 99 --yes", "show SESSION --owner 'Ann B' lists"),
         ("usage chat-42 --at 99 --db sqlite:///chat.db", "show SESSION --db sqlite:///chat.db"),
     ],
 )
