@@ -6,7 +6,7 @@ SECOND = 1_000_000
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that goes when it is asked to."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000 * SECOND

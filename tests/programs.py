@@ -247,7 +247,7 @@ def _serve(requests: socket.socket) -> None:
         with open(given, encoding="utf-8") as text:
             request = json.load(text)
         _import(_imported(request))
-        gc.freeze()  # what is imported is nobody's to collect: a copy of its pages costs a second
+        gc.freeze()  # what is imported is no one's to collect: a copy of its pages costs a second
         if os.fork() == 0:
             requests.close()
             _keep(request, status, streams)

@@ -206,7 +206,7 @@ def _thoughts(api: str) -> list[st.SearchStrategy[ThinkingBlock]]:
                 thoughts("thinking_blocks", sealed="signature"),
                 thoughts(None, sealed="signature"),
                 thoughts(None, sealed="encrypted", readable=False, redacted=True),
-                # What a field beside the plain string seals, where a host has one.
+                # What a field next to the plain string seals, where a host has one.
                 thoughts("reasoning_content", sealed="encrypted").filter(lambda b: bool(b.thought)),
                 thoughts("reasoning_text", sealed="signature").filter(lambda b: bool(b.thought)),
             ]

@@ -166,7 +166,7 @@ def test_the_source_is_ascii(path: Path) -> None:
 
 @each("path", sorted(CHECKOUT.glob("tests/**/*.py")))
 def test_nothing_is_imported_from_a_test(path: Path) -> None:
-    """What several tests need stands beside them, in a module of its own."""
+    """What several tests need stands next to them, in a module of its own."""
     words: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -321,7 +321,7 @@ def test_a_tool_loop_goes_round(session: Any) -> None:
 
 
 def test_another_owners_session_is_not_found(tmp_path: Path) -> None:
-    """Absent and somebody else's are one answer."""
+    """Absent and another's are one answer."""
     with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
         store.for_owner("user-7").session("chat-42", create=True)
 

@@ -1,4 +1,4 @@
-"""Command lines that people are told to run: copied as they stand, they work."""
+"""Command lines that people are asked to run: copied as they are, they work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEEDS_NO_DATABASE = {"demo", "render", "replay"}
 
 
 def told(text: str, behind: str) -> str:
-    """Return the line that was told, as it is typed behind the program's name."""
+    """Return the line that was told, as it is typed after the program's name."""
     found = re.search(rf"{behind}reasoning-store (.*)", text)
     assert found is not None, text
     return found[1]
@@ -159,7 +159,7 @@ def test_a_damaged_database_is_verified_where_it_is(here: Here) -> None:
     ],
 )
 def test_a_verb_of_the_library_is_a_command_here(here: Here, line: str, advised: str) -> None:
-    """Who types commands is told commands, on the same database and of the same owner."""
+    """A hint at a terminal names commands, on the same database and of the same owner."""
     with rs.Store("sqlite:///chat.db") as store:
         store.for_owner("Ann B").session("chat-42", create=True)
     ran = here(line)

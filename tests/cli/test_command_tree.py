@@ -1,4 +1,4 @@
-"""Every command of the tree: what it does, what it refuses, what it does when nobody reads."""
+"""Every command of the tree: what it does, what it refuses, what it does when no one reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In, out, and streams that somebody captured."""
+"""In, out, and streams that someone captured."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_dry_run_writes_nothing(here: Here) -> None:
 
 @pytest.mark.parametrize("owner", ["", "--owner user-7"])
 def test_a_dry_run_gives_the_numbers_of_the_import(here: Here, owner: str) -> None:
-    """Also where some of it is there already, and whoever shall own it."""
+    """Also where some of it is there already, for any owner."""
     here("export -o all.jsonl")
     here("export chat-42 -o one.jsonl")
     here("init --db sqlite:///new.db")
@@ -157,7 +157,7 @@ TEXTS = {
 def test_a_text_in_another_encoding_is_refused_with_the_command_that_converts_it(
     here: Here, line: str, encoding: str
 ) -> None:
-    """As PowerShell writes with ``>``; converted by what is told, it is read."""
+    """As PowerShell writes with ``>``; converted as the error advises, it is read."""
     Path("tools.json").write_text('[{"name": "look"}]', "utf-8")
     text = Path(TEXTS[line]).read_text("utf-8")
     Path("wide").write_bytes(f"\ufeff{text}".encode(encoding))
@@ -338,7 +338,7 @@ def test_a_session_with_other_content_is_refused_or_left_out(here: Here) -> None
 
 
 def test_lines_that_were_cut_off_are_refused_by_their_line(here: Here) -> None:
-    """What is said is where, and never what stands there."""
+    """What is stated is where, and never what stands there."""
     here("export -o all.jsonl")
     lines = Path("all.jsonl").read_text("utf-8").splitlines(keepends=True)
     Path("cut.jsonl").write_text("".join(lines[:4]) + lines[4][:40], "utf-8")
@@ -357,7 +357,7 @@ MESSAGE = rs.assistant(
 
 @pytest.mark.parametrize("api", apis())
 def test_a_capture_of_any_protocol_is_known_by_its_events(here: Here, api: str) -> None:
-    """Nobody has to say whose stream it is: it is read as if somebody had."""
+    """No one has to say whose stream it is: it is read as if someone had."""
     found = stream(MESSAGE, api=api, pieces=5)
     Path("capture.jsonl").write_text("\n".join(map(json.dumps, found)), "utf-8")
     guessed = here("replay capture.jsonl --json").data["message"]["blocks"]
@@ -386,7 +386,7 @@ def test_cut_anywhere_a_capture_says_the_same(api: str) -> None:
 
 
 def test_a_replay_is_the_same_in_other_pieces(here: Here) -> None:
-    """The seed is told, and gives the same pieces again."""
+    """The seed is reported, and gives the same pieces again."""
     once = here("replay stream.sse --split --json")
     again = here(f"replay stream.sse --seed {once.data['seed']} --chunks --json")
 

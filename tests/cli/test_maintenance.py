@@ -33,7 +33,7 @@ def test_the_bare_call_says_what_there_is(here: Here) -> None:
 
 
 def test_a_database_of_owners_is_not_taken_for_an_empty_one(here: Here) -> None:
-    """What is counted is said, and where the others are found."""
+    """What is counted is stated, and where the others are found."""
     with rs.Store("sqlite:///owned.db") as store:
         store.for_owner("user-7").session("theirs", create=True).append(rs.user("Hello."))
     ran = here("--db sqlite:///owned.db")
@@ -44,7 +44,7 @@ def test_a_database_of_owners_is_not_taken_for_an_empty_one(here: Here) -> None:
 
 
 def test_the_bare_call_without_a_database_says_how_to_make_one(here: Here) -> None:
-    """It is an answer and no error: the first thing that anybody sees."""
+    """It is an answer and no error: the first thing that anyone sees."""
     ran = here("--db sqlite:///new.db")
 
     assert (ran.code, ran.out) == (
@@ -89,7 +89,7 @@ def test_a_downgrade_keeps_a_copy_and_can_be_undone(here: Here) -> None:
 
 
 def test_current_upgrades_nothing(here: Here) -> None:
-    """An older schema is told, not changed."""
+    """An older schema is reported, not changed."""
     here("downgrade base --yes")
     here("current")
 
@@ -111,7 +111,7 @@ def test_current_upgrades_nothing(here: Here) -> None:
     ],
 )
 def test_what_cannot_be_taken_back_is_not_done_unasked(here: Here, line: str) -> None:
-    """With nobody to ask and no --yes, nothing happens."""
+    """With no one to ask and no --yes, nothing happens."""
     before = Path("chat.db").read_bytes()
     ran = here(line)
 
@@ -310,7 +310,7 @@ def test_verify_names_the_files_of_an_erasure_that_is_not_finished(
 def test_what_another_program_put_into_the_file_is_named(
     here: Here, folder: Path, command: str
 ) -> None:
-    """A trigger that keeps what is said, and the table that it keeps it in."""
+    """A trigger that keeps what is stated, and the table that it keeps it in."""
     with closing(sqlite_connections.library().connect(folder / "chat.db")) as other:
         other.execute("CREATE TABLE audit (text TEXT)")
         other.execute(
@@ -327,7 +327,7 @@ def test_what_another_program_put_into_the_file_is_named(
 def test_the_doctor_knows_a_library_that_can_lose_data(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python's own library, where it is an old one, is told with what is done about it."""
+    """An old library of Python's own is reported, with the remedy."""
     monkeypatch.setitem(sys.modules, "pysqlite3.dbapi2", None)
     ran = here("doctor --json --db sqlite:///nowhere.db")
     (told,) = [one for one in ran.data["findings"] if one["name"] == "sqlite"]
@@ -349,7 +349,7 @@ def test_the_doctor_notes_a_variable_that_sets_nothing(
 def test_a_limit_of_the_environment_is_refused_by_its_name(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody typed the option."""
+    """No one typed the option."""
     monkeypatch.setenv("REASONING_STORE_LIMIT", "abc")
 
     assert here("usage chat-42").err.startswith("error: the variable REASONING_STORE_LIMIT: ")

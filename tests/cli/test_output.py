@@ -137,7 +137,7 @@ def test_a_terminal_gets_colour_and_a_bar(folder: Path) -> None:
 
 
 def test_no_color_is_obeyed(folder: Path) -> None:
-    """Whoever sets NO_COLOR gets tables without it."""
+    """The one who sets NO_COLOR gets tables without it."""
     with at_a_terminal(folder, ("sessions",), NO_COLOR="1", **URL) as (_, until):
         seen = until("Weather")
 
@@ -213,7 +213,7 @@ def test_colour_can_be_had_in_a_pipe(run: Run, folder: Path) -> None:
 
 
 def test_data_and_messages_do_not_mix(here: Here) -> None:
-    """Standard output holds the answer, standard error what is said beside it."""
+    """Standard output holds the answer, standard error what is stated next to it."""
     ran = here("backup copy.db")
 
     assert ran.out == f"{Path('copy.db').absolute()}\n"
@@ -356,7 +356,7 @@ def test_ctrl_c_ends_a_command_with_one_line_and_the_signal_itself(
 def test_an_interrupted_command_prints_one_line_and_leaves_no_files(
     folder: Path, tmp_path: Path, how: signal.Signals, says: str
 ) -> None:
-    """What was put down of a pipe to be looked at twice is somebody's conversation."""
+    """What was put down of a pipe to be looked at twice is someone's conversation."""
     (tmp_path / "temporary").mkdir()
     temporary = {"TMPDIR": str(tmp_path / "temporary")}
     environment = {**clean(os.environ, folder), **URL, **temporary}
@@ -459,7 +459,7 @@ def test_what_runs_in_the_background_goes_on_after_ctrl_c(folder: Path) -> None:
 
 
 def test_a_full_disk_is_one_line(folder: Path) -> None:
-    """What cannot be written is said, without a traceback."""
+    """What cannot be written is stated, without a traceback."""
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
             command("show", "chat-42"),
@@ -506,7 +506,7 @@ def test_an_error_of_the_system_names_its_file(
 
 
 def test_a_folder_that_is_gone_is_no_output(folder: Path) -> None:
-    """Somebody may stand in a folder that another one has removed."""
+    """Someone may stand in a folder that another one has removed."""
     line = f"mkdir gone; cd gone; rmdir ../gone; {shlex.join(command())} sessions"
     environment = {**clean(os.environ, folder), **URL}
     ran = subprocess.run(
@@ -584,7 +584,7 @@ def test_a_file_that_is_nested_without_end_is_refused(here: Here, line: str, say
 
 @of_a_deep_file
 def test_a_deeply_nested_file_is_read(here: Here, line: str, says: str) -> None:
-    """A limit that is met only by what nobody means is not one on what is meant."""
+    """A limit that is met only by what no one means is not one on what is meant."""
     write_nested(100)
     ran = here(line)
 

@@ -49,7 +49,7 @@ def test_each_thinking_block_is_explained(here: Here) -> None:
     ],
 )
 def test_an_explanation_says_for_whom_the_request_is(here: Here, names: str, whom: str) -> None:
-    """What goes, and why, depends on it, and nobody may have named it."""
+    """What goes, and why, depends on it, and no one may have named it."""
     told = here(f"context chat-42 --explain {names}").out
 
     assert re.search(rf"^\d+ of \d+ tokens would be sent to {re.escape(whom)}$", told, re.M)

@@ -1,4 +1,4 @@
-"""SESSION is the first word behind a command, of whatever command takes one."""
+"""SESSION is the first word after a command, of whatever command takes one."""
 
 from __future__ import annotations
 

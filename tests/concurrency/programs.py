@@ -57,7 +57,7 @@ def append_under_one_key(
 
 
 def submit_after(tell: Connection, gate: Barrier, url: str, after: int, text: str) -> None:
-    """Append behind a position, which only one can."""
+    """Append after a position, which only one can."""
     with rs.Store(url) as store:
         session = store.session("s")
         gate.wait()
@@ -70,7 +70,7 @@ def submit_after(tell: Connection, gate: Barrier, url: str, after: int, text: st
 
 
 def record_slowly(tell: Connection, go: Connection, url: str, words: int) -> None:
-    """Record a reply, a word each time that it is told to go on; tell how it ended."""
+    """Record a reply, a word each time that it is asked to go on; tell how it ended."""
     draft_writer.PART_SECONDS = 0.01
 
     def stream() -> Iterator[dict[str, Any]]:
@@ -102,7 +102,7 @@ def annotate(tell: Connection, gate: Barrier, url: str, id: str, writer: str, ti
 
 
 def edit_shown(tell: Connection, go: Connection, url: str, id: str) -> None:
-    """Edit the message that a page has shown, once it is told to; tell on which branch."""
+    """Edit the message that a page has shown, once it is asked to; tell on which branch."""
     with rs.Store(url) as store:
         session = store.session("s")
         tell.send(("shown", session.get(id).position))

@@ -23,7 +23,7 @@ def test_processes_that_change_metadata_at_once_lose_no_key(url: str) -> None:
 
 
 def test_a_session_that_is_deleted_while_processes_append_is_gone(url: str) -> None:
-    """Each is told so by a named error; no row of it comes back."""
+    """Each learns so by a named error; no row of it comes back."""
     with rs.Store(url) as store:
         session = store.session("s", create=True)
         store.session("other", create=True).append(rs.user("Hello."))

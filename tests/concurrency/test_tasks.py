@@ -1,4 +1,4 @@
-"""Many tasks at once: no error of a lock, no gap, and nobody waits while others go twice."""
+"""Many tasks at once: no error of a lock, no gap, and no one waits while others go twice."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_the_same_key_fifty_times_at_once_is_one_row(url: str, rounds: int) -> N
 
 
 def test_after_lets_one_of_many_submit(url: str) -> None:
-    """Two tabs, or eight: the others are told that somebody was first, and nothing is stored."""
+    """Two tabs, or eight: the others learn that someone was first, and nothing is stored."""
     with rs.Store(url) as store:
         store.session("s", create=True).append(rs.user("Hi"))
     start = gate(8)

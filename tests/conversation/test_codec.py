@@ -222,7 +222,7 @@ UNKNOWN = "has an unknown field"
     ],
 )
 def test_foreign_json_is_refused_by_place_and_not_quoted(data: Any, place: str) -> None:
-    """An error names where, and never what somebody wrote there."""
+    """An error names where, and never what someone wrote there."""
     with pytest.raises(rs.InvalidCall, match=place) as refused:
         codec.validate_message(data)
 

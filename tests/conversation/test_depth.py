@@ -164,7 +164,7 @@ def test_a_reply_that_is_deeper_than_may_be_is_stored_all_the_same(api: str) -> 
 
 
 def test_the_arguments_of_a_call_may_be_text_that_is_deeper() -> None:
-    """A text is no nested value: it goes as it stands, or as a text."""
+    """A text is no nested value: it goes as it is, or as a text."""
     text = codec.dumps(nested(json_values.DEEPEST + 1))
     messages = [rs.user("Is it?"), rs.assistant(call(arguments=text)), rs.tool(answer("done"))]
 

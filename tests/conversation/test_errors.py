@@ -26,7 +26,7 @@ OWN: dict[type, dict[str, Any]] = {
     rs.Conflict: {"stored": ("m1", 4)},
     rs.MissingExtra: {"extra": "postgresql"},
 }
-"""What a kind of error is made with beside its message and its hint."""
+"""What a kind of error is made with next to its message and its hint."""
 
 
 def made(kind: type[rs.ReasoningStoreError]) -> rs.ReasoningStoreError:

@@ -15,7 +15,7 @@ from tests.properties import each
 
 
 def test_the_defaults_are_conservative() -> None:
-    """BR-001: reasoning is not sent back unless somebody asks for it."""
+    """BR-001: reasoning is not sent back unless someone asks for it."""
     assert rs.ReasoningSettings().by_key() == {
         "reasoning.enabled": True,
         "reasoning.effort": None,
@@ -72,7 +72,7 @@ def test_err_001_a_bad_value_is_refused_with_what_is_allowed(
 
 
 def test_err_001_one_bad_value_refuses_all_of_them() -> None:
-    """ERR-001: a good key beside a bad one is not taken either."""
+    """ERR-001: a good key next to a bad one is not taken either."""
     with pytest.raises(rs.SettingError):
         settings.checked({"reasoning.effort": "high", "reasoning.format": "xml"})
 
@@ -156,7 +156,7 @@ def test_the_environment_sets_what_it_names() -> None:
 
 
 def test_a_bad_variable_is_named() -> None:
-    """ERR-001: whoever reads the error set no setting, and has to find what did."""
+    """ERR-001: the one who reads the error set no setting, and has to find what did."""
     with pytest.raises(
         rs.SettingError, match=r"REASONING_STORE_EFFORT: .*'HIGH'; one of"
     ) as refused:

@@ -54,7 +54,7 @@ def test_what_is_no_text_is_not_shown(kind: str) -> None:
 
 
 def test_a_single_turn() -> None:
-    """One thought, one answer: a rule before the thought and one behind it."""
+    """One thought, one answer: a rule before the thought and one after it."""
     text = shown(("thinking", "Try 7."), ("thinking", " 7 x 13."), ("answer", "No."))
 
     assert text == "\n\n---\nTry 7. 7 x 13.\n---\n\nNo."
@@ -75,7 +75,7 @@ def test_several_turns() -> None:
 
 
 def test_progress_between_two_stretches_of_a_thought() -> None:
-    """Progress stands outside, and what is thought behind it opens again."""
+    """Progress stands outside, and what is thought after it opens again."""
     text = shown(
         ("progress", "- started\n"),
         ("thinking", "Look it up."),

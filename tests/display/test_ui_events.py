@@ -154,7 +154,7 @@ def test_a_thought_that_cannot_be_read_is_not_shown() -> None:
 
 
 def test_a_stream_that_breaks_off_ends_what_is_open_and_raises() -> None:
-    """The page is told, without the text of the exception; the application gets it."""
+    """The page learns, without the text of the exception; the application gets it."""
 
     def chunks() -> Iterator[rs.Chunk]:
         yield rs.TextChunk(text="Half", content_index=0)

@@ -67,5 +67,5 @@ def run(block: Block, folder: Path, environment: dict[str, str]) -> None:
 
 
 def lines(text: str) -> list[str]:
-    """Return a text's lines, without the spaces that nobody sees."""
+    """Return a text's lines, without the spaces that no one sees."""
     return [line.rstrip() for line in text.rstrip().splitlines()]

@@ -100,11 +100,11 @@ class Answer:
     pieces: int = 3
     seed: int | None = None
     hold_after: int | None = None
-    """Events behind which the stream waits."""
+    """Events after which the stream waits."""
     until: threading.Event = field(default_factory=threading.Event)
     """What it waits for."""
     drop_after: int | None = None
-    """Events behind which the connection is gone."""
+    """Events after which the connection is gone."""
 
 
 Script = Callable[[Asked], Answer]

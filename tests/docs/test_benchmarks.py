@@ -117,7 +117,7 @@ def test_growth_that_is_missed_by_wide_figures_is_noisy() -> None:
 
 
 def test_growth_may_be_that_of_the_floor() -> None:
-    """Where the machine itself bends a straight line, nobody could do better."""
+    """Where the machine itself bends a straight line, no one could do better."""
     mine = quiet(n1000=1.0, n10000=14.0)
 
     assert figures.growth(mine, {}, figures.LINEAR) == "red"
@@ -269,7 +269,7 @@ def test_a_class_of_time_is_met_up_to_half_as_much_again() -> None:
 
 
 def test_a_missed_figure_is_red_in_the_table_and_on_the_page(tmp_path: Path) -> None:
-    """Nobody has to look for what is missed."""
+    """No one has to look for what is missed."""
     row = made_up(Bound(1.4, FLOOR), ours=3.0, floor=1.0)
     found = {"machine": {**machine.described(memory_backed=True, postgres=None)}, "rows": [row]}
 
@@ -383,7 +383,7 @@ def test_a_ratio_that_is_too_wide_is_not_reported_alone() -> None:
 
 
 def test_an_unmeasured_row_is_not_reported() -> None:
-    """Without the rivals nothing is said of them, and nothing breaks."""
+    """Without the rivals nothing is stated of them, and nothing breaks."""
     alone = [row_of(name, ours=1.0, floor=1.0) for name in ("turn", "writers", "request-kept")]
 
     assert said(*alone) == said() == ""
@@ -391,7 +391,7 @@ def test_an_unmeasured_row_is_not_reported() -> None:
 
 
 def test_the_machine_is_described_without_a_name_or_a_path() -> None:
-    """Results can be shown to anybody."""
+    """Results can be shown to anyone."""
     told = str(machine.described(memory_backed=True, postgres=None))
 
     assert platform.python_version() in told

@@ -165,7 +165,7 @@ def test_a_stop_at_another_worker_ends_the_reply(
 def test_a_reply_that_never_began_is_over_for_its_waiters(
     provider: Provider, two_workers: tuple[httpx.Client, httpx.Client]
 ) -> None:
-    """The connection died before the first event: the reader is told, and the chat goes on."""
+    """The connection died before the first event: the reader learns, and the chat goes on."""
     first, second = two_workers
     replies = [Answer(message=tagged("Never."), drop_after=0), Answer(message=tagged("4 C."))]
     provider.script = lambda asked: replies.pop(0)

@@ -64,7 +64,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def environment(provider: Provider, tmp_path: Path) -> dict[str, str]:
-    """Nothing of whoever runs the tests, and a provider for every client."""
+    """Nothing of the one who runs the tests, and a provider for every client."""
     return clean_environment(tmp_path) | provider.environment
 
 
@@ -73,7 +73,7 @@ def environment(provider: Provider, tmp_path: Path) -> dict[str, str]:
 def test_the_python_of_the_documentation_runs(
     block: Block, tmp_path: Path, environment: dict[str, str], provider: Provider
 ) -> None:
-    """Every example works as it stands, prints what it says, and no provider refuses it."""
+    """Every example works as it is, prints what it says, and no provider refuses it."""
     run(block, tmp_path, environment)
 
     assert provider.refused == []

@@ -20,7 +20,7 @@ def test_every_numbered_promise_has_one_command_of_tests_that_are_there() -> Non
 
 
 def test_every_link_of_the_page_leads_somewhere() -> None:
-    """To a file beside it."""
+    """To a file next to it."""
     links = re.findall(r"\]\(([^)]+)\)", PAGE)
 
     assert len(links) > 5

@@ -1,4 +1,4 @@
-"""A disk that breaks where it is told to, and that remembers what was written to it.
+"""A disk that breaks where it is asked to, and that remembers what was written to it.
 
 It stands between SQLite and the system, where SQLite itself puts such things: a VFS, which
 hands every call on to the system's own. So what is tested is the library that is in use,
@@ -90,7 +90,7 @@ class Disk:
     broke: bool = False
     """Whether anything was refused since it was told to break."""
     occupied: int = 0
-    """How often a lock was asked for that somebody else held."""
+    """How often a lock was asked for that another held."""
     _left: int | None = None
     _for_good: bool = False
 

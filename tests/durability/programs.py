@@ -354,7 +354,7 @@ def try_everything(tell: Pipe, url: str) -> None:
 
 
 def _drop_privileges() -> None:
-    """Give up what lets root write where the mode says that nobody may (Linux)."""
+    """Give up what lets root write where the mode says that no one may (Linux)."""
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
         version_3, nobody_else = 0x20080522, 0

@@ -95,7 +95,7 @@ class Server:
         subprocess.run(self.stopping, cwd=self._folder, capture_output=True, timeout=_PATIENCE)
 
     def kill(self) -> None:
-        """kill -9: the postmaster first, so that nobody tidies up, then all it has started."""
+        """kill -9: the postmaster first, so that no one tidies up, then all it has started."""
         postmaster = int((self._data / "postmaster.pid").read_text().splitlines()[0])
         started = subprocess.run(
             ("ps", "-o", "pid=", "--ppid", str(postmaster)),

@@ -1,4 +1,4 @@
-"""SQLite before 3.51.3: whoever checkpoints holds the write lock, so that nobody is hurt.
+"""SQLite before 3.51.3: the one who checkpoints holds the write lock, so that no one is hurt.
 
 Such a library loses pages when a checkpoint runs while another connection's commit starts
 the WAL anew. While the write lock is held there is no such commit.

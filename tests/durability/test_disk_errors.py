@@ -141,7 +141,7 @@ def test_every_verb_is_whole_or_nothing_whatever_the_disk_refuses(
                     disk.mend()
                     broke += 1
                     if digest(path) != before:
-                        # It was done; what could not be done is to clear up behind it.
+                        # It was done; what could not be done is to clear up after it.
                         assert name.startswith("erase")
                         break
                 else:
@@ -155,7 +155,7 @@ def test_every_verb_is_whole_or_nothing_whatever_the_disk_refuses(
 def test_an_edit_that_is_refused_leaves_the_conversation_as_it_was(
     tmp_path: Path, disk: Disk, for_good: bool
 ) -> None:
-    """Nobody finds himself on a branch where nothing was said instead."""
+    """No user lands on a branch where nothing was said instead."""
     with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
         session = store.session("s", create=True)
         before = [item.id for item in session.append(programs.turn(1))]
@@ -180,7 +180,7 @@ def test_an_edit_that_is_refused_leaves_the_conversation_as_it_was(
 def test_a_store_that_cannot_be_made_is_not_there(
     tmp_path: Path, disk: Disk, for_good: bool, step: int
 ) -> None:
-    """No half of a file under its name, and none beside it; then it is made."""
+    """No half of a file under its name, and none next to it; then it is made."""
     path = tmp_path / "chat.db"
     for nth in count(1, step):
         disk.break_at(nth, for_good=for_good)
@@ -228,7 +228,7 @@ def test_a_reply_on_a_full_disk_is_shown_whole_and_refused_at_its_end(
 def test_a_backup_that_the_disk_refuses_leaves_the_one_before(
     tmp_path: Path, disk: Disk, for_good: bool
 ) -> None:
-    """Whole, and with nothing beside it; and the store that it is made of goes on."""
+    """Whole, and with nothing next to it; and the store that it is made of goes on."""
     source, target = tmp_path / "store" / "chat.db", tmp_path / "backups" / "chat.db"
     for path in (source, target):
         path.parent.mkdir()

@@ -82,7 +82,7 @@ def kill_in_a_loop(url: str, *, at_random: int, inside: int) -> Tally:
 
 @contextmanager
 def branches_held(url: str) -> Iterator[None]:
-    """Hold what every append has to take, once somebody waits for it on the server."""
+    """Hold what every append has to take, once someone waits for it on the server."""
     engine = create_engine(url)
     with engine.connect() as holder, engine.connect() as watcher:
         holder.exec_driver_sql("LOCK TABLE branches IN EXCLUSIVE MODE")
@@ -205,7 +205,7 @@ def _erasure_killed(path: Path, what: str) -> Iterator[rs.Store]:
 def test_an_erasure_that_was_killed_is_finished_when_it_is_repeated(
     sqlite_path: Path, what: str
 ) -> None:
-    """By whoever has the file open already: the answer is that nothing is left, and it is so."""
+    """By a program that has it open already: the answer is that nothing is left, and it is so."""
     with _erasure_killed(sqlite_path, what) as store:
         if what == "session":
             with pytest.raises(NotFound):

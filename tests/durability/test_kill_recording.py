@@ -1,4 +1,4 @@
-"""kill -9 while a reply streams: whatever anybody had seen of it is there, as interrupted."""
+"""kill -9 while a reply streams: whatever anyone had seen of it is there, as interrupted."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _where(message: dict[str, Any], text: str) -> str:
 
 
 def _beside(request: rs.Request) -> dict[str, Any]:
-    """Return what a body says beside the conversation."""
+    """Return what a body says next to the conversation."""
     bare = {"model", "messages", "stream", "tools"}
     return {name: value for name, value in request.body.items() if name not in bare}
 
@@ -132,7 +132,7 @@ def demanded(host: Host, seal: str | None = None) -> str:
 
 
 def filled(host: Host) -> list[dict[str, Any]]:
-    """What the host gets beside text and calls where another model called, without a thought."""
+    """What the host gets next to text and calls where another model called, without a thought."""
     other = rs.Origin(provider="openai", api="openai.chat", model="gpt-5.6")
     reply = rs.assistant(_call(), origin=other)
     said = rs.assistant("So", origin=other)

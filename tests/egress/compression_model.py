@@ -1,6 +1,6 @@
 """A conversation in memory, with what may be done to it, for tests of compression.
 
-Rows are only ever added. What a plan does is kept beside them: a setting, how far tool
+Rows are only ever added. What a plan does is kept next to them: a setting, how far tool
 results are cleared, and summaries in force. What the next request counts is walked row by
 row in ``walked``, and carried in sums for the decision, which may not walk.
 """
@@ -23,7 +23,7 @@ from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One message: what is said, what is thought, and which part a tool answered."""
+    """One message: what is stated, what is thought, and which part a tool answered."""
 
     said: int = 0
     thought: int = 0

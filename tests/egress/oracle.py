@@ -2,7 +2,7 @@
 
 It knows each protocol's shapes from the providers' documentation, and the definition
 of effective tokens; it imports neither egress nor wire, so it cannot share their mistakes.
-What it cannot see it is told, for no body says it: which tokens a provider reported for
+What it cannot see is passed to it, for no body has it: which tokens a provider reported for
 what a seal hides.
 
 It reads what can be told apart in a body: one text a message of the user's, one response a

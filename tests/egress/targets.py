@@ -103,7 +103,7 @@ def sealed_compat_call(name: str, number: int) -> dict[str, Any] | None:
 
 
 def named_call(name: str, number: int) -> dict[str, Any] | None:
-    """The id of the item, beside the id of the call."""
+    """The id of the item, next to the id of the call."""
     return {"item_id": f"fc_{name}"}
 
 

@@ -372,7 +372,7 @@ def test_what_a_user_shows_is_accepted(target: Target, shown: dict[str, Any]) ->
 def test_a_reply_at_the_end_is_accepted_or_warned_about(
     target: Target, asked: dict[str, Any]
 ) -> None:
-    """Nothing can be put behind it that the user did not say."""
+    """Nothing can be put after it that the user did not say."""
     ended = a_turn(target, "only", steps=1)
     chosen = {**target.asks, **asked}
     said = {
@@ -537,5 +537,5 @@ def happened(target: Target, story: Sequence[Event]) -> list[rs.Message]:
 def test_any_history_is_accepted(
     target: Target, story: list[Event], policy: dict[str, Any]
 ) -> None:
-    """Whoever spoke, whatever was left unanswered, whichever stream died."""
+    """Whichever spoke, whatever was left unanswered, whichever stream died."""
     assert judged(happened(target, story), target, policy) is None

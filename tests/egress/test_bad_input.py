@@ -61,7 +61,7 @@ def test_a_bad_setting_is_refused_by_its_key(key: Any, value: Any, says: str) ->
 
 
 def test_err_001_a_key_that_is_set_by_both_its_names_is_refused() -> None:
-    """Which of the two was meant, nobody can tell."""
+    """Which of the two was meant, no one can tell."""
     with pytest.raises(SettingError) as refused:
         build(settings={"reasoning.effort": "low", "effort": "high"})
 
@@ -144,7 +144,7 @@ def test_extra_may_hold_what_json_holds_and_nothing_that_is_built(key: str) -> N
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_system_prompt_in_one_mapping_is_the_protocols_own(api: str) -> None:
-    """It goes as it stands, whole, wherever the protocol has its prompt."""
+    """It goes as it is, whole, wherever the protocol has its prompt."""
     own = {"role": "developer", "content": "Be brief."}
     body = build(api=api, system=own).body
 
@@ -215,7 +215,7 @@ HOSTS = {
 @each("data", RAW)
 @each("api", HOSTS)
 def test_what_an_application_keeps_as_it_came_has_any_form(api: str, data: Any) -> None:
-    """It goes out as it stands or stays at home, and is never what a request fails on."""
+    """It goes out as it is or stays at home, and is never what a request fails on."""
     provider, model = HOSTS[api]
     before = json.dumps(data)
     about = {"item_id": "rs_1", "item_type": "reasoning"}

@@ -38,7 +38,7 @@ def test_each_mark_is_reported_once() -> None:
 
 
 def test_a_leap_past_both_marks_tells_the_last() -> None:
-    """Nobody is warned of what has already happened, then or later."""
+    """No one is warned of what has already happened, then or later."""
     leap = budget(5_000)
 
     assert leap.crossed == ("exceeded",)
@@ -56,7 +56,7 @@ def test_a_raised_limit_is_reported_again() -> None:
 
 
 def test_absent_usage_is_not_zero() -> None:
-    """Where nobody reported anything and nothing can be counted, nothing is known."""
+    """Where no one reported anything and nothing can be counted, nothing is known."""
     silent = budget(0, unreported=3)
 
     assert (silent.state, silent.used, silent.unreported) == ("unknown", 0, 3)

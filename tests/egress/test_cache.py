@@ -98,7 +98,7 @@ def reply(draw: Any, number: int, calls: int) -> rs.Message:
 def conversations(draw: Any) -> tuple[list[rs.Message], list[int]]:
     """Turns with tool loops, and the places at which a request can be sent.
 
-    That is where a model is due: behind a user, and behind the last answer to its calls.
+    That is where a model is due: after a user, and after the last answer to its calls.
     """
     messages: list[rs.Message] = []
     due: list[int] = []

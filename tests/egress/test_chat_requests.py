@@ -107,7 +107,7 @@ def history(case: Case, shape: list[dict[str, Any]]) -> list[rs.Message]:
 @each_case
 @pytest.mark.parametrize("shape", ["tool_loop_messages", "next_turn_include"])
 def test_included_reasoning_has_the_recorded_shape(case: Case, shape: str) -> None:
-    """The fields, their order in an array, the text beside them: as the provider has them."""
+    """The fields, their order in an array, the text next to them: as the provider has them."""
     expected = case.variant["egress"][shape]
     request = rs.build_request(
         history(case, expected), settings=KEEP, provider=case.provider, api=case.api
@@ -243,7 +243,7 @@ def test_thoughts_between_delimiters_stand_where_they_were_thought() -> None:
 
 
 def test_an_array_goes_back_whole_and_in_order() -> None:
-    """What an entry held beside its words rides along; fragments are one entry."""
+    """What an entry held next to its words rides along; fragments are one entry."""
     details = [
         {"type": "reasoning.summary", "summary": "Plan.", "id": "rs_1", "index": 0},
         {"type": "reasoning.encrypted", "data": "gAAA", "id": "rs_1", "index": 0},
@@ -373,7 +373,7 @@ IMAGE = rs.MediaBlock(kind="image", mime_type="image/png", data=PNG)
     ],
 )
 def test_media_are_parts_of_what_a_user_says(block: rs.MediaBlock, part: dict[str, Any]) -> None:
-    """Beside the text, in order."""
+    """Next to the text, in order."""
     assert sent(rs.user("See:", block)) == [
         {"role": "user", "content": [{"type": "text", "text": "See:"}, part]}
     ]
@@ -516,7 +516,7 @@ def test_a_refusal_goes_back_as_one() -> None:
 
 
 def test_what_a_tool_answers_is_text() -> None:
-    """A string as it stands, anything else as JSON."""
+    """A string as it is, anything else as JSON."""
     structured = rs.tool(rs.ToolResponseBlock(call_id="call_1", result={"c": 4}))
 
     assert sent(rs.assistant(call()), structured)[1]["content"] == '{"c":4}'
@@ -531,7 +531,7 @@ def test_ollama_names_the_tool_that_answers() -> None:
 
 
 def test_coheres_plan_and_citations_go_back_to_their_places() -> None:
-    """What it said it would do is beside its thoughts, what it cited beside its text."""
+    """What it said it would do is next to its thoughts, what it cited next to its text."""
     citation = {"start": 0, "end": 2, "text": "Hi", "type": "TEXT_CONTENT", "content_index": 0}
     message = {
         "role": "assistant",

@@ -142,7 +142,7 @@ def test_messages_before_the_first_question_are_in_no_range() -> None:
 
 
 def test_too_little_freed_is_not_worth_it() -> None:
-    """A small closed turn beside a large open one: a warning, and the prompt cache stays."""
+    """A small closed turn next to a large open one: a warning, and the prompt cache stays."""
     plan = chat((says(30),), (says(800),)).plan(LIMITS)
 
     assert (plan.action, plan.reasons) == ("warn", ("over_threshold", "ineffective"))
@@ -158,7 +158,7 @@ def test_what_makes_the_request_fit_is_worth_it() -> None:
 
 
 def test_nothing_legal_makes_it_fit() -> None:
-    """An open turn that is too long for the model is said to be, with the least it could be."""
+    """An open turn that is too long for the model is stated to be, with the least it could be."""
     plan = chat((says(300),), (says(1_100),)).plan(LIMITS)
 
     assert (plan.action, plan.reasons) == ("refuse", ("over_limit", "still_over_limit"))
@@ -216,7 +216,7 @@ def test_a_call_whose_answer_is_in_the_open_turn_can_make_every_cut_wrong() -> N
 
 
 def test_the_plan_repeats_what_it_was_asked() -> None:
-    """Whoever reads it needs nothing else."""
+    """The one who reads it needs nothing else."""
     plan = chat((says(1),)).plan(LIMITS)
 
     assert (plan.limit, plan.reserve, plan.threshold) == (1_100, 100, 0.8)
@@ -367,7 +367,7 @@ def test_a_refusal_means_that_nothing_would_help(
 
 @given(small_chats(), st.integers(60, 400))
 def test_undoing_a_plan_restores_the_request(made: Chat, limit: int) -> None:
-    """Nothing was deleted: without what was done beside the rows, all is as it was."""
+    """Nothing was deleted: without what was done next to the rows, all is as it was."""
     before, cleared = made.walked(), made.cleared
     plan = made.plan(Limits(limit=limit))
     made.apply(plan, 1)

@@ -67,7 +67,7 @@ parts = st.builds(
     spoil=st.sampled_from([*SPOILED, *ON_MESSAGES]),
 )
 histories = st.lists(parts | st.none(), min_size=1, max_size=6)
-"""Replies of anybody's, as they came or spoiled; ``None`` is a question."""
+"""Replies of anyone's, as they came or spoiled; ``None`` is a question."""
 
 
 def written(history: Sequence[Part | None]) -> list[rs.Message]:
@@ -187,7 +187,7 @@ def test_signatures_on_texts_and_calls_are_sent_only_to_their_maker(
 ) -> None:
     """Strip and include leave it, for it is no reasoning; a foreign origin takes it off.
 
-    Where nobody knows who made a message, what is on it is nobody's, and stays.
+    Where no one knows who made a message, what is on it is no one's, and stays.
     """
     reply = maker.reply("a", text="So.", calls=1)
     marked = replace(
@@ -255,7 +255,7 @@ def test_a_seal_on_a_call_goes_back_whatever_is_stripped(target: Target) -> None
 
 
 def test_a_draft_is_not_sent() -> None:
-    """What is still being written is nobody's yet."""
+    """What is still being written is no one's yet."""
     reply = replace(DEEPSEEK.reply("a", thought="canary", text="So."), status="streaming")
     messages = [rs.user("Begin."), reply]
     built = rs.build_request(messages, settings={"reasoning.includeInContext": True}, **DEEPSEEK.to)

@@ -111,7 +111,7 @@ def test_deepseek_says_the_same_in_the_words_of_both_its_protocols() -> None:
 
 
 def test_a_refusal_is_explained_through_a_gateway() -> None:
-    """The words tell, whoever was asked; and without a name too."""
+    """The words tell, with whichever name; and without a name, too."""
     text = "Upstream: Expected `thinking` or `redacted_thinking`, but found `tool_use`"
 
     assert explain_refusal("openrouter", text) == explain_refusal(None, text) is not None

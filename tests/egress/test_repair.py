@@ -99,7 +99,7 @@ def test_a_response_without_its_call_is_left_out() -> None:
 
 
 def test_a_second_response_to_a_call_is_left_out() -> None:
-    """A retry that was stored beside the first one."""
+    """A retry that was stored next to the first one."""
     again = rs.tool(rs.ToolResponseBlock(call_id="call_1", result="5 C"))
     found = request(QUESTION, rs.assistant(call()), answer(), again)
 
@@ -318,7 +318,7 @@ def test_a_block_newer_than_the_code_is_left_out_with_a_warning() -> None:
 
 
 def test_a_raw_block_goes_only_to_the_api_it_came_from() -> None:
-    """What nobody here understands means nothing elsewhere."""
+    """What no one here understands means nothing elsewhere."""
     part = {"type": "tool_reference", "title": "Oslo"}
     reply = rs.assistant("See:", rs.RawBlock(data=part), origin=DEEPSEEK)
     at_home = request(reply, provider="deepseek")

@@ -265,7 +265,7 @@ def test_what_the_official_client_sends_is_the_body(
 
 @each("row", ROWS)
 def test_a_request_with_a_single_message_is_sent_unchanged(row: Row) -> None:
-    """No tools, no system, no parameters: nothing is put beside it."""
+    """No tools, no system, no parameters: nothing is added to it."""
     request = rs.build_request(
         [rs.user("Hello")], provider=row.provider, model=row.model, api=row.api
     )

@@ -259,7 +259,7 @@ def test_ec_002_empty_reasoning_is_no_block() -> None:
 
 
 def test_ec_003_thought_and_text_of_one_reply_go_back_as_one_message() -> None:
-    """EC-003: streamed one behind the other, they are two fields of a message."""
+    """EC-003: streamed one after the other, they are two fields of a message."""
     reply = reply_of({"content": "Hi", "reasoning_content": "Greet."})
     body = rs.build_request([reply], settings=KEEP, provider="moonshot").body
 
@@ -341,7 +341,7 @@ def test_a_provider_goes_by_any_of_its_names() -> None:
 
 
 def test_a_host_without_a_name_is_known_by_its_address() -> None:
-    """An unknown server of Anthropic's protocol reads its own seals, and nobody else's."""
+    """An unknown server of Anthropic's protocol reads its own seals, and no other's."""
     own = rs.Origin(api="anthropic.messages", base_url="https://llm.example.org")
 
     def rule(base_url: str | None) -> str:
@@ -472,7 +472,7 @@ def test_an_open_turn_without_a_call_owes_nothing() -> None:
 
 
 def test_a_summary_starts_no_turn() -> None:
-    """A compacted range is a user's message that nobody asked."""
+    """A compacted range is a user's message that no one asked."""
     view = view_of(rs.user("Two?"), LONG[5], LONG[6], rs.user("What was said."), LONG[8])
     view[3] = view[3]._replace(summary=True)
     verdicts = selected(view, SettingValues(), with_floor("open_calls")).verdicts

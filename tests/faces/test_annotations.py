@@ -1,4 +1,4 @@
-"""Facts that an application keeps with a message: merged, exported, erased, and sent to nobody."""
+"""Facts that an application keeps with a message: merged, exported, erased, and sent to no one."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_a_reply_that_is_left_early_is_kept(url: str, how: str) -> None:
 
 
 def test_a_reply_that_is_left_bare_is_stored_before_the_store_is_closed(url: str) -> None:
-    """The break is the last thing that is done with it, and nothing goes wrong behind it."""
+    """The break is the last thing that is done with it, and nothing goes wrong after it."""
     wrong: list[Any] = []
 
     async def main() -> rs.AsyncRecording:
@@ -260,7 +260,7 @@ async def turns_of_the_loop() -> None:
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_verb_that_has_begun_is_waited_for(url: str, times: int) -> None:
-    """Whoever cancels it is told so when it is done, however often it is cancelled."""
+    """The one who cancels it learns so when it is done, however often it is cancelled."""
     held = Held()
 
     async def main() -> None:
@@ -358,7 +358,7 @@ def test_in_a_file_one_session_is_written_in_the_order_of_asking(sqlite_path: Pa
 
 
 def test_what_was_asked_for_before_closing_is_written(sqlite_path: Path) -> None:
-    """In every lane, though nobody waited for it."""
+    """In every lane, though no one waited for it."""
 
     async def main() -> None:
         async with rs.AsyncStore(f"sqlite:///{sqlite_path}") as opened:
@@ -468,7 +468,7 @@ def test_a_store_that_is_left_by_a_cancelled_task_is_closed(sqlite_path: Path) -
 def test_a_store_that_a_cancelled_task_was_opening_is_closed(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opening has begun and is waited for; nobody has what was opened."""
+    """Opening has begun and is waited for; no one has what was opened."""
     began, goes_on = threading.Event(), threading.Event()
     made: list[store.Store] = []
 

@@ -1,4 +1,4 @@
-"""Branches as an application uses them: fork, edit, regenerate, take back, look beside."""
+"""Branches as an application uses them: fork, edit, regenerate, take back, compare."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_branch_without_a_message_there_is_no_sibling(session: Any) -> None:
 
 
 def test_a_session_opens_on_its_current_branch(session: Any, url: str) -> None:
-    """Whoever opens it later goes on where it was left."""
+    """The one who opens it later goes on where it was left."""
     session.pop_turn()
     with rs.Store(url) as store:
         assert texts(store.session("s")) == ["one", "two"]

@@ -226,7 +226,7 @@ def test_another_handle_sees_it_at_once(session: rs.Session, url: str) -> None:
 
 
 def test_the_next_request_goes_on_from_a_cleared_one(session: rs.Session) -> None:
-    """What comes behind is whole, and what was sent stays as it was sent."""
+    """What comes after is whole, and what was sent stays as it was sent."""
     cleared(session)
     before = session.build_request(**HOST).body["messages"]
     turn(session, 4)

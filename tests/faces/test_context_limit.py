@@ -1,6 +1,6 @@
 """A conversation that outgrows its limit again and again: a real store, plans that are applied.
 
-The reasoning budget is here, too, where two processes ask for it: what is told once is told
+The reasoning budget is here, too, where two processes ask for it: what is reported once is reported
 once to all of them.
 """
 

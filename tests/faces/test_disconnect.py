@@ -141,7 +141,7 @@ def latest(session: rs.Session) -> rs.Message:
 
 
 def until(true: Callable[[], bool], gate: Gate) -> None:
-    """Wait until something can be read, whoever noticed that the client has left."""
+    """Wait until something can be read, whichever noticed that the client has left."""
     for _ in range(1500):
         if true():
             return

@@ -1,4 +1,4 @@
-"""What leads to no file is told as exactly that, whoever asks: one error, and what helps."""
+"""A path to no file is reported as that: one error, and what helps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATHS = {
     "/dev/full": "not a file|it is a",
     "/": "/ is not a file|it is a",
 }
-"""Paths that lead to no file, and what is said of them."""
+"""Paths that lead to no file, and what is stated of them."""
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_a_reply_is_kept_that_is_collected_while_it_is_written(
 def test_a_reply_is_kept_that_is_collected_in_a_transaction(
     monkeypatch: pytest.MonkeyPatch, store: rs.Store, url: str, whose: str
 ) -> None:
-    """Whoever was writing goes on writing, and what arrived of the reply is written then."""
+    """The one who was writing goes on writing, and what arrived of the reply is written then."""
     now = collecting_in(monkeypatch, message_rows, "append")
     let_go_in_a_cycle(shown(store.session("chat")) if whose == "a shared store" else alone(url))
     now.set()
@@ -119,7 +119,7 @@ def test_a_reply_is_kept_that_is_collected_in_a_transaction(
 
 
 def test_a_reply_is_kept_that_is_collected_between_two_verbs(store: rs.Store) -> None:
-    """As it is where nobody was doing anything."""
+    """As it is where no one was doing anything."""
     let_go_in_a_cycle(shown(store.session("chat")))
     gc.collect()
 
@@ -141,7 +141,7 @@ def test_a_write_after_a_collected_reply_waits_for_it(url: str, then: str) -> No
 
 
 def test_a_loop_that_is_left_is_kept_at_once(store: rs.Store) -> None:
-    """No collector is needed for it, and nobody has to wait for another thread."""
+    """No collector is needed for it, and no one has to wait for another thread."""
     for chunk in store.session("chat").record(map(event, PIECES), model="m"):
         if isinstance(chunk, rs.TextChunk):
             break
@@ -165,7 +165,7 @@ if sys.argv[2] == "collected":
 
 @pytest.mark.parametrize("when", ["collected", "never collected"])
 def test_a_reply_is_kept_that_is_let_go_of_as_the_program_ends(tmp_path: Path, when: str) -> None:
-    """The end of the program waits for what was left to do, and writes what nobody did."""
+    """The end of the program waits for what was left to do, and writes what no one did."""
     url = f"sqlite:///{tmp_path / 'chat.db'}"
     subprocess.run(
         [sys.executable, "-c", _AT_THE_END, url, when],

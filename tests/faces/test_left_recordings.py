@@ -62,7 +62,7 @@ def test_a_stream_that_cannot_be_closed_hides_no_other_error(url: str) -> None:
 
 
 def test_a_stream_that_cannot_be_closed_hides_no_refusal(url: str) -> None:
-    """An attempt that was made before is told with the reply that was stored."""
+    """An attempt that was made before is reported with the reply that was stored."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
         list(session.record([event("one ")], model="m", idempotency_key="k"))
@@ -261,7 +261,7 @@ def test_a_reply_is_kept_that_is_left_while_its_next_chunk_is_waited_for(
 
 
 def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) -> None:
-    """What goes on is what was under way; who reads on is told that it is over."""
+    """What goes on is what was under way; who reads on learns that it is over."""
     asked, left = threading.Event(), threading.Event()
     told: list[BaseException] = []
 

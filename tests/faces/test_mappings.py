@@ -67,7 +67,7 @@ def test_a_mapping_is_copied_as_it_was_when_it_was_given() -> None:
 
 @each
 def test_a_message_that_holds_any_mapping_is_sent(make: Callable[[dict[str, Any]], Any]) -> None:
-    """The body is JSON, for whoever sends it."""
+    """The body is JSON, for the one who sends it."""
     value = make({"b": 1})
     for api in ("openai.chat", "anthropic.messages", "gemini.generate_content", "ollama.chat"):
         request = rs.build_request(messages_of(value), api=api, model="m")

@@ -70,7 +70,7 @@ def test_what_is_no_whole_number_is_no_position(store: rs.Store, case: str, at: 
 
 
 class Slip(NamedTuple):
-    """A call with something wrong in it, and what is said of that."""
+    """A call with something wrong in it, and what is stated of that."""
 
     verb: Verb
     said: str
@@ -597,7 +597,7 @@ def test_what_is_not_there_says_where_to_look(store: rs.Store) -> None:
 def test_what_is_not_there_is_named_by_its_number(
     store: rs.Store, verb: str, at: int, named: str
 ) -> None:
-    """Whoever asks for many finds the one in a log."""
+    """The one who asks for many finds the one in a log."""
     with pytest.raises(rs.NotFound, match=rf"\b{named}\b"):
         POSITIONS[verb][1](store.session("chat"), at)
 
@@ -664,7 +664,7 @@ ANOTHERS = {
 def test_a_message_of_another_library_is_refused_by_the_name_of_its_type(
     store: rs.Store, name: str
 ) -> None:
-    """Alone or among others: it is not taken apart, and a Message is told from ours."""
+    """Alone or among others: it is not taken apart, and a Message is distinguished from ours."""
     message: Any = ANOTHERS[name]
     said = {
         str(refused(store, lambda _, chat: chat.append(message))),
@@ -803,7 +803,7 @@ def test_what_are_no_lines_are_not_imported(store: rs.Store, lines: Any) -> None
 
 @pytest.mark.parametrize("path", [None, 1, b"copy.db"], ids=repr)
 def test_what_is_no_path_gets_no_backup(store: rs.Store, path: Any) -> None:
-    """It is said before any work is done."""
+    """It is stated before any work is done."""
     error = refused(store, lambda owner, _: owner.backup(path))
 
     assert str(error) == f"path: a string or a path, not {type(path).__name__}"

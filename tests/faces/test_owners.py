@@ -50,7 +50,7 @@ def talk(session: rs.Session) -> None:
 
 
 def test_a_session_is_listed_under_its_new_title(store: rs.Store) -> None:
-    """Whoever looks next sees it; without one it has none again."""
+    """The one who looks next sees it; without one it has none again."""
     session = store.session("s", create=True, title="A title")
     session.rename("Another")
     assert [item.title for item in store.sessions().items] == ["Another"]
@@ -533,7 +533,7 @@ def test_an_erased_message_leaves_its_place(store: rs.Store) -> None:
 
 
 def test_an_owner_is_erased_alone(store: rs.Store) -> None:
-    """Nobody else's is touched."""
+    """No other's is touched."""
     talk(store.for_owner("ann").session("chat", create=True))
     talk(store.for_owner("bob").session("chat", create=True))
 

@@ -14,7 +14,7 @@ from reasoning_store.conversation.errors import NotFound
 
 
 def as_somebody(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that permissions hold for, whoever runs the tests."""
+    """Run a program that permissions hold for, whichever user runs the tests."""
     less = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all"]
     return subprocess.run(
         [*(less if os.geteuid() == 0 else ()), sys.executable, "-c", program, *words],
@@ -48,7 +48,7 @@ print("failed:", failed)
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """A database with a message, in a folder of its own, that nobody has open."""
+    """A database with a message, in a folder of its own, that no one has open."""
     (tmp_path / "kept").mkdir()
     path = tmp_path / "kept" / "chat.db"
     with rs.Store(f"sqlite:///{path}") as store:
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_written_in_a_folder_that_cannot_is_read(
 
 
 def test_messages_in_a_log_that_cannot_be_read_are_not_left_out_silently(written: Path) -> None:
-    """Where a log stands that nobody has open, in a folder that cannot be written."""
+    """Where a log stands that no one has open, in a folder that cannot be written."""
     with rs.Store(f"sqlite:///{written}") as store:
         store.session("s").append(rs.user("In the log."))
         log = Path(f"{written}-wal").read_bytes()

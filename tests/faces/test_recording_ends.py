@@ -249,7 +249,7 @@ def test_a_reply_that_is_long_in_ending_holds_up_no_other(
 
 
 def test_a_reply_whose_store_is_closed_is_interrupted_at_once(url: str) -> None:
-    """Nobody waits for its lease: neither who reads it, nor who asks again under its key."""
+    """No one waits for its lease: neither who reads it, nor who asks again under its key."""
     store = rs.Store(url)
     session = store.session("chat", create=True)
     chunks = iter(session.record(map(event, PIECES), model="m", idempotency_key="k"))
@@ -421,7 +421,7 @@ def test_a_reply_is_recorded_without_its_thread_and_the_next_one_has_it_again(
 
 @pytest.mark.parametrize("what", ["close", "append", "leave", "read on"])
 def test_a_forked_child_does_not_wait_for_a_recording(url: str, what: str) -> None:
-    """What another thread of the parent holds, nobody in the child will ever let go of."""
+    """What another thread of the parent holds, no one in the child will ever let go of."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
         chunks = iter(recorded(session))
@@ -529,7 +529,7 @@ def test_a_reply_left_after_closing_the_store_is_reported(url: str) -> None:
 
 
 def test_a_recording_that_was_stored_tells_nothing(url: str) -> None:
-    """An error behind its end is none of its business."""
+    """An error after its end is none of its business."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
 
@@ -606,7 +606,7 @@ async def cancelled_at_its_end(url: str) -> list[tuple[str, str]]:
 
 
 def test_a_reply_whose_task_is_cancelled_at_its_end_is_kept(url: str) -> None:
-    """Its save was asked for, and is done whether or not anybody waits for it."""
+    """Its save was asked for, and is done whether or not anyone waits for it."""
     assert asyncio.run(cancelled_at_its_end(url)) == [("complete", "one two")]
 
 

@@ -55,7 +55,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch, url: str, clock: Clock) -> Iterator[rs.Store]:
-    """A store that lives by ``clock``, and keeps a reply when it is told to."""
+    """A store that lives by ``clock``, and keeps a reply when it is asked to."""
     monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
     monkeypatch.setattr(reply_recorder, "time", SimpleNamespace(monotonic=lambda: clock() / SECOND))
     with rs.Store(url) as opened:
@@ -117,7 +117,7 @@ def growing(session: rs.Session, longer_than: list[str]) -> str | None:
 
 
 def test_history_shows_a_reply_that_is_still_arriving_last(store: rs.Store) -> None:
-    """With its status, so that nobody takes it for the whole."""
+    """With its status, so that no one takes it for the whole."""
     session = store.session("s", create=True)
     session.append(rs.user("Hi"))
 
@@ -226,7 +226,7 @@ def test_a_second_recording_on_the_branch_ends_the_first(store: rs.Store) -> Non
 
 
 def test_parts_after_the_finish_are_kept_if_another_writer_ends_the_reply(store: rs.Store) -> None:
-    """A call that a host sends behind it is shown to nobody, and stored all the same."""
+    """A call that a host sends after it is shown to no one, and stored all the same."""
     session = store.session("s", create=True)
     call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
 
@@ -393,7 +393,7 @@ def test_a_fork_shares_a_reply_that_was_left(left: rs.Session) -> None:
 
 
 def test_a_reply_that_was_left_has_no_count_of_its_own_yet(left: rs.Session) -> None:
-    """It is said to be a draft, and not to be missing; asking changes nothing."""
+    """It is stated to be a draft, and not to be missing; asking changes nothing."""
     with pytest.raises(rs.NotFound, match="at position 2 is still a draft"):
         left.usage(at=2)
 
@@ -401,7 +401,7 @@ def test_a_reply_that_was_left_has_no_count_of_its_own_yet(left: rs.Session) -> 
 
 
 def test_a_reply_that_is_being_recorded_ends_where_it_is_erased(store: rs.Store) -> None:
-    """Nothing of it is stored; its reader goes on, and is told at the end."""
+    """Nothing of it is stored; its reader goes on, and learns at the end."""
     session = store.session("s", create=True)
     shown: list[str] = []
 
@@ -473,7 +473,7 @@ def test_where_history_shows_nothing_no_reply_is_ended(store: rs.Store, verb: st
 
 
 def test_a_repeat_under_the_key_of_a_reply_that_is_arriving_is_refused(store: rs.Store) -> None:
-    """Two workers that take the same attempt: one records, the other is told."""
+    """Two workers that take the same attempt: one records, the other learns."""
     session = store.session("s", create=True)
 
     def stream() -> Iterator[dict[str, Any]]:
@@ -622,7 +622,7 @@ def test_a_reply_of_which_nothing_was_understood_is_stored_as_interrupted(
 
 
 async def _pending() -> None:
-    """A call that nobody awaits."""
+    """A call that no one awaits."""
 
 
 @pytest.mark.parametrize("given", ["No.", b"No.", None, 1], ids=repr)
@@ -667,7 +667,7 @@ def test_lines_are_refused_where_events_are_due(store: rs.Store, lines: list[Any
 
 
 def test_pieces_of_an_answer_are_refused_where_events_are_due(store: rs.Store) -> None:
-    """What somebody has taken out of the events already would be stored as nothing at all."""
+    """What someone has taken out of the events already would be stored as nothing at all."""
     session = store.session("s", create=True)
 
     with pytest.raises(rs.InvalidCall, match="pieces of text") as caught:

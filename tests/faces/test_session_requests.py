@@ -199,7 +199,7 @@ def test_before_the_cache_break_all_is_as_it_was_sent(session: rs.Session, chang
 
 
 def talked(session: rs.Session) -> rs.Request:
-    """Three turns that were recorded, and a fourth behind a summary of the first two."""
+    """Three turns that were recorded, and a fourth after a summary of the first two."""
     for number in range(3):
         session.append(rs.user(f"Question {number}? " + "please " * 20))
         answered(session, **DEEPSEEK)
@@ -477,7 +477,7 @@ def test_a_plan_that_strips_sets_the_sessions_own_setting(session: rs.Session) -
 
 
 def test_a_plan_stays_good_while_its_range_is_untouched(session: rs.Session) -> None:
-    """What is said after it does no harm; what is erased in it does."""
+    """What is stated after it does no harm; what is erased in it does."""
     for number in range(6):
         turn(session, number)
     plan = session.compression(limit=1_000, **DEEPSEEK)
@@ -498,7 +498,7 @@ def test_a_plan_stays_good_while_its_range_is_untouched(session: rs.Session) -> 
 def test_a_plan_is_no_good_where_turns_begin_elsewhere_by_now(
     session: rs.Session, which: str
 ) -> None:
-    """What was a range of whole turns is none any more: whoever planned it is not to blame."""
+    """What was a range of whole turns is none any more: the one who planned it is not to blame."""
     for number in range(6):
         turn(session, number)
     plan = session.compression(limit=1_000, **DEEPSEEK)
@@ -643,7 +643,7 @@ def test_a_plan_is_applied_whole_or_not_at_all(session: rs.Session, case: str) -
 
 
 def test_each_mark_of_a_budget_is_reported_once(store: rs.Store, session: rs.Session) -> None:
-    """A warning at a share, and at exceeding; whoever asks second is not told."""
+    """A warning at a share, and at exceeding; the one who asks second is not told."""
     session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))
     told = [session.budget(limit=100), store.session("chat").budget(limit=100)]
     session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))

@@ -1,7 +1,7 @@
 """What a type checker tells an application: the public names in use, each with its type.
 
 The calls run here, where ``assert_type`` does nothing. ``make types`` reads it: there it is an
-error that something has another type than is said, or none.
+error that something has another type than is stated, or none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_what_arrives_has_types() -> None:
 
 
 def said(chunk: rs.Chunk) -> object:
-    """Return what a chunk says: each kind is told apart by its literal or its class."""
+    """Return what a chunk says: each kind is distinguished by its literal or its class."""
     match chunk:
         case rs.ReasoningChunk():
             assert_type(chunk.phase, Literal["start", "delta", "end"])
@@ -288,7 +288,7 @@ def test_an_awaited_store_has_types(tmp_path: Path) -> None:
 
 
 def test_what_goes_wrong_has_types(tmp_path: Path) -> None:
-    """One root with a hint, and beside it what each error knows."""
+    """One root with a hint, and next to it what each error knows."""
     with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
         with pytest.raises(rs.ReasoningStoreError) as caught:
             store.session("absent")

@@ -1,6 +1,6 @@
 """Histories as they are found: leaked tags, copied thoughts, odd parts, and what is in them.
 
-Every history is of our own making. What a fixture holds is counted by hand, beside it.
+Every history is of our own making. What a fixture holds is counted by hand, next to it.
 """
 
 from __future__ import annotations

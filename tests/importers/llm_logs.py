@@ -1,7 +1,7 @@
 """Logs databases of llm 0.36, in both layouts that a file of that version can hold.
 
 The tables are the package's own after all its migrations (m001 to m027); indexes and the
-tables of its full-text search are left out, for nobody reads them here.
+tables of its full-text search are left out, for no one reads them here.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def test_one_object_over_many_lines_is_one_value() -> None:
 
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
-    """A value is given before the line behind it is read, in both forms."""
+    """A value is given before the line after it is read, in both forms."""
 
     def forever(first: str, line: str) -> Iterator[str]:
         yield first

@@ -23,7 +23,7 @@ from . import kept
 
 @each("name", kept.FILES)
 def test_a_file_is_recognised_by_its_marks(name: str) -> None:
-    """Nobody has to name the format."""
+    """No one has to name the format."""
     assert formats.detect(kept.FILES[name]) == kept.FILES[name].parent.name
 
 

@@ -220,7 +220,7 @@ def test_a_file_to_0_31_has_no_threads_and_is_read(tmp_path: Path) -> None:
 
 
 def test_the_file_is_not_changed(tmp_path: Path) -> None:
-    """Read-only is read-only: not a byte, and no file beside it."""
+    """Read-only is read-only: not a byte, and no file next to it."""
     path = llm_logs.thread(tmp_path / "logs.db")
     before = path.read_bytes()
     list(llm.conversations(path))

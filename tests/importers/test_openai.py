@@ -1,4 +1,4 @@
-"""OpenAI's histories: each thought kept, each leaked tag out, nobody else's text touched."""
+"""OpenAI's histories: each thought kept, each leaked tag out, no other's text touched."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_a_conversation_is_given_before_the_next_is_read() -> None:
 
 
 def test_a_question_as_a_text_is_a_request_of_responses() -> None:
-    """Where its answer is a list of items; a pair of texts is no conversation, and is told."""
+    """Where its answer is a list of items; a pair of texts is no conversation, and is reported."""
     reply = {"type": "message", "role": "assistant", "content": "No."}
     assert [message.text for message in messages({"input": "Prime?", "output": [reply]})] == [
         "Prime?",
@@ -395,7 +395,7 @@ def test_titles_times_and_models_come_along() -> None:
 
 
 def test_the_answering_model_can_be_given() -> None:
-    """Opaque reasoning belongs to whoever is named."""
+    """Opaque reasoning belongs to the one who is named."""
     (found,) = messages(
         {"role": "assistant", "content": "Hi"}, provider="moonshotai", model="kimi-k2-thinking"
     )

@@ -128,7 +128,7 @@ def test_lines_of_two_conversations_are_separated(store: rs.Store) -> None:
 def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
     store: rs.Store,
 ) -> None:
-    """What is said here is not mixed with what is said there."""
+    """What is stated here is not mixed with what is stated there."""
 
     def log(length: int) -> list[str]:
         return dirty.lines({"id": id, "messages": dirty.CHAT[:length]} for id in ("a", "b"))
@@ -175,7 +175,7 @@ def test_a_long_conversation_is_written_in_few_steps_and_grows(store: rs.Store) 
 
 
 def test_a_source_that_was_changed_is_refused(store: rs.Store) -> None:
-    """A message that says something else now is not written behind the others."""
+    """A message that says something else now is not written after the others."""
     history = {"id": "a", "messages": dirty.CHAT[:3]}
     import_conversations(store, openai.conversations(dirty.lines([history])))
     history["messages"] = [dirty.CHAT[0], MORE, dirty.CHAT[2]]
@@ -249,7 +249,7 @@ def test_what_is_no_conversation_is_refused(store: rs.Store, thing: Any) -> None
 
 
 def test_an_asynchronous_store_is_not_imported_into() -> None:
-    """What would do it is said."""
+    """The error states the remedy."""
 
     async def main() -> None:
         async with rs.AsyncStore("sqlite://") as store:

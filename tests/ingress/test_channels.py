@@ -370,7 +370,7 @@ def test_whitespace_is_text_like_any_other() -> None:
 
 
 def test_empty_text_between_reasoning_deltas_ends_nothing() -> None:
-    """Many hosts send an empty content beside every reasoning delta."""
+    """Many hosts send an empty content next to every reasoning delta."""
     message = read(
         delta(reasoning_content="a", content=""), delta(reasoning_content="b", content="")
     )
@@ -592,7 +592,7 @@ def test_half_a_delimiter_before_another_block_is_text() -> None:
     assert kinds(read(*inside)) == [("thinking", "a</think>b"), ("tool_call", "")]
 
 
-# --- a block that is never closed, behind native reasoning
+# --- a block that is never closed, after native reasoning
 
 
 def test_an_answer_about_a_delimiter_is_not_lost_after_native_reasoning() -> None:
@@ -683,7 +683,7 @@ def test_a_copy_that_was_cut_off_is_a_copy_still() -> None:
 def test_a_call_that_comes_without_an_id_gets_one_of_its_own(
     given: dict[str, Any], ends: bool
 ) -> None:
-    """Who answers it has to name it, and the application is told with its last chunk."""
+    """Who answers it has to name it, and the application learns with its last chunk."""
     normalizer = rs.StreamNormalizer(provider="cohere")
     shown: list[rs.Chunk] = []
     for index in range(2):
@@ -846,7 +846,7 @@ WORDS = st.lists(st.sampled_from(["a", "b", " ", "<think>"]), min_size=1, max_si
 def test_no_text_is_lost_where_no_block_is_closed(
     parts: list[tuple[str, str]], merge: bool, inside: bool
 ) -> None:
-    """Whatever came natively and in between, and whoever opened the block."""
+    """Whatever came natively and in between."""
     deltas = [
         {
             "text": delta(content=text),

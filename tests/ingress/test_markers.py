@@ -190,7 +190,7 @@ def test_harmony_thinks_more_than_once() -> None:
 
 
 def test_harmony_preamble_is_visible() -> None:
-    """A commentary message without a recipient is said to the user."""
+    """A commentary message without a recipient is stated to the user."""
     text = (
         "<|channel|>analysis<|message|>a<|end|>"
         "<|start|>assistant<|channel|>commentary<|message|>Let me look.<|end|>"
@@ -230,7 +230,7 @@ def test_no_delimiter_of_a_family_begins_another(family: str) -> None:
 
 @each("family", FAMILIES)
 def test_every_family_says_where_it_comes_from(family: str) -> None:
-    """A row is a fact about somebody else's template."""
+    """A row is a fact about another's template."""
     assert FAMILIES[family].source
 
 

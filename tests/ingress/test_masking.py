@@ -68,7 +68,7 @@ VALUE = 'hunter2/+\u00fc"quoted" & more'
 
 
 def written(kind: str, key: str) -> str:
-    """Return a key as it stands in a text: credentials only ever stand in an address."""
+    """Return a key as it is in a text: credentials only ever stand in an address."""
     return f"postgres://{key}@db/app" if kind == "url_credentials" else key
 
 
@@ -143,7 +143,7 @@ def test_a_private_key_that_was_cut_off_is_masked() -> None:
 
 
 def test_two_keys_side_by_side_are_both_masked() -> None:
-    """What stands right behind a secret is looked at as if it began a word."""
+    """What stands right after a secret is looked at as if it began a word."""
     key = KEYS["aws_key_id"][0]
     text = f"{VALUE}{key} {KEYS['private_key'][0]}{key}"
 
@@ -317,7 +317,7 @@ def test_masking_twice_is_masking_once(masker: SecretMasker, text: str) -> None:
 
 @given(TEXTS)
 def test_no_registered_value_is_left(text: str) -> None:
-    """Not as it stands, and not as base64 or in a URL."""
+    """Not as it is, and not as base64 or in a URL."""
     hidden = SecretMasker([VALUE, "swordfish"]).mask(text)
 
     assert VALUE not in hidden

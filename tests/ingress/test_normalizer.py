@@ -1,4 +1,4 @@
-"""The door: what one stream costs, what is kept beside the blocks, what never gets in."""
+"""The door: what one stream costs, what is kept next to the blocks, what never gets in."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_work_grows_with_the_text_and_no_faster(stream: Any) -> None:
 
 @pytest.mark.parametrize("stream", LONG)
 def test_memory_is_that_of_the_text(stream: Any) -> None:
-    """The pieces and, at the end, the whole that they are joined to; nothing grows beside."""
+    """The pieces and, at the end, the whole that they are joined to; nothing else grows."""
     size = 1 << 23
     read(stream(PIECE))  # what is made once
     tracemalloc.start()
@@ -126,7 +126,7 @@ def test_a_finished_stream_holds_its_text_once() -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_nan_and_infinity_are_kept_as_their_names(number: float) -> None:
-    """JSON has no NaN; what a host put where a number belongs is told all the same."""
+    """JSON has no NaN; what a host put where a number belongs is reported all the same."""
     normalizer = rs.StreamNormalizer(api="openai.chat")
     normalizer.feed({"choices": [{"index": number, "delta": {"content": "x"}}]})
     normalizer.feed(delta(content="y") | {"usage": {"completion_tokens": 1, "cost": number}})
@@ -199,7 +199,7 @@ def test_an_address_is_kept_without_the_login_in_it(given: str, kept: str) -> No
 
 
 def test_a_body_of_another_protocol_is_refused_with_what_helps() -> None:
-    """Who forgot to name the protocol is told which one it was read as, and how to name one."""
+    """Who forgot to name the protocol learns which one it was read as, and how to name one."""
     body = {"object": "response", "output": []}
 
     with pytest.raises(rs.WireError) as refused:
@@ -257,7 +257,7 @@ def read_as(events: list[Any], api: str) -> rs.Message:
 
 
 def test_events_are_kept_within_a_size_and_not_a_number() -> None:
-    """Of a stream that was understood fewer, since nobody needs them to have the answer."""
+    """Of a stream that was understood fewer, since no one needs them to have the answer."""
     small = [{"stray": number} for number in range(1_000)]
     large = [{"stray": "x" * 60_000} for _ in range(4)]
 

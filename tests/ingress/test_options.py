@@ -14,7 +14,7 @@ from tests.properties import each
 
 DELTA = {"choices": [{"delta": {"content": "<think>a</think>b"}}]}
 EVIL = "evil\x1b[2J\n\u202e" + "x" * 5_000
-"""A name that no error may repeat as it stands."""
+"""A name that no error may repeat as it is."""
 
 
 @each("odd", [5, 1, 0, "no", None, []])
@@ -81,7 +81,7 @@ def test_names_of_tags_may_come_one_by_one() -> None:
     ],
 )
 def test_an_unknown_name_is_quoted_short_and_printable(given: Callable[[], Any]) -> None:
-    """Whoever reads the error sees that it is the wrong name, and their terminal obeys none."""
+    """The one who reads the error sees that it is the wrong name, and their terminal obeys none."""
     with pytest.raises(rs.InvalidCall) as refused:
         given()
 

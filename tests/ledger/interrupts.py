@@ -11,11 +11,11 @@ from types import FrameType
 from typing import Any
 
 _HEARD = ("CALL", "RESUME", "JUMP_BACKWARD")
-"""How the instructions are called behind which Python looks whether it was interrupted."""
+"""How the instructions are called after which Python looks whether it was interrupted."""
 
 
 def _ask_for_instructions() -> None:
-    """Python 3.12 tells a trace of them only where somebody had asked before it was set."""
+    """Python 3.12 tells a trace of them only where someone had asked before it was set."""
     sys._getframe().f_trace_opcodes = True
 
 

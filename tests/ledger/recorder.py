@@ -1,7 +1,7 @@
 """A process that records a reply: python -m tests.ledger.recorder URL OWNER ID LEASE PARTS PAUSE.
 
-It prints each part that it was told is stored, so that whoever kills it can compare; at
-its end it prints what became of the reply. Told that the reply was ended by somebody else,
+It prints each part that it was told is stored, so that the one who kills it can compare; at
+its end it prints what became of the reply. Told that the reply was ended by another,
 it goes on for a few parts more.
 """
 

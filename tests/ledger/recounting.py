@@ -73,7 +73,7 @@ def state_of(
 
 
 def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
-    """Return the state of each row beside the one that the rows give; the branch's own is last."""
+    """Return the state of each row next to the one that the rows give; the branch's own is last."""
 
     def work(connection: Connection) -> list[Recounted]:
         found, _ = branches.get(connection, key, branch)

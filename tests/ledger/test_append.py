@@ -193,7 +193,7 @@ def test_after_refuses_a_second_message_at_one_place(ledger: Ledger) -> None:
 
 
 def test_the_conflict_of_after_has_what_came_first(ledger: Ledger) -> None:
-    """The first message behind that place; nothing where none is, as at a place not reached."""
+    """The first message after that place; nothing where none is, as at a place not reached."""
     session = new_session(ledger)
     first, _ = ledger.messages.append(session.key, 1, [said("one"), said("two")])
     stands = {0: [replace(first, is_new=False)], 3: None, -1: None, 10**30: None}

@@ -129,7 +129,7 @@ def test_a_backup_goes_nowhere_where_it_would_harm(
 def test_a_backup_does_not_take_the_place_of_a_file_that_is_open(
     sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
 ) -> None:
-    """Its log would stay, and whoever opened the copy would be given the pages in it."""
+    """Its log would stay, and the one who opened the copy would be given the pages in it."""
     target = tmp_path / "copy.db"
     plain = backup._check
     with opened(sqlite_path) as ledger, ExitStack() as stack:
@@ -223,7 +223,7 @@ def test_a_copy_that_differs_is_not_kept(
 def test_a_damaged_database_does_not_take_the_place_of_a_backup(
     sqlite_path: Path, tmp_path: Path
 ) -> None:
-    """Whoever needs the old one needs it now."""
+    """The one who needs the old one needs it now."""
     target = tmp_path / "copy.db"
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)

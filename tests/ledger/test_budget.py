@@ -69,7 +69,7 @@ def test_a_recorded_reply_counts_once_and_a_repeated_append_not_again(ledger: Le
 
 
 def test_what_is_erased_stays_used(ledger: Ledger) -> None:
-    """Nobody gets it back."""
+    """No one gets it back."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said(), reply(10, reasoning=700), reply(20)])
     before = ledger.budgets.get(session.key)
@@ -146,7 +146,7 @@ def test_a_session_that_is_not_there_has_no_budget(ledger: Ledger) -> None:
 
 
 def test_marks_that_cannot_be_read_are_raised(ledger: Ledger) -> None:
-    """And none is told in their place."""
+    """And none learns in their place."""
     session = new_session(ledger)
     for damage in ("{", "5"):
         ledger.database.write(

@@ -45,7 +45,7 @@ FOUND = "what the tool found, at length: " + "much " * 10
 
 @pytest.fixture
 def other(tmp_path: Path, sqlite_template: Path) -> Iterator[Ledger]:
-    """An open ledger beside the first."""
+    """An open ledger next to the first."""
     path = tmp_path / "other.db"
     path.write_bytes(sqlite_template.read_bytes())
     with Ledger.open(f"sqlite:///{path}") as opened:
@@ -127,7 +127,7 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
 
 
 def test_an_answer_that_is_as_short_stays_as_it_is(ledger: Ledger) -> None:
-    """Beside a long one, too; what failed is still said to have."""
+    """Next to a long one, too; what failed is still said to have."""
     session = new_session(ledger)
     ledger.messages.append(
         session.key, 1, looked_up("a", "ok", {"found": FOUND}, "!" * len(PLACEHOLDER))
@@ -287,7 +287,7 @@ def test_a_count_that_clearing_cannot_free_is_refused(
 
 
 def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
-    """Cleared further meanwhile, undone, or erased in; what comes behind does no harm."""
+    """Cleared further meanwhile, undone, or erased in; what comes after does no harm."""
     session = conversation(ledger)
     basis = ledger.compactions.clearing_basis(session.key, 1, 8)
     ledger.messages.append(session.key, 1, [said()])
@@ -306,7 +306,7 @@ def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
 
 
 def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
-    """The others are told."""
+    """The others learn."""
     session = conversation(ledger)
     basis = ledger.compactions.clearing_basis(session.key, 1, 8)
 
@@ -339,7 +339,7 @@ def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
 
 
 def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
-    """The results beside it are still there."""
+    """The results next to it are still there."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 8)
     ledger.erasure.erase_session(session.key, only="reasoning")
@@ -385,7 +385,7 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
 def test_a_line_that_no_clearing_has_is_refused(
     ledger: Ledger, other: Ledger, was: str, becomes: str
 ) -> None:
-    """In an export that somebody else wrote."""
+    """In an export that another wrote."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 8)
     lines = [line.replace(was, becomes) for line in ledger.transfer.export_lines()]

@@ -465,7 +465,7 @@ def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
 
 
 def test_a_plan_holds_whatever_happens_around_its_range(ledger: Ledger) -> None:
-    """More messages, other summaries, erasures before it and behind it."""
+    """More messages, other summaries, erasures before it and after it."""
     session = conversation(ledger, 6)
     basis = ledger.compactions.basis(session.key, 1, 5, 8)
 
@@ -508,7 +508,7 @@ def test_a_summary_made_from_others_that_are_no_more_is_refused(ledger: Ledger) 
 
 
 def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
-    """All had the same plan; the others are told."""
+    """All had the same plan; the others learn."""
     session = conversation(ledger, 4)
     basis = ledger.compactions.basis(session.key, 1, 1, 6)
 
@@ -894,7 +894,7 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
 
 @pytest.mark.parametrize("number", [-1, 3])
 def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, number: int) -> None:
-    """It would be counted as if nobody had changed it."""
+    """It would be counted as if no one had changed it."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said(), answered(), said()])
     compact(ledger, session.key, 1, 1, 2, said("summary"))

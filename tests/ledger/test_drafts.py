@@ -153,7 +153,7 @@ def test_what_follows_a_reply_can_end_it_too(ledger: Ledger) -> None:
 
 
 def test_ending_it_twice_gives_the_same_rows(ledger: Ledger) -> None:
-    """Whoever lost the answer may ask again; with other messages it is a conflict."""
+    """The one who lost the answer may ask again; with other messages it is a conflict."""
     session = new_session(ledger)
     draft = recording(ledger, session, 1)
     first = ledger.drafts.finish(draft, [complete(1), said()])
@@ -217,7 +217,7 @@ def test_parts_of_which_some_are_there_are_written_once(ledger: Ledger) -> None:
 
 
 def test_what_arrived_of_several_drafts_is_written_in_one_step(ledger: Ledger) -> None:
-    """Each is told whether it was its own; where one is refused, nothing is written of any."""
+    """Each learns whether it was its own; where one is refused, nothing is written of any."""
     sessions = [new_session(ledger) for _ in range(3)]
     drafts = [recording(ledger, session) for session in sessions]
     ledger.messages.append(sessions[1].key, 1, [said("me!")], resolve=resolved)
@@ -249,11 +249,11 @@ def test_any_string_is_a_part_once_it_is_json(ledger: Ledger) -> None:
     assert texts(ledger, session) == [every, "x"]
 
 
-# Somebody else ends it
+# Another ends it
 
 
 def test_an_append_of_another_writer_ends_it_as_interrupted(ledger: Ledger) -> None:
-    """First what has arrived, then the message; the recorder is told, and told at its end."""
+    """First what has arrived, then the message; the recorder learns, also at its end."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said("q")])
     draft = recording(ledger, session, 2, idempotency_key="k", origin=ORIGIN, sent={"p": 1})
@@ -294,7 +294,7 @@ def test_of_a_reply_with_no_part_yet_an_append_leaves_nothing(ledger: Ledger) ->
 
 
 def test_a_second_recording_ends_the_first(ledger: Ledger) -> None:
-    """One live draft a branch; the second begins behind what came of the first."""
+    """One live draft a branch; the second begins after what came of the first."""
     session = new_session(ledger)
     first = recording(ledger, session, 2)
 
@@ -336,7 +336,7 @@ def test_it_can_be_ended_by_itself(ledger: Ledger) -> None:
 
 
 def test_after_speaks_of_the_message_that_a_draft_becomes(ledger: Ledger) -> None:
-    """Whoever has not seen it is refused and ends nothing; whoever has, is not."""
+    """The one who has not seen it is refused and ends nothing; the one who has, is not."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said("q")])
     draft = recording(ledger, session, 2)
@@ -441,7 +441,7 @@ def test_the_same_attempt_twice_at_once_leaves_the_first_alone(ledger: Ledger) -
 
 
 def test_a_key_that_was_used_meanwhile_does_not_hold_the_draft(ledger: Ledger) -> None:
-    """The recorder is told what stands under it; what it had is kept without the name."""
+    """The recorder learns what stands under it; what it had is kept without the name."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said("q")])
     fork = ledger.branches.fork(session.key, 1, 2)
@@ -505,7 +505,7 @@ def test_a_lease_from_before_the_clock_was_set_back_has_run_out(
 
 
 def test_a_recorder_that_was_only_slow_goes_on(timed: Ledger, clock: Clock) -> None:
-    """Its lease ran out, and nobody had an interest in it."""
+    """Its lease ran out, and no one had an interest in it."""
     session = new_session(timed)
     draft = recording(timed, session, 1)
     clock.pass_(3600)
@@ -723,7 +723,7 @@ def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -
 
 
 def test_two_recorders_at_once_on_one_branch(ledger: Ledger) -> None:
-    """Whoever begins second ends the other; one is whole, and the other is told."""
+    """The one who begins second ends the other; one is whole, and the other learns."""
     session = new_session(ledger)
     begun = threading.Barrier(2)
 
@@ -764,7 +764,7 @@ def test_a_draft_is_its_branchs_own(ledger: Ledger) -> None:
 
 
 def test_a_draft_of_a_session_that_was_erased_is_over(ledger: Ledger) -> None:
-    """Parts are refused quietly; at its end the recorder is told that there is no session."""
+    """Parts are refused quietly; at its end the recorder learns that there is no session."""
     session = new_session(ledger)
     draft = recording(ledger, session, 1, origin=ORIGIN)
     ledger.database.write(

@@ -128,7 +128,7 @@ def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
 
 
 def test_a_session_says_when_it_was_last_erased_in(ledger: Ledger) -> None:
-    """Whoever remembers rows learns that they are stale; no two erasures look alike."""
+    """The one who remembers rows learns that they are stale; no two erasures look alike."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said(), said(), said()])
     seen = [ledger.sessions.get(session.owner, session.id).erased_at]
@@ -216,7 +216,7 @@ SEALED: dict[str, tuple[tuple[Block, ...], tuple[Block, ...]]] = {
 def test_the_seals_of_thoughts_go_with_the_reasoning(
     sqlite_path: Path, kind: str, whole_session: bool
 ) -> None:
-    """Beside a text or a call, too; all else that is there stays, and what was sent with it."""
+    """Next to a text or a call, too; all else that is there stays, and what was sent with it."""
     blocks, left = SEALED[kind]
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
@@ -442,7 +442,7 @@ def test_an_erased_session_leaves_no_row(ledger: Ledger) -> None:
 
 
 def test_an_owner_is_erased_with_all_that_is_his(ledger: Ledger) -> None:
-    """Archived sessions and profiles too; another owner's stay; nobody is nothing."""
+    """Archived sessions and profiles too; another owner's stay; no one is nothing."""
     ledger.profiles.set("gone", "brief", {})
     for n in range(3):
         session = ledger.sessions.create("gone", f"s{n}", encoding="o200k_base")
@@ -488,7 +488,7 @@ def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None
 def test_a_session_made_again_while_its_reasoning_is_erased_is_another(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was to lose its reasoning is gone, and nothing is said to be damaged."""
+    """What was to lose its reasoning is gone, and nothing is stated to be damaged."""
     monkeypatch.setattr(erasure, "_PAGE", 1)
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [answered(), answered(), answered()])
@@ -809,7 +809,7 @@ def test_a_reader_elsewhere_does_not_hold_erasing_up(
 def test_a_writer_elsewhere_does_not_hold_erasing_up(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is erased stays so; that the file could not be rewritten is told."""
+    """What is erased stays so; that the file could not be rewritten is reported."""
     monkeypatch.setattr(sqlite, "_SCRUB_MS", 50)
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)

@@ -73,7 +73,7 @@ from .whole import whole
 def other(
     request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path
 ) -> Iterator[Ledger]:
-    """An open ledger beside the first, on each engine."""
+    """An open ledger next to the first, on each engine."""
     if request.param == "sqlite":
         path = tmp_path / "other.db"
         path.write_bytes(sqlite_template.read_bytes())
@@ -281,7 +281,7 @@ def test_an_import_goes_on_where_it_stopped(
 
 
 def test_a_session_is_in_no_list_before_it_is_whole(ledger: Ledger, other: Ledger) -> None:
-    """Nobody takes the half of it for the conversation."""
+    """No one takes the half of it for the conversation."""
     session = rich(ledger, 1)[0]
     exported = every(ledger, session)
     listed = []
@@ -315,7 +315,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 
 
 def test_a_killed_import_is_run_again(ledger: Ledger, tmp_path: Path) -> None:
-    """As a file, as it stands; what is there is not written twice."""
+    """As a file, as it is; what is there is not written twice."""
     rich(ledger)
     exported = every(ledger)
     target = tmp_path / "target.db"
@@ -963,7 +963,7 @@ def test_compactions_that_are_there_already_are_not_written_again(
 
 
 def test_compactions_come_in_one_after_the_other_with_those_that_are_made(ledger: Ledger) -> None:
-    """Two that overlap are never both in force, whoever comes first."""
+    """Two that overlap are never both in force, whichever comes first."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
     end = [{"type": "session_end", "messages": 8}, {"type": "end", "sessions": 1}]
@@ -1028,7 +1028,7 @@ def test_an_export_goes_on_while_others_write(ledger: Ledger, other: Ledger) -> 
 
 
 def test_no_transaction_is_open_between_two_lines(ledger: Ledger) -> None:
-    """Whoever takes the lines may take his time, and write meanwhile."""
+    """The one who takes the lines may take their time, and write meanwhile."""
     sessions = rich(ledger)
     lines = ledger.transfer.export_lines()
     taken = [next(lines) for _ in range(6)]
@@ -1102,7 +1102,7 @@ def test_a_page_holds_no_more_than_it_should(
 
 
 def test_importing_in_two_processes_at_once_is_one_import(url: str, tmp_path: Path) -> None:
-    """Somebody started it twice."""
+    """Someone started it twice."""
     file = tmp_path / "export.jsonl"
     with Ledger.open("sqlite://") as source:
         session = new_session(source)

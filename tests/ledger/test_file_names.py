@@ -1,4 +1,4 @@
-"""A file gets its name once, whoever else makes one of that name, and on any file system."""
+"""A file gets its name once, whatever else makes one of that name, and on any file system."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_new_file_is_ours_from_its_first_byte(tmp_path: Path) -> None:
-    """Mode 0600 for it and what lies beside it, whatever the umask; nothing is left over."""
+    """Mode 0600 for it and what lies next to it, whatever the umask; nothing is left over."""
     path = tmp_path / "chat [1] #.db"
     old = os.umask(0)
     try:
@@ -182,7 +182,7 @@ def making_of(path: Path) -> list[Path]:
 
 
 def making(path: Path) -> subprocess.Popen[bytes]:
-    """Start a process that has all but created a file, and goes on when it is told to."""
+    """Start a process that has all but created a file, and goes on when it is asked to."""
     maker = subprocess.Popen(
         [sys.executable, "-c", MAKES, f"sqlite:///{path}", "stops"],
         stdin=subprocess.PIPE,
@@ -316,7 +316,7 @@ def truncated(path: Path) -> None:
 def test_a_file_that_is_not_ours_is_refused_and_not_touched(
     tmp_path: Path, make: object, says: str
 ) -> None:
-    """One clear error with a hint, no byte changed, no file beside it."""
+    """One clear error with a hint, no byte changed, no file next to it."""
     make(tmp_path / "chat.db")  # type: ignore[operator]
     before = contents(tmp_path)
 
@@ -351,7 +351,7 @@ def test_a_file_that_is_gone_is_not_made_anew(sqlite_path: Path) -> None:
 
 
 def test_an_unreferenced_store_keeps_no_file_open(sqlite_path: Path) -> None:
-    """Nobody closed it: its connections go with it."""
+    """No one closed it: its connections go with it."""
     ledger = opened(sqlite_path)
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said()])
@@ -389,7 +389,7 @@ def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
 
 
 def test_no_new_file_is_made_next_to_the_log_of_another(sqlite_path: Path, tmp_path: Path) -> None:
-    """It would be given what that file said, and lose what it is told itself."""
+    """It would be given what that file said, and lose its own data."""
     away = tmp_path / "away"
     with opened(sqlite_path) as ledger:
         session = new_session(ledger)
@@ -492,7 +492,7 @@ def test_waiting_too_long_for_another_process_is_an_error(sqlite_path: Path) -> 
 
 
 def test_a_store_that_is_closed_while_it_is_busy_keeps_nothing_open(sqlite_path: Path) -> None:
-    """It says that it was busy; whoever is writing still finishes, and then all is closed."""
+    """It says that it was busy; the one who is writing still finishes, and then all is closed."""
     ledger = opened(sqlite_path)
     session = new_session(ledger)
     ledger.history.read(session.key, 1)

@@ -208,7 +208,7 @@ def test_nothing_but_migrations_creates_tables() -> None:
 
 
 def test_two_versions_at_once_are_refused(sqlite_path: Path) -> None:
-    """A database that somebody branched by hand."""
+    """A database that someone branched by hand."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         ledger.database.write(
             lambda connection: driver(connection).execute(

@@ -124,7 +124,7 @@ def test_a_damaged_row_among_good_ones_is_the_one_that_is_named(
 
 
 def test_what_breaks_off_a_read_leaves_its_connection_free(url: str) -> None:
-    """However much of what was thought stands behind it: the next read has the same one."""
+    """However much of what was thought stands after it: the next read has the same one."""
     thinking = NewMessage(
         assistant(ThinkingBlock(thought="t" * 2000), "x"), Counts(visible=1, thinking=(1,))
     )

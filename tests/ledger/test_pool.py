@@ -47,7 +47,7 @@ def test_the_one_used_last_is_lent_first_and_no_other_is_made() -> None:
 
 
 def test_one_that_failed_is_closed_and_another_made() -> None:
-    """Nobody meets what was left on it."""
+    """No one meets what was left on it."""
     closed: list[int] = []
     pool = numbers(1, closed=closed)
     with pytest.raises(ZeroDivisionError), pool.lent():

@@ -183,7 +183,7 @@ def test_a_dropped_profile_gives_nothing_until_there_is_one_again(ledger: Ledger
 def test_two_owners_with_one_key_are_kept_apart(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A collision neither shows nor changes what is somebody else's."""
+    """A collision neither shows nor changes what is another's."""
     monkeypatch.setattr(profiles, "owner_key", lambda owner: 42)
     monkeypatch.setattr(sessions, "owner_key", lambda owner: 42)
     ledger.profiles.set("a", "deep", HIGH)
@@ -241,7 +241,7 @@ def test_a_key_that_is_not_there_may_be_taken_out(ledger: Ledger) -> None:
 
 
 def test_changes_at_once_all_hold(ledger: Ledger) -> None:
-    """Nobody's key is lost to another's, a new profile's neither."""
+    """No one's key is lost to another's, a new profile's neither."""
     names = [f"key {number}" for number in range(12)]
 
     with ThreadPoolExecutor(6) as threads:

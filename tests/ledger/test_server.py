@@ -117,7 +117,7 @@ def test_a_version_of_another_program_is_not_taken_for_ours(
 def test_tables_of_others_where_a_store_is_to_be_are_left_as_they_are(
     create_database: Callable[..., URL],
 ) -> None:
-    """One of them has a name of ours: it is said to be there, with what helps."""
+    """One of them has a name of ours: it is stated to be there, with what helps."""
     url = create_database().render_as_string(hide_password=False)
     others = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with others.connect() as connection:
@@ -132,7 +132,7 @@ def test_tables_of_others_where_a_store_is_to_be_are_left_as_they_are(
 
 
 def test_a_store_in_the_public_schema_is_found_there(plain_url: str) -> None:
-    """As earlier versions made it, by its own tables; a new one is not made beside it."""
+    """As earlier versions made it, by its own tables; a new one is not made next to it."""
     with Store(plain_url) as store:
         store.session("s", create=True)
     upgrade(plain_url)

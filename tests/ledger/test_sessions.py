@@ -34,7 +34,7 @@ def test_another_owners_session_is_as_absent_as_none(ledger: Ledger) -> None:
 def test_two_names_with_one_key_are_refused(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A collision never opens somebody else's session."""
+    """A collision never opens another's session."""
     from reasoning_store.ledger import sessions
 
     monkeypatch.setattr(sessions, "session_key", lambda owner, session_id: 42)

@@ -49,7 +49,7 @@ def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
 
 
 def test_a_failing_write_fails_alone(sqlite_path: Path) -> None:
-    """Each is told what it would have been told alone, and the others are stored."""
+    """Each learns what it would have been told alone, and the others are stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
         ledger.messages.append(key, 1, [said("taken")], idempotency_key="k")
@@ -98,7 +98,7 @@ def test_a_failing_write_makes_no_other_wait_again(sqlite_path: Path) -> None:
 def test_a_failing_statement_among_several_writers_loses_no_acknowledged_write(
     sqlite_path: Path, at: int, way: str
 ) -> None:
-    """Whichever it is, and whatever it takes along: who is told of no error is stored, once."""
+    """Whichever it is, and whatever it takes along: who learns of no error is stored, once."""
     failing = failing_driver()
     with open_ledger(f"sqlite:///{sqlite_path}", driver=failing) as ledger:
         key = new_session(ledger).key
@@ -116,7 +116,7 @@ def test_a_failing_statement_among_several_writers_loses_no_acknowledged_write(
 
 
 def failing_driver() -> Any:
-    """Return the driver, whose ``fails_at``-th statement of a writer fails when it is told to."""
+    """Return the driver, whose ``fails_at``-th statement of a writer fails when it is asked to."""
     real: Any = sqlite_connections.library()
     made: Any = ModuleType("failing")
     vars(made).update({name: value for name, value in vars(real).items() if name[0] != "_"})
@@ -220,7 +220,7 @@ def test_a_wait_that_is_interrupted_leaves_nothing_to_be_written_later(sqlite_pa
 
 
 def test_a_wait_that_is_too_long_leaves_nothing_to_be_written_later(sqlite_path: Path) -> None:
-    """The caller is told that the store is busy, and the work is not done after all."""
+    """The caller learns that the store is busy, and the work is not done after all."""
     with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=0.05) as ledger:
         key = new_session(ledger).key
         with Held(writer_of(ledger)), pytest.raises(StoreBusy, match="before this one"):
@@ -273,7 +273,7 @@ def test_a_write_inside_a_write_is_refused(sqlite_path: Path) -> None:
 def test_a_store_that_is_closed_while_writers_wait_does_their_work_first(
     sqlite_path: Path,
 ) -> None:
-    """Each is on the disk, or is told that the store is closed."""
+    """Each is on the disk, or learns that the store is closed."""
     ledger = Ledger.open(f"sqlite:///{sqlite_path}")
     key = new_session(ledger).key
     writer = writer_of(ledger)

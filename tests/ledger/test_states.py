@@ -137,7 +137,7 @@ def test_an_opaque_key_names_one_field(one: str, other: str) -> None:
 
 
 def test_several_origins_and_fields_are_counted_apart(ledger: Ledger) -> None:
-    """Opaque thinking by origin and field, and beside it the part in messages with a call."""
+    """Opaque thinking by origin and field, and next to it the part in messages with a call."""
     session = new_session(ledger)
     one, two = Origin(provider="anthropic"), Origin(provider="openai")
     sealed = ThinkingBlock(thought="t", signature="s", source_field="thinking")

@@ -106,7 +106,7 @@ def test_a_store_is_gone_through_session_by_session(ledger: Ledger) -> None:
 
 
 def damage(url: str, statement: str) -> None:
-    """Change rows behind the store's back, with nobody to watch over keys."""
+    """Change rows behind the store's back, with no one to watch over keys."""
     if url.startswith("sqlite"):
         raw = LIBRARY.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         raw.execute("PRAGMA foreign_keys=OFF")
@@ -207,7 +207,7 @@ def test_damage_is_found_and_placed(
 
 
 def test_a_damaged_row_is_one_problem_and_not_one_for_each_row_after_it(ledger: Ledger) -> None:
-    """A wrong sum is told where it is wrong, and where it would go on."""
+    """A wrong sum is reported where it is wrong, and where it would go on."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said(), answered()] * 300)
     ledger.database.write(

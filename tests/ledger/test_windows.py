@@ -98,7 +98,7 @@ def test_reasoning_that_is_a_message_of_its_own_stays_with_its_call(ledger: Ledg
 
 
 def test_a_response_without_a_call_moves_nothing(ledger: Ledger) -> None:
-    """Nor does a call that nobody answered."""
+    """Nor does a call that no one answered."""
     session = new_session(ledger)
     ledger.messages.append(
         session.key, 1, [said(), answered()] * 3 + [answers("x"), asks("y"), said()]

@@ -45,7 +45,7 @@ def chat(model: str, *, calls: str = "call_1", reply: Body | None = None, **top:
 
 
 def closed(body: Body) -> Body:
-    """Return the same conversation with an answer and a further question behind it."""
+    """Return the same conversation with an answer and a further question after it."""
     said = [
         {"role": "assistant", "content": "It is 4 C in Oslo."},
         {"role": "user", "content": "And Bergen?"},

@@ -1,4 +1,4 @@
-"""What hosts of Chat Completions refuse, each beside its mended twin."""
+"""What hosts of Chat Completions refuse, each next to its mended twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the other protocols refuse, each beside its mended twin."""
+"""What the other protocols refuse, each next to its mended twin."""
 
 from __future__ import annotations
 

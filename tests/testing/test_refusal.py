@@ -74,7 +74,7 @@ def decides(case: Case) -> rules.Rule | None:
 
 
 def test_every_rule_says_its_source_and_decides_a_case() -> None:
-    """A rule that no request here meets is a rule that nobody would miss."""
+    """A rule that no request here meets is a rule that no one would miss."""
     parsed = [case for case in CASES if case.says != "parse the JSON"]
     met = [decides(case) for case in parsed]
 
@@ -125,7 +125,7 @@ def test_the_model_defaults_to_that_of_the_body() -> None:
 def test_claude_is_judged_in_its_own_protocol_wherever_its_host_speaks_others(
     provider: str,
 ) -> None:
-    """Its name says so, in the body or beside it."""
+    """Its name says so, in the body or next to it."""
     model = "claude-opus-5"
     body = {"azure": messages(model), "vertex": at_vertex(model)}[provider]
 
@@ -174,7 +174,7 @@ def test_an_edited_thought_and_a_foreign_seal_are_distinguished() -> None:
 
 
 def test_thinking_that_stood_between_others_cannot_be_left_out_where_it_is_bound() -> None:
-    """All of it or none: a gap changes what stood before the thoughts behind it."""
+    """All of it or none: a gap changes what stood before the thoughts after it."""
     model = "claude-opus-5-5"
     record = remembered(messages(model))
     second = [

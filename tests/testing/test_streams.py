@@ -497,7 +497,7 @@ def test_what_a_protocol_has_no_place_for_is_named(api: str, message: Message, l
 
 
 def test_a_whole_body_may_carry_less_than_a_stream() -> None:
-    """Chat Completions has one string for all text, and its calls behind it."""
+    """Chat Completions has one string for all text, and its calls after it."""
     message = assistant("First.", CALL, "Then.")
 
     assert carries(message, "openai.chat")

@@ -144,7 +144,7 @@ print(json.dumps({
 def first_count(
     encoding: str, scratch: Path, *, package: Path = ROOT, variables: dict[str, str] | None = None
 ) -> Any:
-    """The first count of a new process that has no network, no cache and nobody's home."""
+    """The first count of a new process that has no network, no cache and no one's home."""
     for name in ("home", "tmp"):
         (scratch / name).mkdir(exist_ok=True)
     keep = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
@@ -263,7 +263,7 @@ def test_a_shipped_file_holds_the_published_file_byte_for_byte(encoding: str) ->
 
 
 def test_the_shipped_files_are_small_and_carry_their_licence() -> None:
-    """Both together are under 1.1 MB, and tiktoken's licence lies beside them."""
+    """Both together are under 1.1 MB, and tiktoken's licence lies next to them."""
     folder = ROOT / "reasoning_store" / "tokens" / "data"
 
     size = sum(v.stat().st_size for v in folder.glob("*.zlib"))

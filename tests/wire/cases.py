@@ -100,7 +100,7 @@ def usage_of(message: rs.Message) -> dict[str, Any] | None:
 
 
 def expected_usage(case: Case) -> dict[str, Any] | None:
-    """Return the usage that a case states; its total includes the reasoning, whoever reports."""
+    """Return the usage that a case states; its total includes the reasoning."""
     stated = case.variant["expected_usage"]
     if stated["output_tokens_total"] is None:
         return None

@@ -1,7 +1,7 @@
 """Every row of contracts.toml that ingress reads is held by something that an application sees.
 
 ``broken(tables)`` says which expectations do not hold with these tables. With all rows it is
-none; with one row deleted it has to be at least one, or the row could be wrong and nobody
+none; with one row deleted it has to be at least one, or the row could be wrong and no one
 would know. Run as a script it deletes row by row:
 
     python -m tests.wire.row_by_row
@@ -160,7 +160,7 @@ SAID = {
     "https://example.org/v1beta/models/m:streamGenerateContent": "gemini.generate_content",
     "https://example.org/v1beta/interactions": "gemini.generate_content",
 }
-"""The api that is spoken at an address where nobody names one."""
+"""The api that is spoken at an address where no one names one."""
 
 SPOKEN: dict[tuple[str | None, str | None], str] = {
     ("aws", "eu.anthropic.claude-opus-5-v1:0"): "bedrock.converse",
@@ -169,7 +169,7 @@ SPOKEN: dict[tuple[str | None, str | None], str] = {
     ("vertex", "claude-sonnet-4-5@20250929"): "anthropic.messages",
     ("vertex", "gemini-3-pro"): "gemini.generate_content",
 }
-"""The api in which a host speaks to a model where nobody names one."""
+"""The api in which a host speaks to a model where no one names one."""
 
 APIS = {
     "messages": "anthropic.messages",
@@ -343,7 +343,7 @@ def snapshots(provider: str, model: str | None) -> str:
 
 
 def sealed(provider: str, model: str | None, field: str, seal: str) -> list[str]:
-    """The seal comes behind the text, and is on the thought all the same."""
+    """The seal comes after the text, and is on the thought all the same."""
     normalizer = StreamNormalizer(provider, model, "openai.chat")
     for said in ({field: "Think."}, {"content": "Say."}, {seal: "c2VhbA=="}):
         normalizer.feed({"choices": [{"delta": said}]})
@@ -461,7 +461,7 @@ def broken(tables: Tables) -> list[str]:
 
 
 def is_read_by_ingress(tables: Tables, row: tuple[str, Any]) -> bool:
-    """Whether ingress is told anything else where the row is gone."""
+    """Whether ingress reads anything else where the row is gone."""
     table, key = row
     if table != "contract":
         return True

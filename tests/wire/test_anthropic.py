@@ -118,7 +118,7 @@ def test_objects_of_the_official_sdk_read_like_dicts(case: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("case", STREAMED, ids=NAMES)
 def test_events_of_the_sdks_stream_helper_are_read_once(case: dict[str, Any]) -> None:
-    """It yields events of its own beside the raw ones, and snapshots at the stops."""
+    """It yields events of its own next to the raw ones, and snapshots at the stops."""
     snapshot = None
     buffers: dict[int, bytes] = {}
     events: list[Any] = []
@@ -447,7 +447,7 @@ def test_usage_grows_with_each_report() -> None:
 
 
 def test_a_later_report_of_the_input_keeps_the_cache_of_an_earlier_one() -> None:
-    """The input has what the first event said of the cache, whoever repeats the rest of it."""
+    """The input has what the first event said of the cache, the one who repeats the rest of it."""
     cached = {"input_tokens": 1, "cache_read_input_tokens": 100}
     events = [
         {"type": "message_start", "message": {"id": "msg_1", "usage": cached}},
@@ -770,7 +770,7 @@ def test_fields_of_the_whole_message_are_kept_with_it() -> None:
 
 
 def test_a_block_of_a_hosted_tool_that_was_cut_off_is_kept() -> None:
-    """It is said whole at its end, and the stream has none: what came of it is there."""
+    """It is stated whole at its end, and the stream has none: what came of it is there."""
     block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     piece = {"type": "input_json_delta", "partial_json": '{"query": "Os'}
     events = [

@@ -240,7 +240,7 @@ def test_a_missing_user_message_is_added() -> None:
 
 
 def test_an_answer_says_what_it_is() -> None:
-    """A string as it stands, a value as JSON, nothing as nothing, an error as one."""
+    """A string as it is, a value as JSON, nothing as nothing, an error as one."""
     given = [
         rs.ToolResponseBlock(call_id="a", result="4 C"),
         rs.ToolResponseBlock(call_id="b", result={"t": 4}),
@@ -426,7 +426,7 @@ def test_effort_is_sent_in_the_parameters_of_the_model(model: str) -> None:
 
 
 def test_effort_is_a_budget_where_the_model_knows_no_other() -> None:
-    """The limit leaves the answer its room beside it."""
+    """The limit leaves the answer its room next to it."""
     assert asks("anthropic", "claude-sonnet-4-5", effort="high") == (
         {"thinking": {"type": "enabled", "budget_tokens": 12288}, "max_tokens": 20480},
         (),
@@ -459,7 +459,7 @@ def test_a_parameter_that_a_model_refuses_is_not_sent(
 
 
 def test_br_006_without_reasoning_nothing_else_of_it_is_asked() -> None:
-    """BR-006: no effort beside a thinking that is off."""
+    """BR-006: no effort next to a thinking that is off."""
     about, unsaid = asks("anthropic", "claude-opus-5", enabled=False, effort="max")
 
     assert (about, unsaid) == ({"thinking": {"type": "disabled"}, "max_tokens": 16000}, ())
@@ -539,7 +539,7 @@ UNNAMED = {
 
 @pytest.mark.parametrize("provider", NAMES)
 def test_a_loop_with_claude_keeps_its_signed_thoughts_at_every_host(provider: str) -> None:
-    """As at Anthropic's own; whoever else signed one is another."""
+    """As at Anthropic's own; the one who else signed one is another."""
     to: dict[str, Any] = {
         "provider": provider,
         "model": NAMES[provider],
@@ -610,7 +610,7 @@ def test_if_the_model_is_in_the_address_the_body_names_the_version() -> None:
 def test_a_reply_of_claude_elsewhere_is_read_in_its_protocol(
     to: dict[str, Any], thought: str
 ) -> None:
-    """Where nobody names one; streamed and whole alike."""
+    """Where no one names one; streamed and whole alike."""
     variant = CASE["variants"][0]
     normalizer = rs.StreamNormalizer(**to)
     for event in variant["stream"]:
@@ -640,7 +640,7 @@ BOUND = {
 
 @each("model", BOUND)
 def test_thoughts_that_are_bound_to_their_prefix_are_known(model: str) -> None:
-    """For these models a request behind an erased message warns."""
+    """For these models a request after an erased message warns."""
     made = replace(LOOP[1], origin=rs.Origin(provider="anthropic", model=model))
     changed = (replace(rs.user("a"), status="erased"), LOOP[0], made, LOOP[2])
     warnings = rs.build_request(changed, provider="anthropic", model=model).warnings

@@ -1,4 +1,4 @@
-"""Bedrock's Converse protocol: thinking that nobody announces, bytes that come in pieces."""
+"""Bedrock's Converse protocol: thinking that no one announces, bytes that come in pieces."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_a_call_of_the_application_is_a_tool_call_whatever_its_type_says(
 
 
 def test_citations_stay_with_their_text() -> None:
-    """Streamed beside the text, or whole in a block that holds both."""
+    """Streamed next to the text, or whole in a block that holds both."""
     cited = [{"title": "A", "location": {"web": {"url": "https://a"}}}, {"title": "B"}]
     events = [
         delta(0, text="As "),
@@ -742,7 +742,7 @@ def test_fields_of_the_whole_response_are_kept_with_it() -> None:
 
 
 def test_a_block_of_a_hosted_tool_that_was_cut_off_is_kept() -> None:
-    """It is said whole at its end, and the stream has none: what came of it is there."""
+    """It is stated whole at its end, and the stream has none: what came of it is there."""
     start = {"toolUseId": "t1", "name": "nova_grounding", "type": "server_tool_use"}
     events = [
         {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": start}}},

@@ -152,7 +152,7 @@ def test_a_sealed_thought_without_an_origin_is_known_by_its_field(field: str) ->
 
 
 def test_answers_stand_first_and_say_what_they_are() -> None:
-    """A string as it stands, a value as JSON, nothing as nothing, an error with a word."""
+    """A string as it is, a value as JSON, nothing as nothing, an error with a word."""
     given = [
         rs.ToolResponseBlock(call_id="a", result="4 C"),
         rs.ToolResponseBlock(call_id="b", result=[4]),
@@ -187,7 +187,7 @@ def test_ids_that_are_refused_are_replaced_in_call_and_answer_alike() -> None:
     "model", [CLAUDE, "us.deepseek.r1-v1:0", "openai.gpt-oss-20b", "amazon.nova-lite", None]
 )
 def test_every_row_of_the_service_knows_the_form_of_its_ids(model: str | None) -> None:
-    """Whoever made the model, the service checks them."""
+    """The one who made the model, the service checks them."""
     provider = "aws" if model else None
     call = replace(CALL, id="functions.f:0")
     loop = [rs.user("Hi"), rs.assistant(call), answers(rs.assistant(call), "4 C")]
@@ -391,7 +391,7 @@ def test_effort_is_sent_where_the_models_maker_has_it(model: str, about: dict[st
 
 
 def test_effort_is_a_budget_where_the_model_knows_no_other() -> None:
-    """The limit leaves the answer its room beside it."""
+    """The limit leaves the answer its room next to it."""
     assert asks("aws", "anthropic.claude-sonnet-4-5", effort="low") == (
         {
             FIELDS: {"thinking": {"type": "enabled", "budget_tokens": 1024}},

@@ -101,7 +101,7 @@ def test_thinking_begins_and_ends_with_its_item() -> None:
 
 
 def test_start_may_bring_the_first_piece() -> None:
-    """What a start holds is said like what a delta holds."""
+    """What a start holds is stated like what a delta holds."""
     message = streamed(
         [
             content("start", 0, type="thinking", thinking="a"),

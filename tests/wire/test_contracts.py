@@ -106,7 +106,7 @@ def test_every_host_has_a_row_for_its_own_api() -> None:
 
 
 def test_the_more_particular_row_comes_first() -> None:
-    """The first match wins, so a row for all models hides every row behind it."""
+    """The first match wins, so a row for all models hides every row after it."""
     seen: set[tuple[str | None, str]] = set()
     for row in contracts.rows():
         assert (row.provider, row.api) not in seen
@@ -124,7 +124,7 @@ def test_a_row_with_an_unknown_key_is_refused(key: str) -> None:
 
 
 def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
-    """Its own words come first; one that is like nobody is refused."""
+    """Its own words come first; one that is like no one is refused."""
     one = {"provider": "deepseek", "api": "openai.chat", "returns_in": "reasoning", "opaque": True}
     other = {"provider": "zai", "api": "openai.chat", "like": "deepseek", "returns_in": "thinking"}
 
@@ -136,7 +136,7 @@ def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
 
 @each("case", all_cases())
 def test_every_provider_and_api_of_the_cases_is_known(case: Any) -> None:
-    """Nobody has to translate the names of the recorded shapes."""
+    """No one has to translate the names of the recorded shapes."""
     contract = contracts.resolve(case.provider, api=case.api)
 
     assert contract.provider == contracts.provider_id(case.provider)

@@ -319,7 +319,7 @@ def test_a_seal_on_a_later_piece_of_a_call_is_the_calls() -> None:
 
 
 def test_a_nameless_call_does_not_end_the_one_that_is_under_way() -> None:
-    """Whole arguments are another call's, of which nobody knows the name."""
+    """Whole arguments are another call's, of which no one knows the name."""
     piece = {"jsonPath": "$.a", "stringValue": "x"}
     message = streamed(
         [
@@ -444,7 +444,7 @@ def test_candidates_are_kept_apart() -> None:
 def test_output_includes_the_thoughts(
     reported: dict[str, Any], expected: tuple[int | None, ...]
 ) -> None:
-    """Thoughts are reported beside the candidates; absent is not zero."""
+    """Thoughts are reported next to the candidates; absent is not zero."""
     usage = whole(chunk(text("a"), usageMetadata=reported)).usage
 
     assert usage == Usage(
@@ -466,7 +466,7 @@ def test_no_usage_is_no_usage() -> None:
 
 
 def test_finish_reason_is_the_providers_own() -> None:
-    """It is kept as it stands; an unspecified one is none."""
+    """It is kept as it is; an unspecified one is none."""
     reasons = [
         whole(chunk(text("a"), candidate={"finishReason": reason})).finish_reason
         for reason in ("MAX_TOKENS", "FINISH_REASON_UNSPECIFIED")
@@ -608,7 +608,7 @@ def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected
 
 @pytest.mark.parametrize("provider", ["google", "vertex", "nobody-knows"])
 def test_contract_holds_wherever_the_protocol_is_spoken(provider: str) -> None:
-    """Thoughts are kept out of the text and counted beside it: of the protocol, not of a host."""
+    """Thoughts are kept out of the text and counted next to it: of the protocol, not of a host."""
     counts = {"candidatesTokenCount": 12, "thoughtsTokenCount": 18}
     body = chunk(text("<think>a</think>"), usageMetadata=counts)
     message = normalize_response(body, provider=provider, api="gemini.generate_content")
@@ -619,7 +619,7 @@ def test_contract_holds_wherever_the_protocol_is_spoken(provider: str) -> None:
 
 
 def test_a_call_that_was_cut_off_keeps_the_arguments_that_came() -> None:
-    """They are JSON that breaks off, so that nobody takes them for the whole."""
+    """They are JSON that breaks off, so that no one takes them for the whole."""
     piece = {"jsonPath": "$.where.city", "stringValue": "Os", "willContinue": True}
     events = [
         chunk(call("f", id="c1", willContinue=True)),

@@ -248,7 +248,7 @@ def test_what_the_application_sent_is_not_an_answer(kind: str) -> None:
 
 
 def test_completion_reports_usage_and_status() -> None:
-    """Usage has the thoughts beside the output; the status is the finish reason."""
+    """Usage has the thoughts next to the output; the status is the finish reason."""
     message = streamed(
         [*CASE["stream"], completed(status="completed", usage=CASE["nonstream"]["usage"])]
     )

@@ -210,7 +210,7 @@ def test_messages_of_one_side_become_one_in_their_order() -> None:
 
 
 def test_media_go_by_their_bytes_or_their_address() -> None:
-    """Any kind, from either side, with what was said beside it."""
+    """Any kind, from either side, with what was said next to it."""
     about = {"videoMetadata": {"fps": 1}}
     film = rs.MediaBlock(
         kind="video", mime_type="video/mp4", url="gs://b/k", provider_metadata=about
@@ -339,7 +339,7 @@ OURS = ("minimal", "low", "medium", "high", "xhigh", "max")
 @each("provider", SERVICES)
 @each("model", LEVELS)
 def test_effort_is_a_level_from_gemini_3_on(provider: str, model: str) -> None:
-    """The nearest that the model knows, and never a budget beside it."""
+    """The nearest that the model knows, and never a budget next to it."""
     found = [thinking(provider, model, effort=effort)[0] for effort in OURS]
 
     assert found == [{"thinkingLevel": level} for level in LEVELS[model].split()]

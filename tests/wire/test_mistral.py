@@ -190,7 +190,7 @@ def test_a_thinking_chunk_without_its_form_is_kept_as_it_came() -> None:
 
 
 def test_the_adapter_is_mistrals_and_no_one_elses() -> None:
-    """Mistral's models behind other hosts speak those hosts' protocols."""
+    """Mistral's models after other hosts speak those hosts' protocols."""
     reader = mistral.MistralReader(contracts.resolve("mistral"))
 
     assert reader.id == "mistral.chat"
@@ -200,7 +200,7 @@ def test_the_adapter_is_mistrals_and_no_one_elses() -> None:
 
 
 def test_chunks_name_the_provider_and_the_phase() -> None:
-    """A signature is told with the text that it seals, and then the block is over."""
+    """A signature is reported with the text that it seals, and then the block is over."""
     reader = mistral.MistralReader(contracts.resolve("mistral"))
     found = reader.parse_chunk(
         {"choices": [{"index": 0, "delta": {"content": [thinking("A", signature="cw==")]}}]}

@@ -131,7 +131,7 @@ def unlike(events: list[Any]) -> Iterator[tuple[int, Any]]:
 def test_an_odd_value_at_any_place_raises_nothing(
     provider: str | None, api: str, events: list[Any]
 ) -> None:
-    """Neither where it is read nor where the stream dies just behind it."""
+    """Neither where it is read nor where the stream dies just after it."""
     for number, event in unlike(events):
         for path in places(event):
             for odd in ODD:
@@ -159,7 +159,7 @@ def deep(levels: int) -> Any:
     ],
 )
 def test_what_stands_beside_an_answer_may_be_too_deep_to_be_read(api: str, beside: str) -> None:
-    """The answer is read, and that something was there is told."""
+    """The answer is read, and that something was there is reported."""
     bodies: dict[str, dict[str, Any]] = {
         "gemini.generate_content": {"candidates": [{"content": {"parts": [{"text": "Yes"}]}}]},
         "bedrock.converse": {"output": {"message": {"content": [{"text": "Yes"}]}}},
@@ -185,7 +185,7 @@ def test_what_stands_beside_an_answer_may_be_too_deep_to_be_read(api: str, besid
 def test_what_is_no_object_where_one_belongs_is_kept(
     api: str, event: dict[str, Any], place: Path, odd: Any
 ) -> None:
-    """As an event that nobody understood, with what the place is called."""
+    """As an event that no one understood, with what the place is called."""
     normalizer = rs.StreamNormalizer(api=api)
     for good in stream(rs.assistant("Yes"), api=api):
         normalizer.feed(good)

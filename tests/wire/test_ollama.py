@@ -156,7 +156,7 @@ def test_error_line_interrupts() -> None:
 
 
 def test_model_is_named_once() -> None:
-    """Every line names the model; the origin is said once."""
+    """Every line names the model; the origin is stated once."""
     adapter = OllamaReader(CONTRACT)
     chunks = [chunk for _ in range(3) for chunk in adapter.parse_chunk(line(content="a"))]
 

@@ -66,7 +66,7 @@ def test_the_sdk_accepts_the_stream_and_its_objects_give_the_same_message(case: 
 
 @pytest.mark.parametrize("case", SCENE)
 def test_events_of_the_sdks_stream_helper_are_read_once(case: Case) -> None:
-    """It yields each chunk inside an event of its own, and beside them what they add up to."""
+    """It yields each chunk inside an event of its own, and next to them what they add up to."""
     state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
     from_chunks, from_events = case.normalizer(), case.normalizer()
     derived = 0
@@ -169,7 +169,7 @@ def test_a_list_of_text_in_place_of_a_reasoning_string_is_read() -> None:
 
 
 def test_the_thought_that_a_cipher_seals_is_one_block_whatever_comes_between() -> None:
-    """GitHub Copilot's seal comes in an event of its own, behind the text it belongs to."""
+    """GitHub Copilot's seal comes in an event of its own, after the text it belongs to."""
     message = streamed(
         delta(reasoning_text="Thi"),
         delta(reasoning_text="nk."),
@@ -337,7 +337,7 @@ def test_a_mark_without_a_signature_is_not_kept() -> None:
 
 
 def test_log_probabilities_and_other_fields_say_nothing() -> None:
-    """A field that nobody knows changes nothing."""
+    """A field that no one knows changes nothing."""
     event = delta(content="Say.", token_ids=[1], obfuscation="x")
     event["choices"][0]["logprobs"] = {"content": [{"token": "Say"}]}
 
@@ -578,7 +578,7 @@ def test_a_message_in_place_of_a_delta_is_read() -> None:
 
 
 def test_a_message_behind_the_deltas_repeats_them() -> None:
-    """Beside a delta or after the last one it is the whole text once more."""
+    """Next to a delta or after the last one it is the whole text once more."""
     beside = delta(content="Say")
     beside["choices"][0]["message"] = {"content": "Say"}
     after = {"choices": [{"index": 0, "message": {"content": "Say."}, "finish_reason": "stop"}]}
@@ -708,7 +708,7 @@ def test_reasoning_beside_the_output_is_added_to_it(
     ],
 )
 def test_usage_is_found_wherever_a_host_puts_it(event: dict[str, Any]) -> None:
-    """An event of its own, Groq's corner, Moonshot's choice, or beside a delta."""
+    """An event of its own, Groq's corner, Moonshot's choice, or next to a delta."""
     usage = streamed(delta(content="Say"), event).usage
 
     assert usage is not None
@@ -864,7 +864,7 @@ def test_what_ends_a_stream_or_says_nothing_is_not_unknown(raw: Any) -> None:
 
 
 def test_events_that_a_host_normalised_are_read() -> None:
-    """Their own vocabulary has no choices and is told by its type."""
+    """Their own vocabulary has no choices and is reported by its type."""
     found = chunks(
         {"type": "thinking_delta", "delta": "Think.", "contentIndex": 0},
         {"type": "text_delta", "delta": "Say.", "contentIndex": 1},

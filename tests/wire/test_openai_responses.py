@@ -1,4 +1,4 @@
-"""The Responses protocol: whatever is told twice is kept once, whatever is told once is kept."""
+"""The Responses protocol: what is sent twice is kept once, what is sent once is kept."""
 
 from __future__ import annotations
 
@@ -468,7 +468,7 @@ def test_a_stream_joined_between_two_items_is_completed_by_its_end(case: dict[st
 
 
 def test_a_text_joined_in_its_middle_is_not_doubled() -> None:
-    """Its end does not continue what was heard, so nothing is said twice."""
+    """Its end does not continue what was heard, so nothing is stated twice."""
     events = [
         about("output_text.delta", "msg_1", content_index=0, delta="world"),
         about("output_text.done", "msg_1", content_index=0, text="Hello world"),

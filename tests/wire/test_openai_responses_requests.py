@@ -138,7 +138,7 @@ def test_a_summary_and_the_reasoning_itself_keep_their_places() -> None:
 
 
 def test_a_changed_thought_goes_as_it_is_now() -> None:
-    """The parts that are kept beside it say what it was, and are not sent in its place."""
+    """The parts that are kept next to it say what it was, and are not sent in its place."""
     thought = replace(RAW.thinking[0], thought="masked")
     found = sent(replace(RAW, blocks=(thought, *RAW.blocks[1:])), provider="vllm")
 
@@ -160,7 +160,7 @@ def test_reasoning_from_elsewhere_gets_an_id_of_its_own() -> None:
 
 
 def test_reasoning_that_led_to_nothing_gets_a_word_behind_it() -> None:
-    """A stream that died behind its reasoning left half of a pair, which is refused."""
+    """A stream that died after its reasoning left half of a pair, which is refused."""
     died = replace(CALLING, blocks=(*CALLING.blocks, *SPEAKING.thinking), status="interrupted")
     found = written([rs.user("Hi"), died, rs.user("?")], "openai", "gpt-5.6", API)
 
@@ -638,7 +638,7 @@ def test_openrouter_takes_a_budget_in_place_of_an_effort() -> None:
 
 
 def test_a_budget_is_reported_where_there_is_no_place_for_one() -> None:
-    """Nothing is said in another's words."""
+    """Nothing is stated in another's words."""
     assert asks("openai", "gpt-5.6", api=API, budget_tokens=2048) == ({}, ("budget_tokens",))
 
 

@@ -23,7 +23,7 @@ def entries(message: Message) -> list[Any]:
 
 
 def fragments(item: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """An entry cut as OpenRouter cuts it: text by the piece, the signature behind it."""
+    """An entry cut as OpenRouter cuts it: text by the piece, the signature after it."""
     common: dict[str, Any] = {
         name: item[name] for name in ("type", "format", "index") if name in item
     }
@@ -278,7 +278,7 @@ def test_only_hosts_that_send_snapshots_are_read_so() -> None:
 
 
 def test_plain_fragments_are_not_collected() -> None:
-    """Once it is told what a host sends, a text is not held a second time."""
+    """Once it is known what a host sends, a text is not held a second time."""
     snapshots = Snapshots()
     pieces = ["Think ", *("of it " for _ in range(1_000))]
 

@@ -1,4 +1,4 @@
-"""What the registry of readers promises: who handles what, and the rows it needs beside them."""
+"""What the registry of readers promises: who handles what, and the rows it needs next to them."""
 
 from __future__ import annotations
 

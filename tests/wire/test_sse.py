@@ -58,12 +58,12 @@ def test_any_line_end_ends_a_line(end: bytes) -> None:
 
 
 def test_line_end_split_between_pieces_is_one() -> None:
-    """A line feed behind a carriage return of the piece before is no second line."""
+    """A line feed after a carriage return of the piece before is no second line."""
     assert len(events([b"data: 1\r", b"\ndata: 2\r", b"\n\r", b"\n"])) == 1
 
 
 def test_event_is_given_with_the_carriage_return_that_ends_it() -> None:
-    """Nobody waits for a line feed that may never come."""
+    """No one waits for a line feed that may never come."""
     assert len(SSEDecoder().feed(b"data: 1\r\r")) == 1
 
 
@@ -137,7 +137,7 @@ def test_invalid_bytes_are_replaced() -> None:
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r"])
 def test_stream_that_just_ends_loses_nothing(end: bytes) -> None:
-    """The last event needs no blank line behind it."""
+    """The last event needs no blank line after it."""
     assert data_of(b"data: 1\n\ndata: 2" + end) == ["1", "2"]
 
 

@@ -200,7 +200,7 @@ def test_seal_is_taken_from_the_entry_that_ends() -> None:
 
 
 def test_seal_on_the_event_itself_is_taken() -> None:
-    """Hosts that send no snapshot put the signature beside the content."""
+    """Hosts that send no snapshot put the signature next to the content."""
     message = streamed(
         [{"type": "thinking_end", "contentIndex": 0, "content": "t", "signature": SIGNATURE}]
     )
@@ -216,7 +216,7 @@ def test_a_field_name_is_no_seal() -> None:
 
 
 def test_redacted_block_is_its_data_without_the_placeholder() -> None:
-    """The host's stand-in text for a redacted block is nobody's thought."""
+    """The host's stand-in text for a redacted block is no one's thought."""
     entry = {
         "type": "thinking",
         "thinking": "[Reasoning redacted]",
@@ -342,7 +342,7 @@ def case() -> dict[str, Any]:
 
 
 def test_ui_stream_and_ui_message_are_the_same_blocks() -> None:
-    """A UI message as it streams and as it stands afterwards give one result."""
+    """A UI message as it streams and as it is afterwards give one result."""
     assert streamed(case()["stream"]).blocks == whole(case()["nonstream"]).blocks
 
 

@@ -75,7 +75,7 @@ def answers(message: rs.Message, *results: str) -> rs.Message:
 
 
 def weather(first: rs.Message, last: rs.Message, *results: str) -> tuple[rs.Message, ...]:
-    """The scenario of every case: a call, its answer, and a question behind it."""
+    """The scenario of every case: a call, its answer, and a question after it."""
     return (
         rs.user("Weather in Oslo?"),
         first,
@@ -97,7 +97,7 @@ def drained(value: Any) -> Any:
 def asks(
     provider: str, model: str, *, api: str | None = None, **asked: Any
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a request asks of reasoning, beside its messages, and what it cannot say."""
+    """What a request asks of reasoning, next to its messages, and what it cannot say."""
     found = written([rs.user("Hi")], provider, model, api, options=ReasoningOptions(**asked))
     about = {
         name: value
