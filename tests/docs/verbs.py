@@ -417,10 +417,9 @@ def profiles_set(store: rs.Store, session: rs.Session) -> None:
 def profiles_change(store: rs.Store, session: rs.Session) -> None:
     profiles = store.settings.profiles
     profiles.set("terse", {"reasoning.effort": "low"})
-    changed = profiles.change(
-        "terse", {"reasoning.includeInContext": True}, unset=["reasoning.effort"]
-    )
-    assert changed.settings == {"reasoning.includeInContext": True}
+    included = {"reasoning.includeInContext": True}
+    changed = profiles.change("terse", included, unset=["reasoning.effort"])
+    assert changed.settings == included
 
 
 def profiles_all(store: rs.Store, session: rs.Session) -> None:
@@ -502,9 +501,8 @@ def stream_normalizer_feed(store: rs.Store, session: rs.Session) -> None:
 
 def stream_normalizer_finish(store: rs.Store, session: rs.Session) -> None:
     normalizer = rs.StreamNormalizer(provider="deepseek", model="deepseek-chat")
-    normalizer.feed(
-        {"choices": [{"index": 0, "delta": {"content": "No."}, "finish_reason": "stop"}]}
-    )
+    choice = {"index": 0, "delta": {"content": "No."}, "finish_reason": "stop"}
+    normalizer.feed({"choices": [choice]})
     assert normalizer.finish().text == "No."
 
 
