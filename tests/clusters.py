@@ -46,8 +46,12 @@ _RECORDING = """
         FROM generate_series(1, 2) n;
     CREATE FUNCTION column_to_column_name(oid, text) RETURNS text LANGUAGE sql AS 'SELECT $2';
     CREATE FUNCTION citus_check_cluster_node_health
-        (OUT to_nodename text, OUT to_nodeport int, OUT result bool) RETURNS SETOF record
-        LANGUAGE sql AS 'SELECT nodename, nodeport, answers FROM pg_dist_node';
+        (OUT from_nodename text, OUT from_nodeport int, OUT to_nodename text, OUT to_nodeport int,
+        OUT result bool) RETURNS SETOF record LANGUAGE sql AS $$
+            SELECT f.nodename, f.nodeport, t.nodename, t.nodeport,
+                CASE WHEN f.answers THEN t.answers END
+            FROM pg_dist_node f, pg_dist_node t
+        $$;
     CREATE FUNCTION create_distributed_table(name regclass, key text, colocate_with text = 'x')
         RETURNS void LANGUAGE sql AS $$
             INSERT INTO pg_dist_partition VALUES (name, 'h', key, 7, 's');

@@ -30,8 +30,8 @@ _NODES = """
 
 
 @pytest.fixture
-def nodes() -> Iterator[list[Server]]:
-    """A coordinator and two workers, with a store that is distributed over them."""
+def joined() -> Iterator[list[Server]]:
+    """A coordinator and two workers, with a store of which nothing is distributed."""
     with ExitStack() as stack:
         made = [stack.enter_context(server(library="citus")) for _ in range(3)]
         for node in made:
@@ -41,8 +41,14 @@ def nodes() -> Iterator[list[Server]]:
         for worker in workers:
             coordinator.ask(f"SELECT citus_add_node('{worker.folder}', 5432)")
         engine.upgrade(coordinator.url)
-        distribution.distribute(url_of(coordinator))
         yield made
+
+
+@pytest.fixture
+def nodes(joined: list[Server]) -> list[Server]:
+    """The same, distributed over the workers."""
+    distribution.distribute(url_of(joined[0]))
+    return joined
 
 
 def url_of(node: Server) -> str:
@@ -81,3 +87,16 @@ def test_a_node_that_is_killed_loses_and_repeats_nothing(nodes: list[Server], ki
 
     check_each_once(url, told)
     assert [node.ask("SELECT gid FROM pg_prepared_xacts") for node in nodes] == [[], [], []]
+
+
+def test_a_node_that_is_away_is_named_and_nothing_is_distributed(joined: list[Server]) -> None:
+    """The same command works when it is back."""
+    url, away = url_of(joined[0]), joined[2]
+    away.kill()
+    for verb in (distribution.plan, distribution.distribute):
+        with pytest.raises(rs.StoreBusy, match=f"(?m)does not answer: {away.folder}:5432$"):
+            verb(url)
+    assert joined[0].ask("SELECT * FROM pg_dist_partition") == []
+
+    away.start()
+    assert distribution.distribute(url).steps

@@ -57,9 +57,11 @@ _FUNCTIONS = """
 _POOL = "SELECT current_setting('citus.max_adaptive_executor_pool_size', true)::int"
 _HEALTH = "SELECT to_regproc('citus_check_cluster_node_health') IS NOT NULL"
 _AWAY = """
-    SELECT DISTINCT to_nodename || ':' || to_nodeport
+    SELECT DISTINCT CASE WHEN result IS NULL THEN from_nodename || ':' || from_nodeport
+        ELSE to_nodename || ':' || to_nodeport END AS away
     FROM citus_check_cluster_node_health() WHERE result IS NOT TRUE ORDER BY 1
 """
+"""Each node tries every node: NULL if it could not be asked itself."""
 
 
 @dataclass(frozen=True, slots=True)
