@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
-    Subquery,
     Text,
-    and_,
     bindparam,
-    case,
     cast,
     func,
     literal_column,
@@ -29,6 +25,7 @@ from reasoning_store.conversation.search_query import Query
 from reasoning_store.conversation.validation import check_text
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.rows.encode import WITH_BLOCKS
+from reasoning_store.ledger.searching.placed_texts import at_places, read_at
 from reasoning_store.ledger.tables import QUERY, bodies, search_entries, sessions, thinking_blocks
 
 TITLE, ANSWER, THINKING = KINDS = range(3)
@@ -39,7 +36,7 @@ _FARTHEST = (1 << 54) - 1
 _LAST = (1 << 63) - 1
 _CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})\.([0-9]{1,9})\.([0-9]{1,19})\.([0-2])")
 _PLACE = (_e.number, _e.session_key, _e.branch, _e.position, _e.kind)
-_IN_FILE = (
+_IN_FILE = Statement(
     text(
         """
         SELECT e.number, e.session_key, e.branch, e.position, e.kind
@@ -50,12 +47,10 @@ _IN_FILE = (
           AND s.owner_key = :owner_key AND s.owner = :owner
         ORDER BY f.rowid DESC LIMIT :limit
         """
-    )
-    .columns(*_PLACE)
-    .subquery("found")
+    ).columns(*_PLACE)
 )
 WHOSE = (_s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner"))
-_ON_SERVER = (
+_ON_SERVER = Statement(
     select(*_PLACE)
     .select_from(search_entries.join(sessions, _s.session_key == _e.session_key))
     .where(
@@ -65,35 +60,22 @@ _ON_SERVER = (
     )
     .order_by(*[column.desc() for column in _PLACE])
     .limit(bindparam("limit"))
-    .subquery("found")
 )
 
 
-def _with_texts(found: Subquery) -> Statement:
-    """Return places with their texts, where a text is in one column."""
-    at = found.c
-
-    def here(table: Any) -> ColumnElement[bool]:
-        names = ("session_key", "branch", "position")
-        return and_(*[table.c[name] == at[name] for name in names])
-
-    thoughts = select(case((func.count() == literal_column("1"), func.max(_t.thought))))
-    one_text = or_(_b.data.is_(None), _b.data.not_like(f"{WITH_BLOCKS}%"))
-    said = case(
-        (and_(at.kind == literal_column(str(ANSWER)), one_text), _b.text),
-        (
-            at.kind == literal_column(str(THINKING)),
-            thoughts.where(here(thinking_blocks)).scalar_subquery(),
-        ),
+# The text of a message where it is in one column.
+_SAID = Statement(
+    select(_b.session_key, _b.branch, _b.position, _b.text).where(
+        at_places(bodies), or_(_b.data.is_(None), _b.data.not_like(f"{WITH_BLOCKS}%"))
     )
-    return Statement(
-        select(*at, said)
-        .select_from(found.outerjoin(bodies, here(bodies)))
-        .order_by(*[column.desc() for column in at])
-    )
-
-
-_FIND_IN_FILE, _FIND_ON_SERVER = _with_texts(_IN_FILE), _with_texts(_ON_SERVER)
+)
+_THOUGHT = Statement(
+    select(_t.session_key, _t.branch, _t.position, func.max(_t.thought))
+    .where(at_places(thinking_blocks))
+    .group_by(_t.session_key, _t.branch, _t.position)
+    .having(func.count() == literal_column("1"))
+)
+_TEXTS = {ANSWER: _SAID, THINKING: _THOUGHT}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,6 +87,11 @@ class Place:
     branch: int
     position: int
     kind: int
+
+    @property
+    def at(self) -> tuple[int, int, int]:
+        """Where the message is."""
+        return self.key, self.branch, self.position
 
     def __str__(self) -> str:
         return f"{self.number}.{self.key}.{self.branch}.{self.position}.{self.kind}"
@@ -158,7 +145,7 @@ def find(
     """
     params = {**whose, "query": query, "limit": limit, "number": before.number}
     if connection.dialect.name == "sqlite":
-        rows = _FIND_IN_FILE.rows(connection, params)
+        rows = _IN_FILE.rows(connection, params)
     else:
         place = {
             "session_key": before.key,
@@ -166,8 +153,13 @@ def find(
             "position": before.position,
             "kind": before.kind,
         }
-        rows = _FIND_ON_SERVER.rows(connection, {**params, **place})
-    return [(Place(*place), said) for *place, said in rows]
+        rows = _ON_SERVER.rows(connection, {**params, **place})
+    places = [Place(*row) for row in rows]
+    said = {
+        kind: read_at(connection, statement, [one.at for one in places if one.kind == kind])
+        for kind, statement in _TEXTS.items()
+    }
+    return [(one, said.get(one.kind, {}).get(one.at)) for one in places]
 
 
 def index_query(connection: Connection, query: Query, owner_key: int, kinds: Iterable[int]) -> str:

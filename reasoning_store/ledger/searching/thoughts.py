@@ -11,10 +11,7 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
-    Select,
     bindparam,
-    case,
-    exists,
     literal_column,
     or_,
     select,
@@ -29,6 +26,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MOST, Segment, SessionRow, StoredRow
 from reasoning_store.ledger.rows.decode import parsed
 from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.searching.placed_texts import at_places, read_at
 from reasoning_store.ledger.tables import messages, origins, thinking_blocks
 from reasoning_store.ledger.tables import sessions as sessions_table
 
@@ -59,27 +57,22 @@ _THINKING = (
 )
 
 
-def _with_text(thinking: Select[Any]) -> Statement:
-    """Look into the thoughts of the latest messages alone: of all, that is what takes long."""
-    found = thinking.subquery()
-    at = found.c
-    has_text = exists().where(
-        _t.session_key == at.session_key,
-        _t.branch == at.branch,
-        _t.position == at.position,
+_EVERY = Statement(_THINKING)
+_WITH_TEXT = Statement(
+    select(_t.session_key, _t.branch, _t.position)
+    .where(
+        at_places(thinking_blocks),
         # What no text column can hold stands in the JSON.
         or_(_t.thought != literal_column("''"), _t.data.like('%"thought":%')),
     )
-    order = [column.desc() for column in at]
-    return Statement(select(*at, case((has_text, 1), else_=0)).order_by(*order))
-
-
-_EVERY = _with_text(_THINKING)
+    .distinct()
+)
+"""Of the latest messages alone: to look into all thoughts is what takes long."""
 
 
 @lru_cache(maxsize=64)
 def _made_by(numbers: tuple[int, ...]) -> Statement:
-    return _with_text(
+    return Statement(
         _THINKING.where(_m.origin.in_([literal_column(str(number)) for number in numbers]))
     )
 
@@ -153,7 +146,8 @@ def _latest(
     while True:
         size = min(size, _LAST)
         found = statement.rows(connection, {**params, "size": size})
-        out += [tuple(place) for *place, has_text in found if has_text]
+        with_text = read_at(connection, _WITH_TEXT, [place[1:] for place in found])
+        out += [place for place in found if place[1:] in with_text]
         if len(out) >= wanted or len(found) < size:
             return out[:wanted]
         params = {**params, **dict(zip(_NAMES, found[-1], strict=False))}
