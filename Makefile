@@ -45,7 +45,7 @@ test-postgresql: $(VENV)/installed-dev ## in full, the tests that take a server,
 	done
 
 test-frameworks: ## each framework's own classes over the store, in an environment of its own
-	@for list in tests/frameworks/*.txt; do \
+	@for list in tests/frameworks/$(or $(ONLY),*).txt; do \
 	  name=$$(basename $$list .txt); at=.venv-frameworks/$$name; \
 	  [ -x $$at/bin/python ] || $(PYTHON) -m venv $$at || exit 1; \
 	  echo "installing $$name into $$at ..."; \

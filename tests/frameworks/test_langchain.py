@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_deepseek import ChatDeepSeek
@@ -298,6 +299,28 @@ def test_a_question_to_a_model_that_fails_is_stored(store: rs.Store) -> None:
         agent.invoke({"messages": [HumanMessage("How is the weather?")]})
 
     assert [one.message.role for one in store.session("chat-42").history()] == ["user"]
+
+
+def test_an_artifact_that_is_no_json_stays_in_the_graph(store: rs.Store) -> None:
+    """A tool may return any object beside its text; the model never gets it."""
+    given = [
+        HumanMessage("How is the weather?"),
+        AIMessage("", tool_calls=[{"name": "w", "args": {}, "id": "c1"}]),
+        ToolMessage("4 C", tool_call_id="c1", artifact=object()),
+        ToolMessage("5 C", tool_call_id="c2", artifact={"celsius": 5}),
+    ]
+    model = GenericFakeChatModel(messages=iter(["4 C."]))
+    agent = create_agent(model, [], middleware=[ReasoningMiddleware(store, session_id="chat-42")])
+    state = agent.invoke({"messages": given})["messages"]
+    artifacts = [one.artifact for one in state if isinstance(one, ToolMessage)]
+    stored = StoredMessageHistory(store, "chat-42").messages
+
+    assert artifacts == [given[2].artifact, {"celsius": 5}]
+    assert [one.artifact for one in stored if isinstance(one, ToolMessage)] == [
+        None,
+        {"celsius": 5},
+    ]
+    assert len(stored) == len(state)
 
 
 # LangChain's own tests, and our pages

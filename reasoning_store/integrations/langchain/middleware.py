@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
 
     def _begin(self, request: ModelRequest) -> tuple[rs.Session, ModelRequest]:
         given: Sequence[BaseMessage] = request.messages
-        read = [read_message(message) for message in given]
+        read = [_read(message) for message in given]
         session, positions = self._find(read, self._session_id or _thread(request))
         stored = {one.position: one.message for one in session.history()}
         first_new = max(
@@ -120,7 +121,18 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
     def _store_reply(self, session: rs.Session, response: Any) -> None:
         whole = getattr(response, "model_response", response)
         result = [whole] if isinstance(whole, BaseMessage) else whole.result
-        session.append([read_message(message) for message in result])
+        session.append([_read(message) for message in result])
+
+
+def _read(message: BaseMessage) -> rs.Message:
+    """Return a message to be stored; an artifact that is no JSON is the graph's alone."""
+    artifact = getattr(message, "artifact", None)
+    if artifact is not None:
+        try:
+            json.dumps(message.model_dump()["artifact"])
+        except (TypeError, ValueError):
+            message = message.model_copy(update={"artifact": None})
+    return read_message(message)
 
 
 def _thread(request: ModelRequest) -> str | None:
