@@ -89,6 +89,9 @@ def _check_sent(sent: Mapping[str, Any]) -> None:
         if not isinstance(sent.get("digest"), str):
             raise InvalidCall("sent.digest: is not a string")
         _check_resolved(codec.dumps(sent.get("settings")))
+        chosen = sent.get("chosen", [])
+        if not isinstance(chosen, list) or not all(map([*sent["settings"]].__contains__, chosen)):
+            raise InvalidCall("sent.chosen: is not a list of keys of sent.settings")
 
 
 @lru_cache(maxsize=256)  # those of a conversation are nearly always the same

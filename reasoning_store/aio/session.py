@@ -253,6 +253,7 @@ class AsyncContext:
         return repr(self._sync).replace("<Context", f"<{type(self).__name__}", 1)
 
     request = awaited(Context.request)
+    last_request = awaited(Context.last_request)
     usage = awaited(Context.usage)
     what_if = awaited(Context.what_if)
     compression = awaited(Context.compression)

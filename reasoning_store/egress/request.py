@@ -6,6 +6,7 @@ both come from the same selection.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +31,7 @@ from reasoning_store.egress.request_warnings import (
 )
 from reasoning_store.egress.selection import select
 from reasoning_store.egress.target import Target
+from reasoning_store.egress.unified_diff import unified_diff
 from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict, ViewedMessage
 from reasoning_store.wire.reasoning_options import ReasoningOptions
 
@@ -74,6 +76,7 @@ class Request:
     """The first written message that differs from the earlier request; None without one."""
     address_arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Arguments of the SDK's call that are not in the body: a model that is in the address."""
+    _selection: Selection = field(repr=False, compare=False)
 
     @property
     def target(self) -> Origin:
@@ -84,6 +87,31 @@ class Request:
     def kwargs(self) -> dict[str, Any]:
         """The body as arguments of the official SDK's call, whose messages may differ in form."""
         return {**self._to.protocol.sdk_arguments(self.body), **self.address_arguments}
+
+    def first_difference(self, earlier: Request) -> int | None:
+        """Return the position of the first message that an earlier request did not send like this.
+
+        None if it sent each message; system and tools are not compared.
+        """
+        now, before = self._selection, _checked(earlier)._selection
+        if self._to != earlier._to:
+            return next(iter(now.numbers), None)
+        sent = zip(before.numbers, before.messages, strict=True)
+        for number, message in zip(now.numbers, now.messages, strict=True):
+            if (number, message) != next(sent, None):
+                return number
+        return None
+
+    def diff(self, earlier: Request, names: tuple[str, str] = ("earlier", "now")) -> list[str]:
+        """Return the lines of a unified diff from the body of an earlier request to this one's.
+
+        Without a difference there are no lines. ``names`` are the two of its head.
+        """
+        texts = [
+            json.dumps(body, ensure_ascii=False, indent=2).splitlines()
+            for body in (_checked(earlier).body, self.body)
+        ]
+        return [*unified_diff(*texts, names)]
 
 
 def build(
@@ -129,6 +157,7 @@ def build(
         digest=inputs.digest,
         cache_break=_cache_break(body, to, inputs.digest, previous),
         address_arguments=written.address_arguments,
+        _selection=selection,
     )
 
 
@@ -141,9 +170,15 @@ def count_view(
     )
 
 
+def _checked(earlier: Request, name: str = "earlier") -> Request:
+    if not isinstance(earlier, Request):
+        raise InvalidCall(f"{name} must be an earlier request, not {type(earlier).__name__}")
+    return earlier
+
+
 def _check_writable(to: Target, inputs: RequestInputs, previous: Request | None) -> None:
-    if previous is not None and not isinstance(previous, Request):
-        raise InvalidCall(f"previous must be an earlier request, not {type(previous).__name__}")
+    if previous is not None:
+        _checked(previous, "previous")
     if to.only_read is not None:
         raise InvalidCall(
             f"{to.only_read} is read and not written",

@@ -53,6 +53,7 @@ def select(
     admissibility = Admissibility(to)
     owes = settings.floor == "provider" and _owes_any(to.contract)
     messages: list[Message] = []
+    numbers: list[int] = []
     owed: list[bool] = []
     verdicts: list[Verdict] = []
     found_of: list[Sequence[Verdict]] = []
@@ -71,10 +72,12 @@ def select(
         found_of.append(found)
         if message.blocks:  # a message with nothing left to say is dropped
             messages.append(message)
+            numbers.append(item.number)
             owed.append(owes and _is_owed(message, position, to.contract))
     selected = map(SelectedMessage, view, positions, found_of)
     return Selection(
         messages=tuple(messages),
+        numbers=tuple(numbers),
         owed=tuple(owed),
         is_whole=is_whole,
         verdicts=tuple(verdicts),

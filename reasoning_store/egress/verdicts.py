@@ -114,6 +114,8 @@ class Selection:
     """The part of a view that is sent, a verdict for each thinking block, and warnings."""
 
     messages: tuple[Message, ...]
+    numbers: tuple[int, ...]
+    """For each of ``messages``: its position, or its index in the list that was given."""
     owed: tuple[bool, ...]
     """For each of ``messages``: the provider demands reasoning of it, or a stand-in for some."""
     verdicts: tuple[Verdict, ...]

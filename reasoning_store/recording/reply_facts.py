@@ -53,6 +53,8 @@ def sent_of(to: Origin, request: Request | None) -> dict[str, Any]:
     if request is not None:
         sent |= {"settings": request.settings.by_key(), "digest": request.digest}
         sent["tokens"] = request.tokens.effective
+        layers = {key: item.layer for key, item in request.settings.resolved().items()}
+        sent["chosen"] = [key for key, layer in layers.items() if layer != "default"]
     return sent
 
 

@@ -79,6 +79,22 @@ class Context:
         self._last_request = request
         return request
 
+    def last_request(self) -> Request | None:
+        """Return the request that the last recorded reply answered, built again.
+
+        It has this context's system and tools: of those that were sent only a digest is stored.
+        None if no reply was recorded with its request, or its messages have changed since.
+        """
+        from reasoning_store.egress.request import build
+
+        view = self._branch().view
+        inputs = view.inputs(self._options, view.row.encoding)
+        found = view.at_one_moment(_read_last_request)
+        if found is None:
+            return None
+        earlier, messages = found
+        return build(messages, earlier.policy, earlier.to, inputs)
+
     def usage(self, *, at: int | str | None = None, calibrated: bool = False) -> ContextUsage:
         """Return the tokens of the next request (BR-004), from the running totals alone.
 
@@ -224,6 +240,17 @@ class _RequestReads:
     view: list[ViewedMessage]
     earlier: EarlierRequest | None
     earlier_view: list[ViewedMessage]
+
+
+def _read_last_request(
+    view: SessionView,
+) -> tuple[EarlierRequest, list[ViewedMessage]] | None:
+    earlier = view.earlier_request(view.outlook(), None)
+    if earlier is None or not earlier.position:
+        return None
+    messages = view.messages(earlier.first_with_thinking)
+    sent = [item for item in messages if item.number < earlier.position]
+    return earlier, view.with_digests(sent, earlier.policy, earlier.to)
 
 
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:

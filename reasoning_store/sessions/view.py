@@ -123,19 +123,23 @@ class SessionView:
             for item in items
         ]
 
-    def earlier_request(self, now: Outlook, digest: str) -> EarlierRequest | None:
+    def earlier_request(self, now: Outlook, digest: str | None) -> EarlierRequest | None:
         """Return how the request was made that the last recorded reply answered.
 
-        None if its system and tools were others, or nothing is known of it.
+        None if nothing is known of it, or it had system and tools of another digest.
         """
         from reasoning_store.conversation.settings import resolve
         from reasoning_store.egress.usage import first_thinking_sent
 
         last = now.sent
-        if last is None or last.sent.get("digest") != digest:
+        if last is None or "digest" not in last.sent:
+            return None
+        if digest is not None and last.sent["digest"] != digest:
             return None
         to = _target_of(last.sent)
-        policy = resolve(last.sent["settings"])
+        values = last.sent["settings"]
+        chosen = last.sent.get("chosen", values)  # rows of before have none: all were chosen
+        policy = resolve({key: values[key] for key in chosen})
         in_force = self.views.in_force_when_sent(self.key, last)
         erased_at = now.session.erased_at
         if in_force != now.usage.in_force.before(last.position) or (

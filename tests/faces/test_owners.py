@@ -387,6 +387,7 @@ UNUSABLE: dict[str, tuple[int, dict[str, Any]]] = {
     "sent: unknown api": (5, {"sent": {"api": "telegraph"}}),
     "sent.settings: is not an object": (5, {"sent": {"digest": "x", "settings": "y"}}),
     "sent.settings: ": (5, {"sent": {"digest": "x", "settings": {"bogus": 1}}}),
+    "sent.chosen: is not a list": (5, {"sent": {"digest": "x", "settings": {}, "chosen": ["y"]}}),
     "parts: are not": (6, {**DRAFT, "parts": ["not json"]}),
     "parts: are not parts of a": (6, {**DRAFT, "parts": ['[{"type":"text","text":5}]']}),
     "parts: are not parts of a draft": (6, {**DRAFT, "parts": ['[{"type":"finish","reason":5}]']}),

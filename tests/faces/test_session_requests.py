@@ -170,6 +170,52 @@ def test_a_request_says_how_far_the_last_sent_one_reaches(session: rs.Session) -
     assert request.body["messages"][:1] == first.body["messages"]
 
 
+def test_the_last_request_is_built_again(session: rs.Session) -> None:
+    """Whatever the settings and the messages of now; its system prompt has to be named."""
+    session.append(rs.user("One?"))
+    answered(session, settings=KEEP_ALL, **DEEPSEEK)
+    session.append(rs.user("Two?"))
+    sent = answered(session, settings=KEEP_ALL, system="Be short.", **DEEPSEEK)
+    session.append(rs.user("Three?"))
+
+    again = session.context(system="Be short.").last_request()
+
+    assert again is not None
+    assert again.body == sent.body
+    assert [one.kept for one in again.verdicts] == [True]
+
+
+def test_a_request_says_which_message_the_last_one_did_not_send_like_this(
+    session: rs.Session,
+) -> None:
+    """A thought that is left out now, else the first new message; not the system prompt."""
+    for text in ("One?", "Two?", "Three?"):
+        session.append(rs.user(text))
+        answered(session, settings=KEEP_ALL, system="Be short.", **DEEPSEEK)
+    session.append(rs.user("Four?"))
+    last = session.context().last_request()
+    assert last is not None
+
+    kept, without = session.build_request(settings=KEEP_ALL), session.build_request()
+
+    assert kept.first_difference(last) == 6
+    assert without.first_difference(last) == 2
+    assert last.first_difference(last) is None
+    assert '+      "content": "Four?"' in kept.diff(last)
+    assert last.diff(last) == []
+
+
+def test_without_a_recorded_request_there_is_no_last_one(session: rs.Session) -> None:
+    """Nor where its messages were compacted since."""
+    turn(session, 1)
+    assert session.context().last_request() is None
+
+    talked(session)
+    assert session.context().last_request() is not None
+    session.erase(1)
+    assert session.context().last_request() is None
+
+
 CHANGES: dict[str, Callable[[rs.Session], Any]] = {
     "a summary": lambda session: session.compact(
         session.compression(

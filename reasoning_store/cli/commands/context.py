@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reasoning_store.cli import hints, options, unified_diff
+from reasoning_store.cli import hints, options
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import Where, takes_branch, takes_request
 from reasoning_store.cli.output import Page, print_answer, print_warnings
-from reasoning_store.cli.terminal_text import json_text
+from reasoning_store.cli.terminal_text import json_text, printable_json
 from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
@@ -127,13 +127,7 @@ def _target_text(request: Request) -> str:
 
 def _print_difference(call: Call, now: Request, other: Request, changes: list[str]) -> None:
     difference = other.tokens.effective - now.tokens.effective
-    lines = list(
-        unified_diff.unified_diff(
-            json_text(now.body).splitlines(),
-            json_text(other.body).splitlines(),
-            ("now", ", ".join(changes)),
-        )
-    )
+    lines = [printable_json(line) for line in other.diff(now, ("now", ", ".join(changes)))]
 
     def write_page(page: Page) -> None:
         for line in lines:

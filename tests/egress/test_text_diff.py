@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.cli.unified_diff import find_edits, unified_diff
+from reasoning_store.egress.unified_diff import find_edits, unified_diff
 
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 LINES = st.lists(st.sampled_from(["{", "}", "a", "b", "c"]), max_size=30)
