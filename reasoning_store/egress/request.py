@@ -107,11 +107,11 @@ class Request:
 
         Without a difference there are no lines. ``names`` are the two of its head.
         """
-        texts = [
-            json.dumps(body, ensure_ascii=False, indent=2).splitlines()
+        before, now = (
+            json.dumps(body, ensure_ascii=False, indent=2).split("\n")
             for body in (_checked(earlier).body, self.body)
-        ]
-        return [*unified_diff(*texts, names)]
+        )
+        return [*unified_diff(before, now, names)]
 
 
 def build(

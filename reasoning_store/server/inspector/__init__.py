@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -12,9 +13,12 @@ if TYPE_CHECKING:
 
 def routes(options: ServerOptions) -> list[BaseRoute]:
     """Return the routes of the pages. ``request_owner`` gives a page its owner's sessions."""
-    return []
+    from reasoning_store.server.access import request_owner
+    from reasoning_store.server.inspector.routes import make_routes
+
+    return make_routes(request_owner)
 
 
 def page_path(session_id: str | None = None) -> str:
     """Return the path of a session's page, or of the list of sessions."""
-    return "/"
+    return "/" if session_id is None else f"/session?id={quote_plus(session_id)}"

@@ -1,0 +1,214 @@
+"""The routes of the inspector: each reads a question, asks the store, and renders a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from importlib.resources import files
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from reasoning_store import InvalidCall, NotFound, ReasoningStoreError, Session, SettingError
+from reasoning_store.results import Owner
+from reasoning_store.server.inspector.conversation import count_thoughts, show_conversation
+from reasoning_store.server.inspector.next_request import read_requests, show_panel, try_requests
+from reasoning_store.server.inspector.pages import HEADERS, pairs, read_form, render_page
+from reasoning_store.server.inspector.questions import Question, named, read_question
+from reasoning_store.server.inspector.session_list import (
+    WITHIN,
+    read_sessions,
+    session_address,
+)
+
+_LIMIT_VARIABLE: Final = "REASONING_STORE_LIMIT"
+_MOST_MESSAGES: Final = 100
+_STATIC: Final = {
+    "inspector.css": "text/css",
+    "inspector.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+}
+OwnerOf = Callable[[Request], Owner]
+
+
+def make_routes(owner_of: OwnerOf) -> list[BaseRoute]:
+    """Return the routes. ``owner_of`` gives the owner whose sessions a request may see."""
+    inspector = _Inspector(owner_of)
+    return [
+        Route("/", _answering_errors(inspector.list_sessions)),
+        Route("/session", _answering_errors(inspector.show_session)),
+        Route("/session/request.json", _answering_errors(inspector.send_request)),
+        Route("/session/live", _answering_errors(inspector.stream_live)),
+        Route("/session/settings", _answering_errors(inspector.save_settings), methods=["POST"]),
+        Route("/session/branch", _answering_errors(inspector.activate_branch), methods=["POST"]),
+        Route("/static/{name}", _send_static),
+    ]
+
+
+class _Inspector:
+    """The pages of the owners of one server."""
+
+    def __init__(self, owner_of: OwnerOf) -> None:
+        self._owner_of = owner_of
+
+    async def list_sessions(self, request: Request) -> Response:
+        given = pairs(request)
+        found = await run_in_threadpool(
+            read_sessions,
+            self._owner_of(request),
+            text=named(given, "q"),
+            within=named(given, "within"),
+            after=named(given, "after") or None,
+            archived=named(given, "archived") == "1",
+        )
+        return render_page(request, "sessions.html", {"list": found, "within": WITHIN})
+
+    async def show_session(self, request: Request) -> Response:
+        question = _question(request)
+        around = _around(request)
+
+        def read() -> dict[str, object]:
+            session = self._session(request, question)
+            requests, problem = try_requests(session, question)
+            head, before = session.head(), question.before
+            if around is not None and around + _MOST_MESSAGES // 2 <= head:
+                before = around + _MOST_MESSAGES // 2
+            history = session.history(limit=_MOST_MESSAGES, before=before)
+            panel = None if requests is None else show_panel(requests, question)
+            return {
+                "session": session,
+                "question": question,
+                "head": head,
+                "panel": panel,
+                "problem": problem,
+                "thoughts": "" if requests is None else count_thoughts(requests.now),
+                "conversation": show_conversation(
+                    history,
+                    request=None if requests is None else requests.now,
+                    saved=None if requests is None else requests.saved,
+                    last=None if requests is None else requests.last,
+                    compactions=session.compactions(),
+                    branches=session.branches(),
+                ),
+            }
+
+        return render_page(request, "session.html", await run_in_threadpool(read))
+
+    async def send_request(self, request: Request) -> Response:
+        """The whole body of the next request."""
+        question = _question(request)
+
+        def read() -> str:
+            found = read_requests(self._session(request, question), question)
+            return json.dumps(found.now.body, ensure_ascii=False, indent=2)
+
+        text = await run_in_threadpool(read)
+        return Response(f"{text}\n", media_type="application/json", headers=HEADERS)
+
+    async def stream_live(self, request: Request) -> Response:
+        from reasoning_store.server.inspector.live_events import live_events
+
+        question = _question(request)
+        session = await run_in_threadpool(self._session, request, question)
+        head = named(pairs(request), "head")
+        return StreamingResponse(
+            live_events(session, int(head) if head.isdecimal() and len(head) < 18 else 0),
+            media_type="text/event-stream",
+            headers={**HEADERS, "X-Accel-Buffering": "no"},
+        )
+
+    async def save_settings(self, request: Request) -> Response:
+        """Save the settings of the form for the session, or unset one."""
+        form = await read_form(request)
+        question = read_question(form)
+        unset = named(form, "unset")
+
+        def save() -> None:
+            session = self._session(request, question)
+            if unset:
+                session.settings.unset(f"reasoning.{unset}")
+                return
+            for key, value in question.changes(session.settings.resolved()).items():
+                session.settings.set(key, value)
+
+        await run_in_threadpool(save)
+        return RedirectResponse(f"{question.saved_address()}#settings", 303, headers=HEADERS)
+
+    async def activate_branch(self, request: Request) -> Response:
+        question = read_question(await read_form(request))
+        branch = question.branch
+        if branch is None:
+            raise InvalidCall("branch: no branch is named")
+
+        def activate() -> None:
+            self._session(request, question).activate(branch)
+
+        await run_in_threadpool(activate)
+        return RedirectResponse(session_address(question.session), 303, headers=HEADERS)
+
+    def _session(self, request: Request, question: Question) -> Session:
+        session = self._owner_of(request).session(question.session)
+        return session if question.branch is None else session.branch(question.branch)
+
+
+def _question(request: Request) -> Question:
+    limit = os.environ.get(_LIMIT_VARIABLE, "")
+    return read_question(
+        pairs(request), int(limit) if limit.isascii() and limit.isdecimal() else None
+    )
+
+
+def _around(request: Request) -> int | None:
+    """Return the position that a link of a search leads to."""
+    word = named(pairs(request), "around")
+    return int(word) if word.isascii() and word.isdecimal() and len(word) < 12 else None
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def _answering_errors(endpoint: Endpoint) -> Endpoint:
+    """Answer an error of the store, or of a form, with a page."""
+
+    @wraps(endpoint)
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except NotFound as error:
+            return _error_page(request, error, 404)
+        except (InvalidCall, SettingError) as error:
+            return _error_page(request, error, 400)
+        except ReasoningStoreError as error:
+            return _error_page(request, error, 503)
+        except HTTPException as error:
+            text, hint = _FORM_ERRORS[error.status_code]
+            return _error_page(request, InvalidCall(text, hint=hint), error.status_code)
+
+    return answer
+
+
+_FORM_ERRORS: Final = {
+    403: ("the form is not one of this page, or is too old", "go back, reload, and send it again"),
+    413: ("the form is too large", "go back and shorten it"),
+}
+
+
+def _error_page(request: Request, error: ReasoningStoreError, status: int) -> Response:
+    if request.url.path.endswith((".json", "/live")):
+        return JSONResponse({"error": str(error)}, status, headers=HEADERS)
+    return render_page(request, "error.html", {"error": error}, status)
+
+
+async def _send_static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise HTTPException(404)
+    data = files("reasoning_store.server.inspector").joinpath("static", name).read_bytes()
+    headers = {**HEADERS, "Cache-Control": "no-cache"}
+    return Response(data, media_type=_STATIC[name], headers=headers)
