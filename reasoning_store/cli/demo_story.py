@@ -205,9 +205,8 @@ def _record_reply(
                 typed.arrive("".join(text for _, text in _pieces(_deltas(event), _TYPED)))
             yield event
 
-    with session.record(
-        arriving(), provider=turn.provider, model=turn.model, api=turn.api
-    ) as reply:
+    to = {"provider": turn.provider, "model": turn.model, "api": turn.api}
+    with session.record(arriving(), request=session.build_request(**to)) as reply:
         for chunk in reply:
             if stage.plays and isinstance(chunk, TextChunk | ReasoningChunk) and chunk.text:
                 typed.settle("answer" if isinstance(chunk, TextChunk) else "thought", chunk.text)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def routes(options: ServerOptions) -> list[BaseRoute]:
     """Return the routes of the pages. ``request_owner`` gives a page its owner's sessions."""
     from reasoning_store.server.access import request_owner
-    from reasoning_store.server.inspector.routes import make_routes
+    from reasoning_store.server.inspector.endpoints import make_routes
 
     return make_routes(request_owner)
 

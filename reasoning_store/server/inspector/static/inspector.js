@@ -54,9 +54,6 @@ document.addEventListener("keydown", (event) => {
 })
 if (location.hash === "#search") $("#search")?.focus()
 
-// The page's address follows its controls: a step back shows the page of that address.
-addEventListener("popstate", () => location.reload())
-
 // Replies that arrive
 
 let source = null
