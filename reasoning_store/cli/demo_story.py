@@ -205,8 +205,8 @@ def _record_reply(
                 typed.arrive("".join(text for _, text in _pieces(_deltas(event), _TYPED)))
             yield event
 
-    to = {"provider": turn.provider, "model": turn.model, "api": turn.api}
-    with session.record(arriving(), request=session.build_request(**to)) as reply:
+    request = session.build_request(provider=turn.provider, model=turn.model, api=turn.api)
+    with session.record(arriving(), request=request) as reply:
         for chunk in reply:
             if stage.plays and isinstance(chunk, TextChunk | ReasoningChunk) and chunk.text:
                 typed.settle("answer" if isinstance(chunk, TextChunk) else "thought", chunk.text)

@@ -26,7 +26,7 @@ from reasoning_store.server.options import ServerOptions, read_tokens
 from reasoning_store.testing import stream
 
 FOLDER = Path(inspector.__file__).parent
-DEEPSEEK = {"provider": "deepseek", "model": "deepseek-reasoner"}
+DEEPSEEK: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-reasoner"}
 PAGE = "/session?id=chat"
 KEEP = f"{PAGE}&includeInContext=true"
 
@@ -226,7 +226,7 @@ def test_each_view_of_the_request_is_the_request(browser: TestClient, session: r
         ({"provider": "gemini", "model": "gemini-2.5"}, "/models/gemini-2.5:generateContent"),
     ],
 )
-def test_a_command_of_curl_has_the_address_and_no_key(to: dict[str, str], begins: str) -> None:
+def test_a_command_of_curl_has_the_address_and_no_key(to: dict[str, Any], begins: str) -> None:
     """An address that holds a shell's characters is quoted; the key is a variable."""
     command = curl_command(rs.build_request([rs.user("Hi")], **{"model": "m", **to}))
 
