@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import BodyForm, ClientMessage, find_form
 from reasoning_store.results import FoundConversation, Owner
+from reasoning_store.wire.sse import JSONEvents
 
 SESSION_HEADER = "X-Reasoning-Session"
 RESTORED_HEADER = "X-Reasoning-Restored"
@@ -29,8 +30,9 @@ ERROR_HEADER = "X-Reasoning-Store-Error"
 class Exchange:
     """One request of a client and its reply. Made by ``EchoMatcher.begin``.
 
-    Send ``body``. Then ``record`` the whole response, or give each event of a stream to ``feed``
-    and call ``finish`` before you pass its last event on; ``leave`` where the stream broke off.
+    Send ``content``. Then ``record`` the whole response, or give each piece of a stream to
+    ``feed`` and call ``finish`` before you pass its last event on; ``leave`` where the stream
+    broke off.
     """
 
     body: Mapping[str, Any]
@@ -42,10 +44,20 @@ class Exchange:
     """How many replies without thinking are not in the store."""
     error: str | None = None
     """The name of the store's error, where the chat went on without the store."""
+    _given: bytes = field(repr=False)
     _form: BodyForm
     _names: Mapping[str, Any]
     _raises: bool = False
+    _is_changed: bool = False
+    _events: JSONEvents | None = field(default_factory=JSONEvents, repr=False)
     _recording: rs.Recording | None = field(default=None, repr=False)
+
+    @property
+    def content(self) -> bytes:
+        """The body's bytes: as the client sent them where nothing was put back."""
+        if not self._is_changed:
+            return self._given
+        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode()
 
     @property
     def headers(self) -> dict[str, str]:
@@ -59,9 +71,15 @@ class Exchange:
             found[ERROR_HEADER] = self.error
         return found
 
-    def record(self, response: Mapping[str, Any]) -> None:
-        """Store a whole response."""
+    def record(self, content: bytes) -> None:
+        """Store a whole response; one that is no JSON object is left out."""
         if self.session is None:
+            return
+        try:
+            response = json.loads(content)
+        except ValueError:
+            return
+        if not isinstance(response, dict):
             return
         try:
             for _ in self.session.record(response, **self._names):
@@ -80,12 +98,21 @@ class Exchange:
         except rs.ReasoningStoreError as error:
             self._fail(error)
 
-    def feed(self, events: Sequence[Any]) -> bool:
-        """Read events of a stream; say whether the last one was among them. Writes nothing."""
+    def feed(self, piece: bytes) -> bool:
+        """Read a piece of a stream; say whether its last event was in it. Writes nothing."""
+        if self._events is None:
+            return False
+        is_last = self._feed_events(self._events.feed(piece))
+        return is_last or self._events.done
+
+    def _feed_events(self, events: Sequence[Any]) -> bool:
         is_last = False
         for event in events:
             if self._recording is not None:
-                self._recording.feed(event)
+                try:
+                    self._recording.feed(event)
+                except rs.ReasoningStoreError as error:
+                    self._fail(error)
             is_last = is_last or self._form.ends(event)
         return is_last
 
@@ -96,6 +123,9 @@ class Exchange:
 
     def finish(self) -> None:
         """Store the reply, whose stream has ended. A second call does nothing."""
+        events, self._events = self._events, None
+        if events is not None:
+            self._feed_events(events.finish())
         recording, self._recording = self._recording, None
         if recording is None:
             return
@@ -186,7 +216,9 @@ class EchoMatcher:
             "model": model if isinstance(model, str) else None,
             "base_url": base_url,
         }
-        exchange = Exchange(body=body, _form=form, _names=names, _raises=self._raises)
+        exchange = Exchange(
+            body=body, _given=content, _form=form, _names=names, _raises=self._raises
+        )
         try:
             self._match(exchange, form, body, session_id)
         except rs.ReasoningStoreError as error:
@@ -267,6 +299,7 @@ class EchoMatcher:
             changed[one.first : one.last + 1] = own
         if lacking:
             exchange.body = {**exchange.body, form.messages_key: changed}
+            exchange._is_changed = changed != parts
 
     def _select(
         self,

@@ -17,7 +17,6 @@ Works with httpx2 and with httpx, synchronous and asynchronous.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -27,7 +26,6 @@ from typing import Any, Final
 import reasoning_store as rs
 from reasoning_store.integrations.echo_matcher import SESSION_HEADER, EchoMatcher, Exchange
 from reasoning_store.results import Owner
-from reasoning_store.wire.sse import JSONEvents
 
 _MODULES: Final = ("httpx2", "httpx")
 _TIMEOUT: Final = 600.0
@@ -116,7 +114,6 @@ class _Keeper:
         )
         if exchange is None:
             return request, None
-        content = json.dumps(exchange.body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = [
             (name, value)
             for name, value in request.headers.multi_items()
@@ -125,7 +122,11 @@ class _Keeper:
         # A stream is read on its way, and so it must not be compressed.
         headers += [("Accept-Encoding", "identity")]
         changed = self._module.Request(
-            request.method, url, headers=headers, content=content, extensions=request.extensions
+            request.method,
+            url,
+            headers=headers,
+            content=exchange.content,
+            extensions=request.extensions,
         )
         return changed, exchange
 
@@ -149,15 +150,6 @@ def _is_stream(response: Any) -> bool:
     return str(response.headers.get("content-type", "")).startswith(_STREAM)
 
 
-def _record_whole(exchange: Exchange, content: bytes) -> None:
-    try:
-        body = json.loads(content)
-    except ValueError:
-        return
-    if isinstance(body, dict):
-        exchange.record(body)
-
-
 @cache
 def _transport_class(module: ModuleType, is_async: bool) -> Any:
     """Return the class of transports of a library: the same steps, waited for or awaited."""
@@ -173,14 +165,13 @@ def _sync_class(module: ModuleType) -> Any:
             self._inner = inner
 
         def __iter__(self) -> Iterator[bytes]:
-            exchange, events = self._exchange, JSONEvents()
+            exchange = self._exchange
             for piece in self._inner:
-                if exchange.feed(events.feed(piece)) or events.done:
+                if exchange.feed(piece):
                     exchange.finish()
                 yield piece
                 if exchange.is_stopped:
                     break
-            exchange.feed(events.finish())
             exchange.finish()
 
         def close(self) -> None:
@@ -208,7 +199,7 @@ def _sync_class(module: ModuleType) -> Any:
                     exchange.begin_stream()
                     response.stream = Events(exchange, response.stream)
                 else:
-                    _record_whole(exchange, response.read())
+                    exchange.record(response.read())
             response.headers.update(exchange.headers)
             return response
 
@@ -227,14 +218,13 @@ def _async_class(module: ModuleType) -> Any:
             self._inner = inner
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            exchange, events = self._exchange, JSONEvents()
+            exchange = self._exchange
             async for piece in self._inner:
-                if exchange.feed(events.feed(piece)) or events.done:
+                if exchange.feed(piece):
                     await _to_thread(exchange.finish)
                 yield piece
                 if exchange.is_stopped:
                     break
-            exchange.feed(events.finish())
             await _to_thread(exchange.finish)
 
         async def aclose(self) -> None:
@@ -262,7 +252,7 @@ def _async_class(module: ModuleType) -> Any:
                     await _to_thread(exchange.begin_stream)
                     response.stream = Events(exchange, response.stream)
                 else:
-                    await _to_thread(_record_whole, exchange, await response.aread())
+                    await _to_thread(exchange.record, await response.aread())
             response.headers.update(exchange.headers)
             return response
 
