@@ -198,8 +198,12 @@ class EchoMatcher:
         path: str,
         base_url: str | None = None,
         session_id: str | None = None,
+        stores: bool = True,
     ) -> Exchange | None:
-        """Return the exchange of a request's body; ``None`` where it carries no conversation."""
+        """Return the exchange of a request's body; ``None`` where it carries no conversation.
+
+        Without ``stores`` thinking is put back, and nothing is stored.
+        """
         form = find_form(path)
         if form is None:
             return None
@@ -220,19 +224,29 @@ class EchoMatcher:
             body=body, _given=content, _form=form, _names=names, _raises=self._raises
         )
         try:
-            self._match(exchange, form, body, session_id)
+            self._match(exchange, form, body, session_id, stores=stores)
         except rs.ReasoningStoreError as error:
             exchange.session = None
             exchange._fail(error)
         return exchange
 
     def _match(
-        self, exchange: Exchange, form: BodyForm, body: dict[str, Any], session_id: str | None
+        self,
+        exchange: Exchange,
+        form: BodyForm,
+        body: dict[str, Any],
+        session_id: str | None,
+        *,
+        stores: bool,
     ) -> None:
         parts = form.list_of(body)
         client = list(form.read(parts))
         found = self._find(client, session_id)
         positions: Sequence[int | None] = found.positions if found else [None] * len(client)
+        if not stores:
+            if found is not None:
+                self._restore(exchange, found.session, form, parts, client, positions)
+            return
         session = self._continue(found, positions, session_id)
         exchange.session = session
         self._restore(exchange, session, form, parts, client, positions)

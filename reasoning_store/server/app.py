@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -14,6 +17,7 @@ from reasoning_store.conversation.errors import ReasoningStoreError
 from reasoning_store.owner import Owner
 from reasoning_store.server import inspector
 from reasoning_store.server.access import Access
+from reasoning_store.server.gateway import Gateway
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.problems import answer_fault, answer_store_error, answer_unknown
 
@@ -21,8 +25,17 @@ from reasoning_store.server.problems import answer_fault, answer_store_error, an
 def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
     """Return the application of a store. Its owners are separated by token."""
     options = options or ServerOptions()
+    gateway = None if options.upstream is None else Gateway(options)
+
+    @asynccontextmanager
+    async def run(app: Starlette) -> AsyncIterator[None]:
+        yield
+        if gateway is not None:
+            await gateway.close()
+
     return Starlette(
-        routes=_routes(options),
+        routes=_routes(options, gateway),
+        lifespan=run,
         middleware=[*_cors(options), Middleware(Access, store=store, options=options)],
         exception_handlers={
             HTTPException: answer_unknown,
@@ -32,8 +45,12 @@ def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
     )
 
 
-def _routes(options: ServerOptions) -> list[BaseRoute]:
-    return [Route("/healthz", _answer_health), *inspector.routes(options)]
+def _routes(options: ServerOptions, gateway: Gateway | None) -> list[BaseRoute]:
+    return [
+        Route("/healthz", _answer_health),
+        *(gateway.routes() if gateway is not None else ()),
+        *inspector.routes(options),
+    ]
 
 
 def _cors(options: ServerOptions) -> list[Middleware]:

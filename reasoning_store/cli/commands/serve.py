@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -207,5 +208,6 @@ def _print_address(call: Call, options: ServerOptions, url: str) -> None:
         page.line(url)
 
     print_answer(call, answer, write_page)
+    sys.stdout.flush()  # a program waits for it, and this one goes on
     if upstream is not None:
         print_note(f"give OpenAI clients {url}/v1 as their base URL, Anthropic's {url}")

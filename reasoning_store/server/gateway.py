@@ -1,0 +1,323 @@
+"""The gateway: a client's requests go to the provider with the thinking that the client lost.
+
+A reply is passed on as it comes, and stored before its last event is passed on. A store that
+fails does not end the chat. Echo matching is that of the HTTP transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import httpx2
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+import reasoning_store as rs
+from reasoning_store.integrations.echo_matcher import (
+    SESSION_HEADER,
+    EchoMatcher,
+    Exchange,
+)
+from reasoning_store.server.access import request_owner
+from reasoning_store.server.options import MODES, Mode, ServerOptions
+from reasoning_store.server.problems import problem, problem_body
+from reasoning_store.server.rewriting import Rewriter, make_rewriter
+from reasoning_store.server.upstream import MODE_HEADER, Upstream, returned_headers
+
+EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
+_MOST_EXPLAINED: Final = 64 * 1024
+_STREAM: Final = "text/event-stream"
+_UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+class BodyTooLarge(Exception):
+    """A request has more bytes than are taken."""
+
+
+class Gateway:
+    """Passes requests on to one provider, and keeps their conversations."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        assert options.upstream is not None
+        self._options = options
+        self._settings = rs.ReasoningSettings.model_validate(dict(options.settings))
+        self._upstream = Upstream(options.upstream, options)
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes, each also below the name of a mode: ``/render/v1/...``."""
+        found: list[BaseRoute] = []
+        for prefix in ("", *(f"/{mode}" for mode in MODES)):
+            found += [
+                Route(f"{prefix}/v1/{name}", self.chat, methods=["POST"])
+                for name in ("chat/completions", "responses", "messages")
+            ]
+            found += [
+                Route(f"{prefix}/v1/models", self.pass_on, methods=["GET"]),
+                Route(f"{prefix}/v1/models/{{model:path}}", self.pass_on, methods=["GET"]),
+                Route(f"{prefix}/v1/messages/count_tokens", self.count, methods=["POST"]),
+            ]
+        return found
+
+    async def close(self) -> None:
+        await self._upstream.close()
+
+    async def chat(self, request: Request) -> Response:
+        """Answer a request that carries a conversation."""
+        path, mode = self._split_path(request)
+        if mode is None:
+            return _refuse_mode(path)
+        content = await self._read_body(request)
+        if isinstance(content, Response):
+            return content
+        exchange = await self.begin(request, path, content)
+        rewriter = make_rewriter(mode, path)
+        try:
+            response = await self._send(request, path, exchange.content if exchange else content)
+        except httpx2.HTTPError as error:
+            return _refuse_upstream(path, error, exchange)
+        return await self.relay(path, response, exchange, rewriter)
+
+    async def begin(
+        self, request: Request, path: str, content: bytes, *, stores: bool = True
+    ) -> Exchange | None:
+        """Return the exchange of a request, its thinking put back."""
+        matcher = EchoMatcher(
+            request_owner(request),
+            settings=self._settings,
+            provider=self._options.provider,
+            on_store_error=self._options.on_store_error,
+        )
+        return await asyncio.to_thread(
+            matcher.begin,
+            content,
+            path=path,
+            base_url=self._upstream.base_url,
+            session_id=request.headers.get(SESSION_HEADER),
+            stores=stores,
+        )
+
+    async def relay(
+        self,
+        path: str,
+        response: httpx2.Response,
+        exchange: Exchange | None,
+        rewriter: Rewriter | None,
+    ) -> Response:
+        """Return a provider's response as the client gets it."""
+        headers = returned_headers(response, exchange.headers if exchange else {})
+        if not response.is_success:
+            return await self._explain(path, response, exchange, headers)
+        if response.headers.get("content-type", "").startswith(_STREAM):
+            if exchange is not None:
+                await _to_thread(exchange.begin_stream)
+            return Relay(path, response, exchange, rewriter, {**headers, **_UNBUFFERED})
+        try:
+            content = await response.aread()
+        except httpx2.HTTPError as error:
+            return _refuse_upstream(path, error, exchange)
+        finally:
+            await response.aclose()
+        if exchange is not None:
+            await _to_thread(exchange.record, content)
+            headers |= exchange.headers
+        if rewriter is not None:
+            content = rewriter.rewrite_whole(content)
+        return Response(content, response.status_code, headers)
+
+    async def pass_on(self, request: Request) -> Response:
+        """Pass a request on that carries no conversation."""
+        path, _ = self._split_path(request)
+        try:
+            response = await self._send(request, path, b"")
+            return await self.relay(path, response, None, None)
+        except httpx2.HTTPError as error:
+            return _refuse_upstream(path, error, None)
+
+    async def count(self, request: Request) -> Response:
+        """Count the tokens of a request as it would be sent: with its thinking."""
+        path, _ = self._split_path(request)
+        content = await self._read_body(request)
+        if isinstance(content, Response):
+            return content
+        asked = path.removesuffix("/count_tokens")
+        exchange = await self.begin(request, asked, content, stores=False)
+        try:
+            response = await self._send(request, path, exchange.content if exchange else content)
+            return await self.relay(path, response, None, None)
+        except httpx2.HTTPError as error:
+            return _refuse_upstream(path, error, exchange)
+
+    def _split_path(self, request: Request) -> tuple[str, Mode | None]:
+        """Return the path from /v1 on, and the mode: of the path, of a header, or the usual."""
+        before, _, below = request.url.path.partition("/v1/")
+        named = before.strip("/") or request.headers.get(MODE_HEADER) or self._options.mode
+        return f"/v1/{below}", next((mode for mode in MODES if mode == named), None)
+
+    async def _read_body(self, request: Request) -> bytes | Response:
+        """Return a request's body, or why it is refused."""
+        path, largest = request.url.path, self._options.largest_body
+        try:
+            content = await read_body(request, largest)
+        except BodyTooLarge:
+            text = f"the body has more than {largest} bytes"
+            return problem(path, 413, text, code="body_too_large", headers={"Connection": "close"})
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            return problem(path, 400, "the body is not a JSON object", code="invalid_json")
+        return content
+
+    async def _send(self, request: Request, path: str, content: bytes) -> httpx2.Response:
+        return await self._upstream.send(
+            request.method,
+            path,
+            request.headers,
+            content,
+            query=request.url.query,
+            key_is_token=request.state.key_is_token,
+        )
+
+    async def _explain(
+        self,
+        path: str,
+        response: httpx2.Response,
+        exchange: Exchange | None,
+        headers: dict[str, str],
+    ) -> Response:
+        """Pass a provider's error on, with its explanation in a header."""
+        try:
+            content = await response.aread()
+        except httpx2.HTTPError as error:
+            return _refuse_upstream(path, error, exchange)
+        finally:
+            await response.aclose()
+        text = content[:_MOST_EXPLAINED].decode("utf-8", "replace")
+        found = rs.explain_refusal(self._options.provider, text)
+        if found is not None:
+            headers[EXPLANATION_HEADER] = str(found).encode("ascii", "replace").decode()
+        return Response(content, response.status_code, headers)
+
+
+class Relay(Response):
+    """A stream that is passed on as it comes, and recorded on its way."""
+
+    def __init__(
+        self,
+        path: str,
+        upstream: httpx2.Response,
+        exchange: Exchange | None,
+        rewriter: Rewriter | None,
+        headers: dict[str, str],
+    ) -> None:
+        self.status_code = upstream.status_code
+        self.background = None
+        self.init_headers(headers)
+        self._path = path
+        self._upstream = upstream
+        self._exchange = exchange
+        self._rewriter = rewriter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        pump = asyncio.ensure_future(self._pump(send))
+        left = asyncio.ensure_future(_wait_until_left(receive))
+        try:
+            await asyncio.wait({pump, left}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (pump, left):
+                task.cancel()
+            await asyncio.gather(pump, left, return_exceptions=True)
+            await self._upstream.aclose()
+            if self._exchange is not None:
+                await _to_thread(self._exchange.leave)
+
+    async def _pump(self, send: Send) -> None:
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
+        )
+
+        async def emit(piece: bytes) -> None:
+            if piece:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+        exchange, rewriter = self._exchange, self._rewriter
+        try:
+            async for piece in self._upstream.aiter_bytes():
+                if exchange is not None and exchange.feed(piece):
+                    await _to_thread(exchange.finish)
+                await emit(piece if rewriter is None else rewriter.feed(piece))
+                if exchange is not None and exchange.is_stopped:
+                    break
+            if exchange is not None:
+                await _to_thread(exchange.finish)
+            if rewriter is not None:
+                await emit(rewriter.finish())
+        except httpx2.HTTPError as error:
+            if exchange is not None:
+                await _to_thread(exchange.leave)
+            await emit(_broken_event(self._path, error))
+        except rs.ReasoningStoreError as error:
+            # on_store_error is "fail": the client reads why its reply ends here.
+            await emit(_error_event(self._path, 503, f"the store failed: {error}"))
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def read_body(request: Request, largest: int) -> bytes:
+    """Return a request's body; refuse one that is too large before it is read."""
+    if int(request.headers.get("content-length") or 0) > largest:
+        raise BodyTooLarge
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > largest:
+            raise BodyTooLarge
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def _wait_until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _to_thread(work: Callable[..., Any], *given: Any) -> None:
+    """Run a write of the store to its end, also where the client leaves meanwhile."""
+    await asyncio.shield(asyncio.to_thread(work, *given))
+
+
+def _refuse_mode(path: str) -> Response:
+    text = f"{MODE_HEADER}: one of {', '.join(MODES)}"
+    return problem(path, 400, text, code="unknown_mode", param=MODE_HEADER)
+
+
+def _failure(error: httpx2.HTTPError) -> tuple[int, str]:
+    if isinstance(error, httpx2.TimeoutException):
+        return 504, "the provider did not answer in time"
+    if isinstance(error, httpx2.ConnectError):
+        return 502, "the provider cannot be reached"
+    return 502, "the provider broke the connection"
+
+
+def _refuse_upstream(path: str, error: httpx2.HTTPError, exchange: Exchange | None) -> Response:
+    status, text = _failure(error)
+    headers = exchange.headers if exchange else {}
+    return problem(path, status, text, code="upstream_failed", headers=headers)
+
+
+def _broken_event(path: str, error: httpx2.HTTPError) -> bytes:
+    return _error_event(path, *_failure(error))
+
+
+def _error_event(path: str, status: int, text: str) -> bytes:
+    body = json.dumps(problem_body(path, status, text, code="upstream_failed"))
+    return f"event: error\ndata: {body}\n\n".encode()

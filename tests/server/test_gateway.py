@@ -1,0 +1,308 @@
+"""The gateway: an unchanged client's loop passes a strict provider, its thinking kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.server.options import ServerOptions
+from tests import programs
+from tests.docs.provider import Answer, Provider, weather
+from tests.integrations.loops import STEPS, chat_loop, messages_loop, responses_loop, twenty_steps
+from tests.server.serving import serving
+
+Loop = Callable[..., str]
+
+
+def open_openai(address: str, **options: Any) -> openai.OpenAI:
+    return openai.OpenAI(api_key="sk-canary", base_url=f"{address}/v1", max_retries=0, **options)
+
+
+def open_anthropic(address: str, **options: Any) -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key="sk-canary", base_url=address, max_retries=0, **options)
+
+
+CASES: dict[str, tuple[Callable[..., Any], Loop, str, str]] = {
+    "DeepSeek": (open_openai, chat_loop, "deepseek", "deepseek-chat"),
+    "Claude": (open_anthropic, messages_loop, "anthropic", "claude-sonnet-4-6"),
+    "Responses": (open_openai, responses_loop, "openai", "gpt-5.2"),
+}
+WEATHER = {"role": "user", "content": "How is Oslo?"}
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider().listening() as listening:
+        yield listening
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[rs.Store]:
+    with rs.Store(f"sqlite:///{tmp_path}/chat.db") as opened:
+        yield opened
+
+
+def options(provider: Provider, name: str = "deepseek", **more: Any) -> ServerOptions:
+    return ServerOptions(upstream=f"{provider.address}/v1", provider=name, **more)
+
+
+@pytest.mark.parametrize(
+    "streamed",
+    [pytest.param(False, marks=pytest.mark.long, id="whole"), pytest.param(True, id="streamed")],
+)
+@pytest.mark.parametrize("host", CASES)
+def test_a_loop_of_twenty_steps_passes_and_is_stored(
+    provider: Provider, store: rs.Store, host: str, streamed: bool
+) -> None:
+    """A stock client; without the gateway the strict provider refuses its second request."""
+    make, loop, name, model = CASES[host]
+    provider.script = twenty_steps()
+    with make(provider.address) as bare, pytest.raises((openai.APIError, anthropic.APIError)):
+        loop(bare, model, streamed=streamed)
+    provider.refused.clear()
+    provider.script = twenty_steps()
+
+    with serving(store, options(provider, name)) as address, make(address) as client:
+        text = loop(client, model, streamed=streamed)
+
+    assert provider.refused == []
+    assert text.startswith("Done at")
+    (session,) = store.sessions().items
+    history = session.history()
+    assert [one.message.status for one in history] == ["complete"] * len(history)
+    assert len(history) == 1 + 2 * STEPS + 1
+
+
+class Served:
+    """The command ``serve`` in a process of its own, on the same port each time."""
+
+    def __init__(self, folder: Path, upstream: str) -> None:
+        self._words = ["serve", "--upstream", f"{upstream}/v1", "--provider", "deepseek"]
+        self._folder = folder
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        ready, ours = os.pipe()
+        code = f"import os; from reasoning_store.cli import main; os.dup2({ours}, 1); main()"
+        words = [
+            *self._words,
+            "--port",
+            str(self.port),
+            "--db",
+            f"{self._folder}/chat.db",
+            "--json",
+        ]
+        self.process = programs.start(
+            [sys.executable, "-c", code, *words],
+            cwd=self._folder,
+            env={**os.environ, "REASONING_STORE_CONFIG": ""},
+            pass_fds=[ours],
+        )
+        os.close(ours)
+        with open(ready) as output:
+            text = ""
+            for line in output:
+                text += line
+                if line == "}\n":
+                    break
+        self.address = json.loads(text)["data"]["url"]
+        self.port = int(self.address.rpartition(":")[2])
+
+    def end(self, number: int) -> int:
+        os.kill(self.process.pid, number)
+        return self.process.wait(60)
+
+
+def test_a_loop_goes_on_after_the_gateway_was_killed(provider: Provider, tmp_path: Path) -> None:
+    """Killed between two steps of twenty, and started again; then ended by a signal."""
+    served = Served(tmp_path, provider.address)
+
+    class Restarting(httpx2.BaseTransport):
+        def __init__(self) -> None:
+            self.inner = httpx2.HTTPTransport()
+            self.count = 0
+
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+            self.count += 1
+            if self.count == STEPS // 2:
+                assert served.end(signal.SIGKILL) == -signal.SIGKILL
+                served.start()
+                self.inner = httpx2.HTTPTransport()
+            return self.inner.handle_request(request)
+
+    provider.script = twenty_steps()
+    with open_openai(served.address, http_client=httpx2.Client(transport=Restarting())) as client:
+        text = chat_loop(client, "deepseek-chat", streamed=True)
+
+    assert provider.refused == []
+    assert text.startswith("Done at")
+    assert served.end(signal.SIGTERM) == -signal.SIGTERM
+    with rs.Store(f"sqlite:///{tmp_path}/chat.db") as store:
+        (session,) = store.sessions().items
+        assert len(session.history()) == 1 + 2 * STEPS + 1
+
+
+def post(address: str, messages: list[Any] | None = None, **more: Any) -> Any:
+    """Ask for a reply of DeepSeek's; return the raw response."""
+    headers = more.pop("headers", {})
+    path = more.pop("path", "/v1/chat/completions")
+    body = {"model": "deepseek-chat", "messages": messages or [WEATHER], **more}
+    return httpx2.post(f"{address}{path}", json=body, headers=headers, timeout=60)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_mirror_passes_the_providers_bytes_on(
+    provider: Provider, store: rs.Store, stream: bool
+) -> None:
+    """Byte for byte; a header names the session."""
+    fixed = weather
+    answers: list[Answer] = []
+
+    def same(asked: Any) -> Answer:
+        if not answers:
+            answers.append(replace(fixed(asked), seed=7))
+        return answers[0]
+
+    provider.script = same
+    direct = post(provider.address, stream=stream)
+    with serving(store, options(provider)) as address:
+        through = post(address, stream=stream)
+
+    assert without_ids(through.content) == without_ids(direct.content)
+    assert through.headers["X-Reasoning-Restored"] == "0/0"
+    assert store.session(through.headers["X-Reasoning-Session"]).history()[-1].message.thinking
+
+
+def without_ids(content: bytes) -> list[bytes]:
+    """Return the lines of a body, without what the provider makes anew each time."""
+    return [line for line in content.splitlines() if b'"id"' not in line or b"delta" in line]
+
+
+def test_a_refusal_passes_through_and_is_explained(provider: Provider, store: rs.Store) -> None:
+    """The provider's own words, and ours in a header."""
+    call = {
+        "id": "call_unknown",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": "{}"},
+    }
+    messages = [
+        WEATHER,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_unknown", "content": "4 C"},
+    ]
+    with serving(store, options(provider)) as address:
+        response = post(address, messages)
+
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == provider.refused[0]
+    assert "reasoning" in response.headers["X-Reasoning-Explanation"]
+    assert response.headers["X-Reasoning-Restored"] == "0/1; missed=1"
+
+
+def test_the_reply_of_a_client_that_leaves_is_stored(provider: Provider, store: rs.Store) -> None:
+    """As interrupted, with all that had arrived; the provider's stream is closed."""
+    hold = threading.Event()
+    provider.script = lambda asked: replace(weather(asked), pieces=8, hold_after=6, until=hold)
+    with serving(store, options(provider)) as address:
+        with httpx2.stream(
+            "POST",
+            f"{address}/v1/chat/completions",
+            json={"model": "deepseek-chat", "messages": [WEATHER], "stream": True},
+        ) as response:
+            next(response.iter_bytes())
+        (session,) = store.sessions().items
+        for _ in session.follow():
+            pass  # it ends with the reply
+        hold.set()
+    reply = session.history()[-1].message
+
+    assert reply.role == "assistant"
+    assert reply.status == "interrupted"
+
+
+def test_a_provider_that_breaks_off_ends_the_stream_with_an_error(
+    provider: Provider, store: rs.Store
+) -> None:
+    """The client reads an error event, and what had arrived is stored."""
+    provider.script = lambda asked: replace(weather(asked), pieces=8, drop_after=4)
+    with serving(store, options(provider)) as address, open_openai(address) as client:
+        stream = client.chat.completions.create(
+            model="deepseek-chat",
+            messages=[{"role": "user", "content": "How is Oslo?"}],
+            stream=True,
+        )
+        with pytest.raises(openai.APIError, match="broke the connection"):
+            list(stream)
+
+    (session,) = store.sessions().items
+    assert session.history()[-1].message.status == "interrupted"
+
+
+def test_a_provider_that_is_silent_or_away_is_an_error_of_its_protocol(
+    provider: Provider, store: rs.Store
+) -> None:
+    """504 and 502, each in the client's own shape."""
+    hold = threading.Event()
+
+    def wait(asked: Any) -> Answer:
+        hold.wait(60)
+        return weather(asked)
+
+    provider.script = wait
+    with (
+        serving(store, options(provider, timeout=0.2)) as address,
+        open_anthropic(address) as client,
+        pytest.raises(anthropic.APIStatusError) as late,
+    ):
+        client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "?"}])
+    hold.set()
+    gone = ServerOptions(upstream="http://127.0.0.1:9/v1")
+    with (
+        serving(store, gone) as address,
+        open_openai(address) as other,
+        pytest.raises(openai.InternalServerError) as away,
+    ):
+        other.models.list()
+
+    assert late.value.status_code == 504
+    assert late.value.body == {
+        "type": "error",
+        "error": {"type": "timeout_error", "message": "the provider did not answer in time"},
+    }
+    assert away.value.status_code == 502
+    assert away.value.code == "upstream_failed"
+
+
+def test_a_store_that_fails_does_not_end_the_chat(provider: Provider, tmp_path: Path) -> None:
+    """A file that cannot be written: the header names the error, the reply arrives."""
+    url = f"sqlite:///{tmp_path}/chat.db"
+    rs.Store(url).close()
+    with (
+        rs.Store(url, read_only=True) as store,
+        serving(store, options(provider)) as address,
+    ):
+        passed = post(address)
+    with (
+        rs.Store(url, read_only=True) as store,
+        serving(store, options(provider, on_store_error="fail")) as address,
+    ):
+        failed = post(address)
+
+    assert passed.json()["choices"][0]["message"]["content"]
+    assert passed.headers["X-Reasoning-Store-Error"]
+    assert failed.status_code >= 400
+    assert failed.json()["error"]["code"]
