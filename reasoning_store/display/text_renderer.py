@@ -13,6 +13,7 @@ was cut.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from reasoning_store.conversation.chunks import (
@@ -69,6 +70,36 @@ class ReasoningRenderer:
             return ""
         self._is_open = False
         return CLOSING
+
+
+def answers_without_sections(text: str) -> list[str]:
+    """Return the answers that a rendered text may have been made of, the likeliest first.
+
+    A thought, too, may hold a separator: the first section may end at any of them. Which answer
+    it was is known to who has the answers; without a section there is none.
+    """
+    whole = f"\n\n{text.strip()}\n\n"
+    begin, found = whole.find(OPENING), []
+    end = whole.find(CLOSING, begin + len(OPENING) - 1) if begin >= 0 else -1
+    while end >= 0 and len(found) < _MOST_ENDS:
+        found.append(whole[:begin] + "".join(_outside(whole[end + len(CLOSING) :])))
+        end = whole.find(CLOSING, end + 1)
+    return [answer.strip() for answer in found]
+
+
+_MOST_ENDS: Final = 8
+
+
+def _outside(text: str) -> Iterator[str]:
+    """Yield the texts around the sections, each of which ends at its first separator."""
+    at = 0
+    while (begin := text.find(OPENING, at)) >= 0:
+        end = text.find(CLOSING, begin + len(OPENING) - 1)
+        if end < 0:
+            break
+        yield text[at:begin]
+        at = end + len(CLOSING)
+    yield text[at:]
 
 
 def _has_text(text: Any) -> bool:

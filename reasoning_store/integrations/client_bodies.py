@@ -36,6 +36,8 @@ class BodyForm:
     read: Callable[[Sequence[Any]], Iterator[ClientMessage]]
     restore: Callable[[Sequence[Any], Sequence[Any]], list[Any]]
     """Returns the parts of a message with the thinking of its written parts put back."""
+    replace_text: Callable[[Sequence[Any], str], list[Any]]
+    """Returns the parts of a message with another text."""
     unbind: Callable[[Sequence[Any]], list[Any]]
     """Returns the parts of a message that is sent without its thinking."""
     history: Callable[..., Any]
@@ -131,6 +133,20 @@ def _restore_chat(parts: Sequence[Any], written: Sequence[Any]) -> list[Any]:
     if isinstance(content, list) and any(part.get("type") == "thinking" for part in content):
         added["content"] = content
     return [{**message, **added}]
+
+
+def _replace_chat_text(parts: Sequence[Any], text: str) -> list[Any]:
+    (message,) = parts
+    return [{**message, "content": text or (None if message.get("tool_calls") else "")}]
+
+
+def _replace_anthropic_text(parts: Sequence[Any], text: str) -> list[Any]:
+    (message,) = parts
+    content = message.get("content")
+    if not isinstance(content, list):
+        return [{**message, "content": text}]
+    others = [part for part in content if part.get("type") != "text"]
+    return [{**message, "content": [*([{"type": "text", "text": text}] if text else []), *others]}]
 
 
 def _read_anthropic(messages: Sequence[Any]) -> Iterator[ClientMessage]:
@@ -245,6 +261,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         messages_key="messages",
         read=_read_chat,
         restore=_restore_chat,
+        replace_text=_replace_chat_text,
         unbind=list,
         history=openai_history.conversations,
         ends=lambda event: False,  # [DONE] ends it
@@ -254,6 +271,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         messages_key="input",
         read=_read_responses,
         restore=_restore_responses,
+        replace_text=lambda parts, text: list(parts),  # its replies are not rendered
         unbind=_unbind_responses,
         history=openai_history.conversations,
         ends=lambda event: isinstance(event, Mapping) and event.get("type") in _LAST_RESPONSE,
@@ -263,6 +281,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         messages_key="messages",
         read=_read_anthropic,
         restore=_restore_anthropic,
+        replace_text=_replace_anthropic_text,
         unbind=list,
         history=anthropic_history.conversations,
         ends=lambda event: isinstance(event, Mapping) and event.get("type") == "message_stop",

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import reasoning_store as rs
+from reasoning_store.display.text_renderer import answers_without_sections
 from reasoning_store.integrations.client_bodies import BodyForm, ClientMessage, find_form
 from reasoning_store.results import FoundConversation, Owner
 from reasoning_store.wire.sse import JSONEvents
@@ -241,7 +242,14 @@ class EchoMatcher:
     ) -> None:
         parts = form.list_of(body)
         client = list(form.read(parts))
-        found = self._find(client, session_id)
+        found, answers = self._find_rendered(client, session_id)
+        for index, message in answers.items():
+            own = form.replace_text([parts[client[index].first]], message.text)
+            parts[client[index].first : client[index].last + 1] = own
+            client[index] = client[index]._replace(message=message)
+            exchange._is_changed = True
+        if answers:
+            exchange.body = {**exchange.body, form.messages_key: parts}
         positions: Sequence[int | None] = found.positions if found else [None] * len(client)
         if not stores:
             if found is not None:
@@ -256,6 +264,43 @@ class EchoMatcher:
             imported = form.import_messages(parts[new[0].first :])
             named = _name_tools(imported, [one.message for one in client])
             session.append([one for one in named if one.role != "system"])
+
+    def _find_rendered(
+        self, client: Sequence[ClientMessage], session_id: str | None
+    ) -> tuple[FoundConversation | None, dict[int, rs.Message]]:
+        """Find a conversation whose thinking was rendered into its text.
+
+        Returns also the messages that are stored without the rendered sections. A section is
+        taken out where the rest is a stored reply, and nowhere else: a text may have such lines
+        of its own.
+        """
+        choices = {index: made for index, one in enumerate(client) if (made := _choices(one))}
+        answers: dict[int, rs.Message] = {}
+        for turn in range(max(map(len, choices.values()), default=0)):
+            attempt = [
+                one._replace(message=answers[index])
+                if index in answers
+                else one._replace(message=choices[index][min(turn, len(choices[index]) - 1)])
+                if index in choices
+                else one
+                for index, one in enumerate(client)
+            ]
+            found = self._find(attempt, session_id)
+            if found is None:
+                continue
+            session_id = found.session.id
+            answers |= {
+                index: attempt[index].message
+                for index in choices
+                if found.positions[index] is not None
+            }
+            if len(answers) == len(choices):
+                return found, answers
+        rest = [
+            one._replace(message=answers.get(index, one.message))
+            for index, one in enumerate(client)
+        ]
+        return self._find(rest, session_id), answers
 
     def _find(
         self, client: Sequence[ClientMessage], session_id: str | None
@@ -313,7 +358,7 @@ class EchoMatcher:
             changed[one.first : one.last + 1] = own
         if lacking:
             exchange.body = {**exchange.body, form.messages_key: changed}
-            exchange._is_changed = changed != parts
+            exchange._is_changed = exchange._is_changed or changed != parts
 
     def _select(
         self,
@@ -348,6 +393,15 @@ class EchoMatcher:
     def _policy(self, session: rs.Session) -> dict[str, Any]:
         kept = {key: found.value for key, found in session.settings.resolved().items()}
         return {**kept, **self._settings.model_dump(by_alias=True, exclude_unset=True)}
+
+
+def _choices(one: ClientMessage) -> list[rs.Message]:
+    """Return the replies that a client's message may be, without rendered sections."""
+    message = one.message
+    if message.role != "assistant":
+        return []
+    calls = [block for block in message.blocks if isinstance(block, rs.ToolCallBlock)]
+    return [rs.assistant(answer, *calls) for answer in answers_without_sections(message.text)]
 
 
 def _name_tools(messages: Sequence[rs.Message], calling: Sequence[rs.Message]) -> list[rs.Message]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import httpx2
@@ -26,7 +27,7 @@ from reasoning_store.integrations.echo_matcher import (
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import problem, problem_body
-from reasoning_store.server.rewriting import Rewriter, make_rewriter
+from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.upstream import MODE_HEADER, Upstream, returned_headers
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
@@ -70,12 +71,15 @@ class Gateway:
         """Answer a request that carries a conversation."""
         path, mode = self._split_path(request)
         if mode is None:
-            return _refuse_mode(path)
+            return _refuse_mode(path, f"{MODE_HEADER}: one of {', '.join(MODES)}")
+        if not rewrites(mode, path):
+            return _refuse_mode(path, f"{MODE_HEADER}: Responses are served in mirror alone")
         content = await self._read_body(request)
         if isinstance(content, Response):
             return content
         exchange = await self.begin(request, path, content)
-        rewriter = make_rewriter(mode, path)
+        shows = await asyncio.to_thread(_shows_thinking, exchange)
+        rewriter = make_rewriter(mode, path, shows_thinking=shows)
         try:
             response = await self._send(request, path, exchange.content if exchange else content)
         except httpx2.HTTPError as error:
@@ -295,8 +299,17 @@ async def _to_thread(work: Callable[..., Any], *given: Any) -> None:
     await asyncio.shield(asyncio.to_thread(work, *given))
 
 
-def _refuse_mode(path: str) -> Response:
-    text = f"{MODE_HEADER}: one of {', '.join(MODES)}"
+def _shows_thinking(exchange: Exchange | None) -> bool:
+    """Whether people see thinking (BR-003), by the settings of the session."""
+    if exchange is None or exchange.session is None:
+        return True
+    with suppress(rs.ReasoningStoreError):
+        found = exchange.session.settings.resolved()["reasoning.includeInResponse"]
+        return bool(found.value)
+    return True
+
+
+def _refuse_mode(path: str, text: str) -> Response:
     return problem(path, 400, text, code="unknown_mode", param=MODE_HEADER)
 
 

@@ -1,17 +1,31 @@
-"""What a client gets of a reply in another mode than ``mirror``."""
+"""Replies for clients that want the thinking elsewhere than the provider put it.
+
+``clean`` moves inline tags to the field of the protocol. ``render`` puts all thinking into the
+text, between the separators of ``ReasoningRenderer``, for clients that can show nothing else.
+Nothing is held back but what may be the beginning of a tag.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
+import reasoning_store as rs
 from reasoning_store.server.options import Mode
+from reasoning_store.wire.sse import SSEDecoder
+
+Kind: TypeAlias = Literal["text", "thinking"]
+_FIELDS: Final = ("reasoning_content", "reasoning")
+_MORE_FIELDS: Final = ("reasoning_details", "reasoning_text", "thinking", "thinking_blocks")
+_DONE: Final = b"data: [DONE]\n\n"
 
 
 class Rewriter(Protocol):
     """One reply on its way to a client that wants its thinking elsewhere."""
 
     def feed(self, piece: bytes) -> bytes:
-        """Return what to pass on of the next piece of a stream."""
+        """Return the bytes to pass on of the next piece of a stream."""
         ...
 
     def finish(self) -> bytes:
@@ -23,6 +37,287 @@ class Rewriter(Protocol):
         ...
 
 
-def make_rewriter(mode: Mode, path: str) -> Rewriter | None:
-    """Return the rewriter of a reply; ``None`` where it is passed on as it is."""
-    return None
+def make_rewriter(mode: Mode, path: str, *, shows_thinking: bool = True) -> Rewriter | None:
+    """Return the rewriter of a reply; ``None`` where it is passed on as it is.
+
+    Without ``shows_thinking`` the client gets no thinking.
+    """
+    if mode == "mirror":
+        return None
+    kind = _REWRITERS[path]
+    return kind(lambda: Placer(is_rendered=mode == "render", shows_thinking=shows_thinking))
+
+
+def rewrites(mode: Mode, path: str) -> bool:
+    """Whether a mode is supported for the replies of a path."""
+    return mode == "mirror" or path in _REWRITERS
+
+
+class Placer:
+    """The text and the thinking of one reply, as runs of where each is put."""
+
+    def __init__(self, *, is_rendered: bool, shows_thinking: bool) -> None:
+        self._tags = rs.TagFilter()
+        self._renderer = rs.ReasoningRenderer() if is_rendered else None
+        self._shows = shows_thinking
+
+    def text(self, text: str) -> Iterator[tuple[Kind, str]]:
+        """Yield the runs of a piece of text, in which there may be tags."""
+        yield from self._place(self._tags.feed(text))
+
+    def thinking(self, text: str) -> Iterator[tuple[Kind, str]]:
+        """Yield the runs of a piece of thinking."""
+        if not self._shows:
+            return
+        if self._renderer is None:
+            yield "thinking", text
+        elif shown := self._renderer.thinking(text):
+            yield "text", shown
+
+    def close(self) -> Iterator[tuple[Kind, str]]:
+        """Yield the end of a section, before anything that is no thinking."""
+        if self._renderer is not None and (shown := self._renderer.close()):
+            yield "text", shown
+
+    def finish(self) -> Iterator[tuple[Kind, str]]:
+        """Yield the rest, at the end of the reply."""
+        yield from self._place(self._tags.finish())
+        self._tags.reset()
+        yield from self.close()
+
+    def _place(self, runs: Any) -> Iterator[tuple[Kind, str]]:
+        for run in runs:
+            if run.kind == "thinking":
+                yield from self.thinking(run.text)
+            elif self._renderer is None:
+                yield "text", run.text
+            elif shown := self._renderer.answer(run.text):
+                yield "text", shown
+
+
+class _EventRewriter:
+    """The events of a stream, decoded, rewritten and encoded."""
+
+    def __init__(self, make_placer: Callable[[], Placer]) -> None:
+        self._make_placer = make_placer
+        self._decoder = SSEDecoder()
+
+    def feed(self, piece: bytes) -> bytes:
+        return b"".join(map(self._rewrite, self._decoder.feed(piece)))
+
+    def finish(self) -> bytes:
+        return b"".join(map(self._rewrite, self._decoder.finish()))
+
+    def rewrite_whole(self, content: bytes) -> bytes:
+        try:
+            body = json.loads(content)
+        except ValueError:
+            return content
+        return _dump(self._whole(body)) if isinstance(body, dict) else content
+
+    def _rewrite(self, event: Any) -> bytes:
+        if event.data.strip() == "[DONE]":
+            return _DONE
+        try:
+            value = json.loads(event.data)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            return f"data: {event.data}\n\n".encode()
+        return b"".join(self._encode(one) for one in self._events(value))
+
+    def _encode(self, value: dict[str, Any]) -> bytes:
+        return b"data: " + _dump(value) + b"\n\n"
+
+    def _events(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        raise NotImplementedError
+
+    def _whole(self, body: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class ChatRewriter(_EventRewriter):
+    """Replies of Chat Completions."""
+
+    def __init__(self, make_placer: Callable[[], Placer]) -> None:
+        super().__init__(make_placer)
+        self._placers: dict[Any, Placer] = {}
+
+    def _placer(self, choice: dict[str, Any]) -> Placer:
+        return self._placers.setdefault(choice.get("index", 0), self._make_placer())
+
+    def _events(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        choices = value.get("choices")
+        if not isinstance(choices, list) or not choices:
+            yield value
+            return
+        for choice in choices:
+            if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict):
+                yield {**value, "choices": [choice]}
+                continue
+            delta, runs = _take_runs(choice["delta"], self._placer(choice))
+            if delta.get("tool_calls"):
+                runs += self._placer(choice).close()
+            if choice.get("finish_reason"):
+                runs += self._placer(choice).finish()
+            bare = {name: one for name, one in choice.items() if name != "logprobs"}
+            for kind, text in runs:
+                moved = {"content" if kind == "text" else _FIELDS[0]: text}
+                role = {"role": delta.pop("role")} if "role" in delta else {}
+                one = {**bare, "delta": {**role, **moved}, "finish_reason": None}
+                yield {**value, "choices": [one]}
+            if delta or choice.get("finish_reason") or not runs:
+                yield {**value, "choices": [{**choice, "delta": delta}]}
+
+    def _whole(self, body: dict[str, Any]) -> dict[str, Any]:
+        choices = []
+        for choice in body.get("choices") or ():
+            if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
+                placer = self._placer(choice)
+                message, runs = _take_runs(choice["message"], placer)
+                runs += placer.finish()
+                texts = {
+                    kind: "".join(text for one, text in runs if one == kind)
+                    for kind in ("text", "thinking")
+                }
+                message["content"] = texts["text"] or None
+                if texts["thinking"]:
+                    message[_FIELDS[0]] = texts["thinking"]
+                choice = {**choice, "message": message}
+            choices.append(choice)
+        return {**body, "choices": choices}
+
+
+def _take_runs(
+    given: dict[str, Any], placer: Placer
+) -> tuple[dict[str, Any], list[tuple[Kind, str]]]:
+    """Return a delta or a message without its text and thinking, and these as runs."""
+    rest = {
+        name: value
+        for name, value in given.items()
+        if name not in (*_FIELDS, *_MORE_FIELDS, "content")
+    }
+    thinking = next((given[name] for name in _FIELDS if isinstance(given.get(name), str)), "")
+    content = given.get("content")
+    runs = [*placer.thinking(thinking)] if thinking else []
+    if isinstance(content, str) and content:
+        runs += placer.text(content)
+    elif content and not isinstance(content, str):
+        rest["content"] = content
+    return rest, runs
+
+
+class MessagesRewriter(_EventRewriter):
+    """Replies of Messages: their blocks are numbered anew."""
+
+    def __init__(self, make_placer: Callable[[], Placer]) -> None:
+        super().__init__(make_placer)
+        self._placer = make_placer()
+        self._index = -1
+        self._open: Kind | None = None
+        self._kinds: dict[Any, str] = {}
+        """The types of the provider's blocks, by their index."""
+
+    def _encode(self, value: dict[str, Any]) -> bytes:
+        return f"event: {value.get('type')}\n".encode() + super()._encode(value)
+
+    def _events(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        match value.get("type"):
+            case "content_block_start":
+                yield from self._begin(value)
+            case "content_block_delta":
+                yield from self._add(value)
+            case "content_block_stop":
+                if self._kinds.get(value.get("index")) == "thinking":
+                    yield from self._put(self._placer.close())
+                elif self._is_other(value):
+                    yield {**value, "index": self._index}
+            case "message_delta" | "message_stop":
+                yield from self._put(self._placer.finish())
+                yield from self._stop()
+                yield value
+            case _:
+                yield value
+
+    def _is_other(self, value: dict[str, Any]) -> bool:
+        kind = self._kinds.get(value.get("index"))
+        return kind not in ("text", "thinking", "redacted_thinking")
+
+    def _begin(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        block = value.get("content_block") or {}
+        self._kinds[value.get("index")] = str(block.get("type"))
+        if self._is_other(value):
+            yield from self._put(self._placer.finish())
+            yield from self._stop()
+            self._index += 1
+            yield {**value, "index": self._index}
+        elif block.get("type") == "text":
+            yield from self._put(self._placer.text(block.get("text") or ""))
+        elif block.get("type") == "thinking":
+            yield from self._put(self._placer.thinking(block.get("thinking") or ""))
+
+    def _add(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        delta = value.get("delta") or {}
+        if delta.get("type") == "text_delta":
+            yield from self._put(self._placer.text(delta.get("text") or ""))
+        elif delta.get("type") == "thinking_delta":
+            yield from self._put(self._placer.thinking(delta.get("thinking") or ""))
+        elif self._is_other(value) or self._open == "thinking":
+            yield {**value, "index": self._index}  # a signature belongs to the open block
+
+    def _put(self, runs: Iterator[tuple[Kind, str]]) -> Iterator[dict[str, Any]]:
+        for kind, text in runs:
+            if self._open != kind:
+                yield from self._stop()
+                self._index += 1
+                self._open = kind
+                begun = _block(kind, "")
+                yield {"type": "content_block_start", "index": self._index, "content_block": begun}
+            delta = {"type": f"{kind}_delta", kind: text}
+            yield {"type": "content_block_delta", "index": self._index, "delta": delta}
+
+    def _stop(self) -> Iterator[dict[str, Any]]:
+        if self._open is not None:
+            self._open = None
+            yield {"type": "content_block_stop", "index": self._index}
+
+    def _whole(self, body: dict[str, Any]) -> dict[str, Any]:
+        placer = self._placer
+        blocks: list[Any] = []
+
+        def put(runs: Iterator[tuple[Kind, str]]) -> None:
+            for kind, text in runs:
+                if blocks and blocks[-1].get("type") == kind:
+                    blocks[-1][kind] += text
+                else:
+                    blocks.append(_block(kind, text))
+
+        for block in body.get("content") or ():
+            kind = block.get("type") if isinstance(block, dict) else None
+            if kind == "text":
+                put(placer.text(block.get("text") or ""))
+            elif kind == "thinking":
+                put(placer.thinking(block.get("thinking") or ""))
+                if blocks and blocks[-1].get("type") == "thinking":
+                    blocks[-1]["signature"] = block.get("signature", "")
+                put(placer.close())
+            elif kind != "redacted_thinking":
+                put(placer.finish())
+                blocks.append(block)
+        put(placer.finish())
+        return {**body, "content": blocks}
+
+
+def _block(kind: Kind, text: str) -> dict[str, Any]:
+    signature = {"signature": ""} if kind == "thinking" else {}
+    return {"type": kind, kind: text, **signature}
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+_REWRITERS: Final[dict[str, type[ChatRewriter] | type[MessagesRewriter]]] = {
+    "/v1/chat/completions": ChatRewriter,
+    "/v1/messages": MessagesRewriter,
+}

@@ -97,7 +97,10 @@ class Served:
 
     def start(self) -> None:
         ready, ours = os.pipe()
-        code = f"import os; from reasoning_store.cli import main; os.dup2({ours}, 1); main()"
+        code = (
+            "import sys; from reasoning_store.cli import main;"
+            f"sys.stdout = open({ours}, 'w'); main()"
+        )
         words = [
             *self._words,
             "--port",
