@@ -79,7 +79,8 @@ def answers_without_sections(text: str) -> list[str]:
     it was is known to who has the answers; without a section there is none.
     """
     whole = f"\n\n{text.strip()}\n\n"
-    begin, found = whole.find(OPENING), []
+    found: list[str] = []
+    begin = whole.find(OPENING)
     end = whole.find(CLOSING, begin + len(OPENING) - 1) if begin >= 0 else -1
     while end >= 0 and len(found) < _MOST_ENDS:
         found.append(whole[:begin] + "".join(_outside(whole[end + len(CLOSING) :])))
