@@ -308,13 +308,20 @@ def photograph_chat() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)
         page = browser.new_page(base_url=address, viewport={"width": 1120, "height": 760})
         page.goto("/")
-        for question in QUESTIONS:
-            page.get_by_label("Message", exact=True).fill(question)
-            page.get_by_label("Message", exact=True).press("Enter")
-            page.get_by_role("button", name="Stop").wait_for()
-            page.get_by_role("button", name="Send", exact=True).wait_for()
-        for thought in page.get_by_text("Thought", exact=True).all()[-1:]:
-            thought.click()
+        for number, chat in enumerate(CHATS):
+            if number:
+                page.get_by_role("button", name="New chat").click()
+            for question in chat:
+                page.get_by_label("Message", exact=True).fill(question)
+                page.get_by_label("Message", exact=True).press("Enter")
+                page.get_by_role("button", name="Stop").wait_for()
+                page.get_by_role("button", name="Send", exact=True).wait_for()
+        page.get_by_role("button", name="Regenerate").last.click()
+        page.get_by_text("2/2").wait_for()
+        page.get_by_role("button", name="Send", exact=True).wait_for()
+        page.get_by_text("Thought", exact=True).last.click()
+        page.get_by_role("button", name="Context").click()
+        page.wait_for_timeout(500)  # until nothing moves
         page.screenshot(path=CHAT)
         browser.close()
     print(f"{CHAT.relative_to(CHECKOUT)}: {CHAT.stat().st_size // 1024} kB")
@@ -325,7 +332,11 @@ DESCRIPTION = (
     "refuses a list of messages, and takes the request of the store. A table shows the tokens of "
     "every choice."
 )
-QUESTIONS = ("Is 91 a prime number?", "How is the weather in Oslo?")
+CHATS = (
+    ("Tell me a story",),
+    ("How is the weather in Bergen?",),
+    ("Is 91 a prime number?", "How is the weather in Oslo?"),
+)
 _PICTURES: Mapping[str, Callable[[], None]] = {"demo": draw_demo, "chat": photograph_chat}
 
 
