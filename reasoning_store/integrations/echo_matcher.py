@@ -43,6 +43,8 @@ class Exchange:
     """How many replies got their thinking back."""
     missed: int = 0
     """How many replies without thinking are not in the store."""
+    reply_id: str | None = None
+    """The provider's id of the reply, once it has come."""
     error: str | None = None
     """The name of the store's error, where the chat went on without the store."""
     _given: bytes = field(repr=False)
@@ -82,6 +84,7 @@ class Exchange:
             return
         if not isinstance(response, dict):
             return
+        self._note_id(response)
         try:
             for _ in self.session.record(response, **self._names):
                 pass
@@ -109,6 +112,8 @@ class Exchange:
     def _feed_events(self, events: Sequence[Any]) -> bool:
         is_last = False
         for event in events:
+            if self.reply_id is None and isinstance(event, dict):
+                self._note_id(event.get("response") or event.get("message") or event)
             if self._recording is not None:
                 try:
                     self._recording.feed(event)
@@ -116,6 +121,10 @@ class Exchange:
                     self._fail(error)
             is_last = is_last or self._form.ends(event)
         return is_last
+
+    def _note_id(self, response: Any) -> None:
+        found = response.get("id") if isinstance(response, dict) else None
+        self.reply_id = found if isinstance(found, str) else None
 
     @property
     def is_stopped(self) -> bool:

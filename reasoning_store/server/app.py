@@ -17,6 +17,7 @@ from reasoning_store.conversation.errors import ReasoningStoreError
 from reasoning_store.owner import Owner
 from reasoning_store.server import inspector
 from reasoning_store.server.access import Access
+from reasoning_store.server.conversations import Conversations
 from reasoning_store.server.gateway import Gateway
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.problems import answer_fault, answer_store_error, answer_unknown
@@ -48,6 +49,7 @@ def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
 def _routes(options: ServerOptions, gateway: Gateway | None) -> list[BaseRoute]:
     return [
         Route("/healthz", _answer_health),
+        *Conversations(options).routes(),
         *(gateway.routes() if gateway is not None else ()),
         *inspector.routes(options),
     ]

@@ -25,6 +25,8 @@ from reasoning_store.integrations.echo_matcher import (
     Exchange,
 )
 from reasoning_store.server.access import request_owner
+from reasoning_store.server.bodies import read_body
+from reasoning_store.server.conversations import find_named, remember_response
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import problem, problem_body
 from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
@@ -34,10 +36,6 @@ EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
 _MOST_EXPLAINED: Final = 64 * 1024
 _STREAM: Final = "text/event-stream"
 _UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-
-
-class BodyTooLarge(Exception):
-    """A request has more bytes than are taken."""
 
 
 class Gateway:
@@ -74,10 +72,15 @@ class Gateway:
             return _refuse_mode(path, f"{MODE_HEADER}: one of {', '.join(MODES)}")
         if not rewrites(mode, path):
             return _refuse_mode(path, f"{MODE_HEADER}: Responses are served in mirror alone")
-        content = await self._read_body(request)
-        if isinstance(content, Response):
-            return content
-        exchange = await self.begin(request, path, content)
+        body = await read_body(request, self._options.largest_body)
+        if isinstance(body, Response):
+            return body
+        content, session_id = body.content, request.headers.get(SESSION_HEADER)
+        if path == "/v1/responses":
+            found = await asyncio.to_thread(find_named, request_owner(request), body.value)
+            if found is not None:
+                content, session_id = found
+        exchange = await self.begin(request, path, content, session_id)
         shows = await asyncio.to_thread(_shows_thinking, exchange)
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
         try:
@@ -87,7 +90,13 @@ class Gateway:
         return await self.relay(path, response, exchange, rewriter)
 
     async def begin(
-        self, request: Request, path: str, content: bytes, *, stores: bool = True
+        self,
+        request: Request,
+        path: str,
+        content: bytes,
+        session_id: str | None,
+        *,
+        stores: bool = True,
     ) -> Exchange | None:
         """Return the exchange of a request, its thinking put back."""
         matcher = EchoMatcher(
@@ -101,7 +110,7 @@ class Gateway:
             content,
             path=path,
             base_url=self._upstream.base_url,
-            session_id=request.headers.get(SESSION_HEADER),
+            session_id=session_id,
             stores=stores,
         )
 
@@ -127,7 +136,7 @@ class Gateway:
         finally:
             await response.aclose()
         if exchange is not None:
-            await _to_thread(exchange.record, content)
+            await _to_thread(_record, exchange, path, content)
             headers |= exchange.headers
         if rewriter is not None:
             content = rewriter.rewrite_whole(content)
@@ -145,11 +154,14 @@ class Gateway:
     async def count(self, request: Request) -> Response:
         """Count the tokens of a request as it would be sent: with its thinking."""
         path, _ = self._split_path(request)
-        content = await self._read_body(request)
-        if isinstance(content, Response):
-            return content
+        body = await read_body(request, self._options.largest_body)
+        if isinstance(body, Response):
+            return body
+        content = body.content
         asked = path.removesuffix("/count_tokens")
-        exchange = await self.begin(request, asked, content, stores=False)
+        exchange = await self.begin(
+            request, asked, content, request.headers.get(SESSION_HEADER), stores=False
+        )
         try:
             response = await self._send(request, path, exchange.content if exchange else content)
             return await self.relay(path, response, None, None)
@@ -161,22 +173,6 @@ class Gateway:
         before, _, below = request.url.path.partition("/v1/")
         named = before.strip("/") or request.headers.get(MODE_HEADER) or self._options.mode
         return f"/v1/{below}", next((mode for mode in MODES if mode == named), None)
-
-    async def _read_body(self, request: Request) -> bytes | Response:
-        """Return a request's body, or why it is refused."""
-        path, largest = request.url.path, self._options.largest_body
-        try:
-            content = await read_body(request, largest)
-        except BodyTooLarge:
-            text = f"the body has more than {largest} bytes"
-            return problem(path, 413, text, code="body_too_large", headers={"Connection": "close"})
-        try:
-            body = json.loads(content)
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
-            return problem(path, 400, "the body is not a JSON object", code="invalid_json")
-        return content
 
     async def _send(self, request: Request, path: str, content: bytes) -> httpx2.Response:
         return await self._upstream.send(
@@ -258,12 +254,12 @@ class Relay(Response):
         try:
             async for piece in self._upstream.aiter_bytes():
                 if exchange is not None and exchange.feed(piece):
-                    await _to_thread(exchange.finish)
+                    await _to_thread(_finish, exchange, self._path)
                 await emit(piece if rewriter is None else rewriter.feed(piece))
                 if exchange is not None and exchange.is_stopped:
                     break
             if exchange is not None:
-                await _to_thread(exchange.finish)
+                await _to_thread(_finish, exchange, self._path)
             if rewriter is not None:
                 await emit(rewriter.finish())
         except httpx2.HTTPError as error:
@@ -276,17 +272,22 @@ class Relay(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def read_body(request: Request, largest: int) -> bytes:
-    """Return a request's body; refuse one that is too large before it is read."""
-    if int(request.headers.get("content-length") or 0) > largest:
-        raise BodyTooLarge
-    pieces, size = [], 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > largest:
-            raise BodyTooLarge
-        pieces.append(piece)
-    return b"".join(pieces)
+def _record(exchange: Exchange, path: str, content: bytes) -> None:
+    """Store a whole reply."""
+    exchange.record(content)
+    _remember(exchange, path)
+
+
+def _finish(exchange: Exchange, path: str) -> None:
+    """Store a streamed reply."""
+    exchange.finish()
+    _remember(exchange, path)
+
+
+def _remember(exchange: Exchange, path: str) -> None:
+    if path == "/v1/responses" and exchange.session is not None and exchange.reply_id is not None:
+        with suppress(rs.ReasoningStoreError):
+            remember_response(exchange.session, exchange.reply_id)
 
 
 async def _wait_until_left(receive: Receive) -> None:

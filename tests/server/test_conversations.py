@@ -1,0 +1,178 @@
+"""OpenAI's Conversations API on the store, with the official SDK unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import openai
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.server.options import ServerOptions
+from tests.docs.provider import Provider, weather
+from tests.server.serving import serving
+
+ITEMS: list[Any] = [
+    {"type": "message", "role": "user", "content": "How is Oslo?"},
+    {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "Need the weather tool."}],
+        "encrypted_content": "gAAAAB",
+    },
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "w", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "4 C"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "id": "msg_1",
+        "phase": "final_answer",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "It is 4 C.", "annotations": []}],
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider().listening() as listening:
+        yield listening
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[rs.Store]:
+    with rs.Store("sqlite://") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(provider: Provider, store: rs.Store) -> Iterator[openai.OpenAI]:
+    options = ServerOptions(upstream=f"{provider.address}/v1", provider="openai")
+    with (
+        serving(store, options) as address,
+        openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as made,
+    ):
+        yield made
+
+
+def test_items_come_back_as_they_were_given(client: openai.OpenAI, store: rs.Store) -> None:
+    """In both orders, page by page, with ids; thoughts are stored once, as blocks."""
+    made = client.conversations.create(items=ITEMS, metadata={"topic": "weather"})
+    listed = client.conversations.items.list(made.id, order="asc", limit=2)
+    items = [one.to_dict() for one in listed]
+    first = client.conversations.items.list(made.id, limit=1).data[0]
+
+    assert made.metadata == {"topic": "weather"}
+    for given, item in zip(ITEMS, items, strict=True):
+        wanted = {name: one for name, one in given.items() if name != "content"}
+        assert wanted.items() <= item.items()
+    assert items[0]["content"] == [{"type": "input_text", "text": "How is Oslo?"}]
+    assert all(item["id"] for item in items)
+    assert first.id == "msg_1"
+    assert client.conversations.items.retrieve("rs_1", conversation_id=made.id).id == "rs_1"
+    history = store.session(made.id).history()
+    assert [one.message.role for one in history] == ["user", "assistant", "tool", "assistant"]
+    assert history[1].message.thinking[0].thought == "Need the weather tool."
+    assert store.session(made.id).erase(only="reasoning")
+    assert "weather tool" not in str(
+        [i.to_dict() for i in client.conversations.items.list(made.id)]
+    )
+
+
+def test_a_conversation_is_changed_and_deleted(client: openai.OpenAI) -> None:
+    """What is not there is a 404 of OpenAI's."""
+    made = client.conversations.create()
+    added = client.conversations.items.create(made.id, items=ITEMS[:1])
+    changed = client.conversations.update(made.id, metadata={"topic": "new"})
+    popped = client.conversations.items.delete(added.data[0].id or "", conversation_id=made.id)
+
+    assert changed.metadata == {"topic": "new"}
+    assert popped.id == made.id
+    assert client.conversations.items.list(made.id).data == []
+    assert client.conversations.delete(made.id).deleted
+    with pytest.raises(openai.NotFoundError, match="not found"):
+        client.conversations.retrieve(made.id)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_response_continues_a_conversation(
+    client: openai.OpenAI, provider: Provider, stream: bool
+) -> None:
+    """Its items are there at once; the next request carries them, thinking included."""
+    made = client.conversations.create()
+    asked: dict[str, Any] = {"model": "gpt-5.2", "conversation": made.id}
+    tool = {"type": "function", "name": "get_weather", "parameters": {}, "strict": False}
+
+    def ask(**more: Any) -> Any:
+        if not stream:
+            return client.responses.create(**asked, **more)
+        found = None
+        for event in client.responses.create(**asked, **more, stream=True):
+            if event.type == "response.completed":
+                found = event.response
+                break  # at once
+        return found
+
+    reply = ask(input="How is Oslo?", tools=[tool])
+    items = client.conversations.items.list(made.id, order="asc").data
+    call = next(item for item in reply.output if item.type == "function_call")
+    ask(input=[{"type": "function_call_output", "call_id": call.call_id, "output": "4 C"}])
+
+    assert [item.type for item in items] == ["message", "reasoning", "function_call"]
+    sent = provider.asked[-1].body
+    assert "conversation" not in sent
+    assert [item.get("type", "message") for item in sent["input"]] == [
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ]
+    assert provider.refused == []
+
+
+def test_a_response_is_named_as_the_previous_one(client: openai.OpenAI, provider: Provider) -> None:
+    """The provider gets the conversation, which it need not know; an unknown id is passed on."""
+    provider.script = lambda asked: replace(weather(asked), seed=len(provider.asked))
+    first = client.responses.create(model="gpt-5.2", input="How is Bergen?")
+    client.responses.create(model="gpt-5.2", input="Sure?", previous_response_id=first.id)
+    sent = provider.asked[-1].body
+    client.responses.create(model="gpt-5.2", input="Sure?", previous_response_id="resp_other")
+
+    assert "previous_response_id" not in sent
+    assert "How is Bergen?" in str(sent["input"])
+    assert provider.asked[-1].body["previous_response_id"] == "resp_other"
+
+
+def test_input_tokens_are_counted_with_the_conversation(client: openai.OpenAI) -> None:
+    """Our effective count of what would be sent."""
+    made = client.conversations.create(items=ITEMS)
+    alone = client.responses.input_tokens.count(model="gpt-5.2", input="And Bergen?")
+    all_of_it = client.responses.input_tokens.count(
+        model="gpt-5.2", input="And Bergen?", conversation=made.id
+    )
+
+    assert 0 < alone.input_tokens < all_of_it.input_tokens
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/conversations", {"items": [None]}, 400),
+        ("/conversations", {"items": [{"role": "user", "content": "x"}] * 21}, 400),
+        ("/conversations", {"metadata": {"a": 1}}, 400),
+        ("/conversations/nowhere/items", {"items": []}, 404),
+        ("/nothing", {}, 404),
+    ],
+)
+def test_bad_input_is_an_error_of_openais(
+    client: openai.OpenAI, path: str, body: dict[str, Any], status: int
+) -> None:
+    """With all four keys."""
+    with pytest.raises(openai.APIStatusError) as refused:
+        client.post(path, body=body, cast_to=object)
+
+    assert refused.value.status_code == status
+    assert isinstance(refused.value.body, dict)
+    assert {*refused.value.body} == {"message", "type", "param", "code"}
