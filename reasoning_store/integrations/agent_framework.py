@@ -13,17 +13,14 @@ from typing import Any, Final
 
 import reasoning_store as rs
 from reasoning_store.integrations import foreign_forms
+from reasoning_store.integrations.extras import explain_import
 from reasoning_store.integrations.store_threads import run_in_thread
 from reasoning_store.results import Owner
 
 try:
     from agent_framework import HistoryProvider, Message
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "agent_framework":
-        raise
-    raise rs.MissingExtra(
-        "agent-framework-core is not installed", extra="agent-framework"
-    ) from None
+except ImportError as error:
+    raise explain_import(error, "agent_framework", extra="agent-framework") from None
 
 __all__ = ["StoredHistoryProvider", "read_message", "write_message"]
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import reasoning_store as rs
 from reasoning_store.integrations import foreign_forms
+from reasoning_store.integrations.extras import explain_import
 from reasoning_store.integrations.store_threads import run_in_thread
 from reasoning_store.results import Owner
 
@@ -23,10 +24,8 @@ try:
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "llama_index":
-        raise
-    raise rs.MissingExtra("llama-index-core is not installed", extra="llama-index") from None
+except ImportError as error:
+    raise explain_import(error, "llama_index.core", extra="llama-index") from None
 
 __all__ = ["StoredChatStore", "read_message", "write_message"]
 

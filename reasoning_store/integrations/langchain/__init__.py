@@ -5,15 +5,14 @@ from reasoning_store.integrations.langchain import ReasoningMiddleware, StoredMe
 
 from __future__ import annotations
 
-import reasoning_store as rs
+from reasoning_store.integrations.extras import explain_import
 
 try:
     from reasoning_store.integrations.langchain.history import StoredMessageHistory
     from reasoning_store.integrations.langchain.messages import read_message, write_messages
     from reasoning_store.integrations.langchain.middleware import ReasoningMiddleware
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in ("langchain", "langchain_core", "langgraph"):
-        raise
-    raise rs.MissingExtra("langchain is not installed", extra="langchain") from None
+except ImportError as error:
+    named = "langchain_core" if (error.name or "").startswith("langchain_core") else "langchain"
+    raise explain_import(error, named, extra="langchain") from None
 
 __all__ = ["ReasoningMiddleware", "StoredMessageHistory", "read_message", "write_messages"]
