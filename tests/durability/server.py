@@ -36,9 +36,12 @@ class Server:
         self._as_user = as_owner_of(folder)
         self.url = make_url(f"{DRIVER}://postgres@/postgres?host={folder}")
         if copy_of is not None:
-            source = ("--username=postgres", f"--host={copy_of.folder}")
-            name = f"application_name={folder.name}"
-            self._run("pg_basebackup", *source, f"--dbname={name}", "--write-recovery-conf")
+            source = f"host={copy_of.folder} user=postgres application_name={folder.name}"
+            assert self._run("pg_basebackup", f"--dbname={source}") == 0
+            # A newer program would write what the library of an older server does not know.
+            (self._data / "standby.signal").touch()
+            with (self._data / "postgresql.auto.conf").open("a", encoding="utf-8") as settings:
+                settings.write(f"primary_conninfo = '{source}'\n")
             self.start()
             return
         self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
