@@ -46,6 +46,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "howto/frameworks/google-adk.md": "a session service",
         "howto/frameworks/llama-index.md": "a chat store for `Memory`",
         "howto/frameworks/agent-framework.md": "a history provider",
+        "howto/frameworks/openai-agents.md": "sessions, and a filter of the input",
+        "howto/frameworks/pydantic-ai.md": "a conversation store, and a capability",
     },
     "Move to it": {
         "howto/coming-from/openai-agents.md": "its sessions",

@@ -52,6 +52,8 @@ class Rebuilt(NamedTuple):
     form: Any
     is_whole: bool
     """Whether it has all of its thoughts."""
+    left_out: frozenset[int] = frozenset()
+    """Of a list of parts: the indexes of those whose thought it lacks."""
 
 
 def rebuild(message: rs.Message, name: str, *, withheld: Collection[int] = ()) -> Rebuilt | None:
@@ -63,7 +65,13 @@ def rebuild(message: rs.Message, name: str, *, withheld: Collection[int] = ()) -
     if not isinstance(stored, Mapping) or _FORM not in stored:
         return None
     reader = _Reader(message, stored.get(_THOUGHTS) or [], withheld)
-    return Rebuilt(reader.fill(stored[_FORM]), reader.is_whole)
+    outline = stored[_FORM]
+    if not isinstance(outline, list | tuple):
+        return Rebuilt(reader.fill(outline), reader.is_whole)
+    parts = [reader.fill(part) for part in outline]
+    left_out = frozenset(n for n, part in enumerate(parts) if part is _ABSENT)
+    kept = [part for part in parts if part is not _ABSENT]
+    return Rebuilt(kept, reader.is_whole, left_out)
 
 
 def base64_text(data: bytes) -> str:

@@ -12,7 +12,14 @@ import pytest
 import reasoning_store as rs
 
 CHECKOUT = Path(__file__).parent.parent.parent
-ADAPTERS = ["agent_framework", "google_adk", "langchain", "llama_index"]
+ADAPTERS = [
+    "agent_framework",
+    "google_adk",
+    "langchain",
+    "llama_index",
+    "openai_agents",
+    "pydantic_ai",
+]
 
 
 @pytest.mark.parametrize("name", ADAPTERS)

@@ -92,7 +92,11 @@ def test_an_erasure_of_reasoning_leaves_nothing_of_a_thought(name: str, url: str
     with rs.Store(url) as store:
         session = store.session("chat-42", create=True)
         session.append(read)
-        assert foreign_forms.rebuild(session.get(1).message, "framework") == (FORM, True)
+        assert foreign_forms.rebuild(session.get(1).message, "framework") == (
+            FORM,
+            True,
+            frozenset(),
+        )
         session.erase(only="reasoning")
         left = foreign_forms.rebuild(session.get(1).message, "framework")
         exported = "".join(store.export_lines())

@@ -1,0 +1,84 @@
+"""A capability of Pydantic AI that sends the reasoning which the settings choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import ModelRequestContext
+
+import reasoning_store as rs
+from reasoning_store.integrations.pydantic_ai.messages import read_message, write_message
+from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.results import Owner
+
+
+@dataclass
+class ReasoningPolicy(AbstractCapability[Any]):  # type: ignore[misc]  # its types are not here
+    """Leaves out of each request the thinking that the settings and the host do not send.
+
+    With a ``store`` the settings of the conversation's session count; ``settings`` are laid over
+    them. ``provider``, ``model`` and ``api`` name the host where the model does not. The history
+    of the run and all that is stored stay as they are.
+    """
+
+    store: Owner | None = None
+    settings: rs.ReasoningSettings | Mapping[str, Any] | None = None
+    provider: str | None = None
+    model: str | None = None
+    api: str | None = None
+
+    async def prepare_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Return the request with the chosen thinking."""
+        messages = await run_in_thread(
+            self._choose, request_context.messages, request_context.model, ctx.conversation_id
+        )
+        return replace(request_context, messages=messages)
+
+    def _choose(
+        self, given: list[ModelMessage], model: Any, conversation_id: str | None
+    ) -> list[ModelMessage]:
+        settings = self.settings
+        if not isinstance(settings, rs.ReasoningSettings):
+            settings = rs.ReasoningSettings.model_validate(dict(settings or {}))
+        chosen = {
+            **self._settings_of(conversation_id),
+            **settings.model_dump(by_alias=True, exclude_unset=True),
+        }
+        api = self.api or ("openai.responses" if "Responses" in type(model).__name__ else None)
+        read = [read_message(message) for message in given]
+        selection = rs.select(
+            read,
+            settings=chosen,
+            provider=self.provider or getattr(model, "system", None),
+            model=self.model or getattr(model, "model_name", None),
+            api=api,
+            base_url=getattr(model, "base_url", None),
+        )
+        withheld: dict[int, set[int]] = {}
+        for verdict in selection.verdicts:
+            if not verdict.kept:
+                withheld.setdefault(verdict.message, set()).add(verdict.block)
+        return [
+            message
+            if place not in withheld or not isinstance(message, ModelResponse)
+            else write_message(read[place], withheld=withheld[place])
+            for place, message in enumerate(given)
+        ]
+
+    def _settings_of(self, conversation_id: str | None) -> dict[str, Any]:
+        if self.store is None:
+            return {}
+        holder: Any = self.store
+        if conversation_id is not None:
+            try:
+                holder = self.store.session(conversation_id)
+            except rs.NotFound:
+                pass
+        return {key: found.value for key, found in holder.settings.resolved().items()}
