@@ -1,9 +1,10 @@
 """Make the pictures of the README: the demo in a terminal, and the chat page in a browser.
 
-    python tools/make_pictures.py demo chat
+    python tools/make_pictures.py demo chat inspector
 
 `demo` is played in a terminal of its own, and what it writes becomes an SVG that moves. `chat`
-needs Chromium, and drives the example `chat_app` with its scripted model.
+needs Chromium, and drives the example `chat_app` with its scripted model; `inspector` shows the
+database that the demo leaves.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parent.parent
 PICTURES = CHECKOUT / "docs" / "pictures"
 DEMO, CHAT = PICTURES / "demo.svg", PICTURES / "chat.png"
+INSPECTOR = {"light": PICTURES / "inspector.png", "dark": PICTURES / "inspector-dark.png"}
 COLUMNS, ROWS = 80, 26
 _STEP = 0.12
 """Seconds between two frames."""
@@ -327,6 +329,40 @@ def photograph_chat() -> None:
     print(f"{CHAT.relative_to(CHECKOUT)}: {CHAT.stat().st_size // 1024} kB")
 
 
+def photograph_inspector() -> None:
+    """Photograph the page of the demo's conversation, light and dark, with a toggle turned."""
+    from playwright.sync_api import sync_playwright
+
+    import reasoning_store as rs
+
+    sys.path.insert(0, str(CHECKOUT))
+    from tests.server.serving import serving
+
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        raise SystemExit("the picture of the page needs Chromium: apt-get install chromium")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        demo = [sys.executable, "-m", "reasoning_store", "demo", "--folder", folder]
+        subprocess.run(demo, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        with rs.Store(f"sqlite:///{folder}/demo.db") as store, serving(store) as address:
+            for scheme, path in INSPECTOR.items():
+                page = browser.new_page(
+                    viewport={"width": 1240, "height": 860},
+                    color_scheme=scheme,  # type: ignore[arg-type]  # light or dark
+                )
+                page.goto(f"{address}/session?id=demo&limit=1000")
+                if scheme == "dark":
+                    page.locator("#c-includeInContext").click()
+                    page.locator("main .change").wait_for()
+                page.locator("#m8 summary").click()
+                page.screenshot(path=path)
+                page.close()  # it follows the conversation, and the server waits for it
+                print(f"{path.relative_to(CHECKOUT)}: {path.stat().st_size // 1024} kB")
+        browser.close()
+
+
 DESCRIPTION = (
     "Replies of four models type themselves, and their tags vanish on the way. A strict server "
     "refuses a list of messages, and takes the request of the store. A table shows the tokens of "
@@ -337,7 +373,11 @@ CHATS = (
     ("How is the weather in Bergen?",),
     ("Is 91 a prime number?", "How is the weather in Oslo?"),
 )
-_PICTURES: Mapping[str, Callable[[], None]] = {"demo": draw_demo, "chat": photograph_chat}
+_PICTURES: Mapping[str, Callable[[], None]] = {
+    "demo": draw_demo,
+    "chat": photograph_chat,
+    "inspector": photograph_inspector,
+}
 
 
 def main() -> None:

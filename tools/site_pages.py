@@ -23,6 +23,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "howto/compress-a-conversation.md": "strip, clear, summarize",
         "howto/search.md": "by words, in any script",
         "howto/show-and-watch.md": "for a page or a terminal; lists, profiles, budgets, reports",
+        "howto/inspect.md": "a page with the next request, and what each setting would change",
         "howto/many-users.md": "owners, settings, budgets",
         "howto/async.md": "`AsyncStore`, awaited",
         "howto/attach-files.md": "images, sound, documents",
