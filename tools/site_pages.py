@@ -29,6 +29,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "howto/attach-files.md": "images, sound, documents",
         "howto/mask-secrets.md": "before anything is written",
         "howto/keep-a-client.md": "one HTTP client puts it back",
+        "howto/serve.md": "a gateway for clients in any language; OpenAI's Conversations API",
         "howto/add-a-model.md": "a private gateway, next week's model",
         "howto/test-your-application.md": "streams and refusals without a provider",
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -19,6 +19,8 @@ from reasoning_store.server import inspector
 from reasoning_store.server.access import Access
 from reasoning_store.server.conversations import Conversations
 from reasoning_store.server.gateway import Gateway
+from reasoning_store.server.journal import Journal
+from reasoning_store.server.metrics import Metrics
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.problems import answer_fault, answer_store_error, answer_unknown
 
@@ -34,10 +36,16 @@ def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
         if gateway is not None:
             await gateway.close()
 
+    metrics = Metrics()
+    routes = [Route("/metrics", _metrics_route(metrics)), *_routes(options, gateway)]
     return Starlette(
-        routes=_routes(options, gateway),
+        routes=routes,
         lifespan=run,
-        middleware=[*_cors(options), Middleware(Access, store=store, options=options)],
+        middleware=[
+            Middleware(Journal, metrics=metrics, routes=routes),
+            *_cors(options),
+            Middleware(Access, store=store, options=options),
+        ],
         exception_handlers={
             HTTPException: answer_unknown,
             ReasoningStoreError: answer_store_error,
@@ -53,6 +61,13 @@ def _routes(options: ServerOptions, gateway: Gateway | None) -> list[BaseRoute]:
         *(gateway.routes() if gateway is not None else ()),
         *inspector.routes(options),
     ]
+
+
+def _metrics_route(metrics: Metrics) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return answer
 
 
 def _cors(options: ServerOptions) -> list[Middleware]:

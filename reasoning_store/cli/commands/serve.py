@@ -178,6 +178,7 @@ def _serve(
 ) -> None:
     try:
         from reasoning_store.server.app import make_app
+        from reasoning_store.server.journal import log_to_stderr
         from reasoning_store.server.listening import listen
     except ImportError as error:
         raise MissingExtra(f"{error.name} is not installed", extra="server") from None
@@ -195,6 +196,8 @@ def _serve(
         if check:
             report(f"http://{options.host}:{options.port}")
         else:
+            if call.command == "serve":
+                log_to_stderr()
             listen(app, options, on_ready=report)
 
 

@@ -1,0 +1,97 @@
+"""The log of a server: one line of JSON a request, without text, keys, tokens or queries."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import traceback
+from typing import Any, Final
+
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from reasoning_store.integrations.echo_matcher import (
+    ERROR_HEADER,
+    RESTORED_HEADER,
+    SESSION_HEADER,
+)
+from reasoning_store.server.metrics import Metrics
+
+log: Final = logging.getLogger("reasoning_store.server")
+_REPORTED: Final = {
+    SESSION_HEADER.lower().encode(): "session",
+    RESTORED_HEADER.lower().encode(): "restored",
+    ERROR_HEADER.lower().encode(): "storeError",
+}
+
+
+class Journal:
+    """Logs and counts each request, from its response's own headers."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, routes: list[BaseRoute]) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        entry: dict[str, Any] = {
+            "method": scope["method"],
+            "route": self._route(scope),
+            "status": 0,
+        }
+
+        async def note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                entry["status"] = message["status"]
+                for name, value in message.get("headers", ()):
+                    if (key := _REPORTED.get(name.lower())) is not None:
+                        entry[key] = value.decode("latin-1")
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        except Exception as error:
+            # The text of an error may quote what is in a conversation: its place is enough.
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            entry["fault"] = f"{type(error).__name__} at {last.filename}:{last.lineno}"
+            entry["status"] = entry["status"] or 500
+            raise
+        finally:
+            seconds = time.perf_counter() - begun
+            entry["milliseconds"] = round(seconds * 1000, 1)
+            self._count(entry, seconds)
+            log.info(json.dumps(entry))
+
+    def _route(self, scope: Scope) -> str:
+        """Return the template of a route: a path may hold the id of a conversation."""
+        for route in self._routes:
+            match, _ = route.matches(scope)
+            if match is not Match.NONE:
+                return str(getattr(route, "path", "mounted"))
+        return "unknown"
+
+    def _count(self, entry: dict[str, Any], seconds: float) -> None:
+        metrics, route = self._metrics, entry["route"]
+        metrics.count("requests", route=route, status=str(entry["status"]))
+        metrics.time(route, seconds)
+        if "storeError" in entry:
+            metrics.count("store_errors", error=entry["storeError"])
+        if "restored" in entry:
+            restored, _, total = entry["restored"].partition(";")[0].partition("/")
+            metrics.count("restored", int(restored), result="restored")
+            metrics.count("restored", int(total) - int(restored), result="missed")
+
+
+def log_to_stderr() -> None:
+    """Write the log of this server to standard error, and nothing of others'."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)

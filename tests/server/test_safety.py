@@ -1,0 +1,177 @@
+"""What the server shows to nobody but its owner, and how it refuses bad input."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.server.options import ServerOptions, read_tokens
+from tests.docs.provider import Provider
+from tests.server.serving import serving
+
+KEY = "sk-canary-of-the-provider"
+TOKENS = {"me": "token-canary-of-me-01234", "you": "token-canary-of-you-0123"}
+SECRET = "the canary of you"
+BODY = {"model": "deepseek-chat", "messages": [{"role": "user", "content": SECRET}]}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider().listening() as listening:
+        yield listening
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[rs.Store]:
+    with rs.Store("sqlite://") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(provider: Provider, store: rs.Store) -> Iterator[str]:
+    options = ServerOptions(
+        upstream=f"{provider.address}/v1",
+        provider="deepseek",
+        upstream_key=KEY,
+        tokens=read_tokens([f"{token} {owner}" for owner, token in TOKENS.items()], "tokens"),
+        largest_body=10_000,
+    )
+    with serving(store, options) as at:
+        yield at
+
+
+def as_owner(owner: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {TOKENS[owner]}"}
+
+
+def test_nothing_of_another_owner_and_no_secret_is_shown(
+    address: str, store: rs.Store, provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No body, header or line of the log; and the store has no key."""
+    caplog.set_level(logging.DEBUG)
+    chat = httpx2.post(f"{address}/v1/chat/completions", json=BODY, headers=as_owner("you"))
+    made = httpx2.post(
+        f"{address}/v1/conversations",
+        json={"items": [{"role": "user", "content": SECRET}]},
+        headers=as_owner("you"),
+    )
+    ids = [chat.headers["X-Reasoning-Session"], made.json()["id"]]
+    paths = ["/", "/metrics", "/healthz", "/sign-in", "/v1/models", f"/?q={SECRET}"]
+    for id in ids:
+        paths += [f"/v1/conversations/{id}", f"/v1/conversations/{id}/items", f"/sessions/{id}"]
+    answers = [
+        httpx2.get(f"{address}{path}", headers={**headers, "accept": "text/html"})
+        for path in paths
+        for headers in (as_owner("me"), {})
+    ]
+    for id in ids:
+        headers = {**as_owner("me"), "X-Reasoning-Session": id}
+        other = {**BODY, "messages": [{"role": "user", "content": "mine"}]}
+        url = f"{address}/v1/chat/completions"
+        answers.append(httpx2.post(url, json=other, headers=headers))
+        asked = {"model": "m", "input": "mine", "conversation": id}
+        count = f"{address}/v1/responses/input_tokens"
+        answers.append(httpx2.post(count, json=asked, headers=as_owner("me")))
+
+    assert chat.status_code == 200
+    secrets = [KEY, *TOKENS.values()]
+    for answer in [chat, made, *answers]:
+        shown = f"{answer.headers} {answer.text}"
+        assert [secret for secret in secrets if secret in shown] == []
+    for answer in answers:
+        if f"q={SECRET}".replace(" ", "%20") not in str(answer.url):
+            assert SECRET not in f"{answer.headers} {answer.text}"
+    logged = " ".join(
+        record.getMessage() for record in caplog.records if not record.name.startswith("httpx")
+    )
+    assert [secret for secret in [*secrets, SECRET] if secret in logged] == []
+    exported = "".join(store.export_lines())
+    assert SECRET in exported
+    assert [secret for secret in secrets if secret in exported] == []
+    assert SECRET not in str(provider.asked[-1].body)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status", "code"),
+    [
+        ("/v1/chat/completions", b"{" + b" " * 20_000, 413, "body_too_large"),
+        ("/v1/chat/completions", b"not json", 400, "invalid_json"),
+        ("/v1/chat/completions", b"[1]", 400, "invalid_json"),
+        ("/v1/responses", b"[" * 9_000, 400, "invalid_json"),
+        ("/v1/conversations", b"\xff", 400, "invalid_json"),
+        ("/v1/embeddings", b"{}", 404, "unknown_url"),
+        ("/v1/models", b"{}", 405, "bad_method"),
+    ],
+)
+def test_a_bad_request_is_refused_in_openais_shape(
+    address: str, path: str, content: bytes, status: int, code: str
+) -> None:
+    """With the status that its SDK makes an exception of."""
+    answer = httpx2.post(f"{address}{path}", content=content, headers=as_owner("me"))
+
+    assert answer.status_code == status
+    assert {*answer.json()["error"]} == {"message", "type", "param", "code"}
+    assert answer.json()["error"]["code"] == code
+
+
+def test_a_bad_request_is_refused_in_anthropics_shape(address: str) -> None:
+    """A type, and an error with its own type and a message."""
+    url = f"{address}/v1/messages"
+    answer = httpx2.post(url, content=b"not json", headers={"x-api-key": TOKENS["me"]})
+
+    assert answer.status_code == 400
+    assert answer.json()["type"] == "error"
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_the_metrics_count_requests_and_restored_replies(address: str) -> None:
+    """By route; no label is the id of a session."""
+    httpx2.post(f"{address}/v1/chat/completions", json=BODY, headers=as_owner("you"))
+    text = httpx2.get(f"{address}/metrics", headers=as_owner("me")).text
+
+    counted = 'reasoning_store_requests_total{route="/v1/chat/completions",status="200"}'
+    assert counted in text
+    assert "# TYPE reasoning_store_request_seconds histogram" in text
+    assert "conv_" not in text
+
+
+def test_the_providers_key_replaces_the_clients(provider: Provider, store: rs.Store) -> None:
+    """The token never reaches the provider; a client's own key passes where there is no other."""
+    seen: list[dict[str, Any]] = []
+
+    def look(request: httpx2.Request) -> httpx2.Response:
+        seen.append(dict(request.headers))
+        return httpx2.Response(200, json={})
+
+    from starlette.datastructures import Headers
+
+    from reasoning_store.server.upstream import Upstream
+
+    def ask(options: ServerOptions, path: str, given: dict[str, str], is_token: bool) -> None:
+        import asyncio
+
+        async def send() -> None:
+            upstream = Upstream("https://api.example/v1", options)
+            upstream._client = httpx2.AsyncClient(transport=httpx2.MockTransport(look))
+            await upstream.send("POST", path, Headers(given), b"{}", key_is_token=is_token)
+            await upstream.close()
+
+        asyncio.run(send())
+
+    token = {"authorization": f"Bearer {TOKENS['me']}", "cookie": "c", "x-reasoning-token": "t"}
+    ask(ServerOptions(upstream_key=KEY), "/v1/chat/completions", token, True)
+    ask(ServerOptions(upstream_key=KEY), "/v1/messages", {"x-api-key": TOKENS["me"]}, True)
+    ask(ServerOptions(), "/v1/chat/completions", token, True)
+    ask(ServerOptions(), "/v1/chat/completions", {"authorization": "Bearer mine"}, False)
+
+    assert seen[0]["authorization"] == f"Bearer {KEY}"
+    assert seen[1]["x-api-key"] == KEY
+    assert "authorization" not in seen[2]
+    assert seen[3]["authorization"] == "Bearer mine"
+    assert TOKENS["me"] not in str(seen)
+    assert "cookie" not in str(seen)
