@@ -349,7 +349,7 @@ def photograph_inspector() -> None:
         with rs.Store(f"sqlite:///{folder}/demo.db") as store, serving(store) as address:
             for scheme, path in INSPECTOR.items():
                 page = browser.new_page(
-                    viewport={"width": 1240, "height": 860},
+                    viewport={"width": 1240, "height": 800},
                     color_scheme=scheme,  # type: ignore[arg-type]  # light or dark
                 )
                 page.goto(f"{address}/session?id=demo&limit=1000")
