@@ -229,6 +229,11 @@ class Relay(Response):
         left = asyncio.ensure_future(_wait_until_left(receive))
         try:
             await asyncio.wait({pump, left}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            # The server stops, and cancels again whatever waits: store without waiting.
+            if self._exchange is not None:
+                self._exchange.leave()
+            raise
         finally:
             for task in (pump, left):
                 task.cancel()

@@ -159,6 +159,27 @@ def test_a_loop_goes_on_after_the_gateway_was_killed(provider: Provider, tmp_pat
         assert len(session.history()) == 1 + 2 * STEPS + 1
 
 
+def test_a_reply_under_way_is_stored_when_the_gateway_stops(
+    provider: Provider, tmp_path: Path
+) -> None:
+    """As interrupted; the client's stream breaks off."""
+    hold = threading.Event()
+    provider.script = lambda asked: replace(weather(asked), pieces=8, hold_after=6, until=hold)
+    served = Served(tmp_path, provider.address)
+    body = {"model": "deepseek-chat", "messages": [WEATHER], "stream": True}
+    with httpx2.stream("POST", f"{served.address}/v1/chat/completions", json=body) as response:
+        events = response.iter_bytes()
+        next(events)
+        assert served.end(signal.SIGTERM) == -signal.SIGTERM
+        with pytest.raises(httpx2.HTTPError):
+            list(events)
+    hold.set()
+
+    with rs.Store(f"sqlite:///{tmp_path}/chat.db") as store:
+        (session,) = store.sessions().items
+        assert session.history()[-1].message.status == "interrupted"
+
+
 def post(address: str, messages: list[Any] | None = None, **more: Any) -> Any:
     """Ask for a reply of DeepSeek's; return the raw response."""
     headers = more.pop("headers", {})
