@@ -27,6 +27,7 @@ from reasoning_store.integrations.echo_matcher import (
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
 from reasoning_store.server.conversations import find_named, remember_response
+from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import problem, problem_body
 from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
@@ -105,14 +106,23 @@ class Gateway:
             provider=self._options.provider,
             on_store_error=self._options.on_store_error,
         )
-        return await asyncio.to_thread(
-            matcher.begin,
-            content,
-            path=path,
-            base_url=self._upstream.base_url,
-            session_id=session_id,
-            stores=stores,
-        )
+        try:
+            return await asyncio.to_thread(
+                matcher.begin,
+                content,
+                path=path,
+                base_url=self._upstream.base_url,
+                session_id=session_id,
+                stores=stores,
+            )
+        except rs.ReasoningStoreError:
+            raise
+        except (TypeError, ValueError, AttributeError, KeyError) as error:
+            # A body in no form of the protocol: the provider's to judge.
+            if self._options.on_store_error == "fail":
+                raise
+            log.warning('{"unread": "%s"}', type(error).__name__)
+            return None
 
     async def relay(
         self,

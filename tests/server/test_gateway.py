@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +331,28 @@ def test_a_store_that_fails_does_not_end_the_chat(provider: Provider, tmp_path: 
     assert passed.headers["X-Reasoning-Store-Error"]
     assert failed.status_code >= 400
     assert failed.json()["error"]["code"]
+
+
+def test_a_body_that_cannot_be_read_is_the_providers_to_judge(store: rs.Store) -> None:
+    """It is passed on as it came."""
+    seen: list[bytes] = []
+
+    class Judge(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(422)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"no")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Judge) as judge:
+        threading.Thread(target=judge.handle_request).start()
+        upstream = f"http://127.0.0.1:{judge.server_address[1]}/v1"
+        with serving(store, ServerOptions(upstream=upstream)) as address:
+            response = post(address, [{"role": "assistant", "tool_calls": 5}])
+
+    assert (response.status_code, response.text) == (422, "no")
+    assert json.loads(seen[0])["messages"] == [{"role": "assistant", "tool_calls": 5}]
