@@ -626,6 +626,15 @@ def locked(url: str) -> Generator[None]:
         server.dispose()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def single_url(request: pytest.FixtureRequest) -> str:
+    """A new store on one machine: on Citus the limit of a wait for a lock reaches no node."""
+    if request.param == "sqlite":
+        return f"sqlite:///{request.getfixturevalue('sqlite_path')}"
+    found: str = request.getfixturevalue("plain_url")
+    return found
+
+
 @contextmanager
 def impatient(url: str) -> Generator[rs.Store]:
     """A store that waits for a lock only briefly."""
@@ -646,12 +655,12 @@ def ends_behind(lock: AbstractContextManager[None], within: ExitStack) -> Iterat
     within.enter_context(lock)
 
 
-def test_a_reply_whose_end_found_the_store_locked_is_saved_as_itself(url: str) -> None:
+def test_a_reply_whose_end_found_the_store_locked_is_saved_as_itself(single_url: str) -> None:
     """Complete and under its key, as soon as the store answers; once, however often it is asked."""
-    with impatient(url) as store:
+    with impatient(single_url) as store:
         session = store.session("chat", create=True)
         with ExitStack() as holding:
-            stream = ends_behind(locked(url), holding)
+            stream = ends_behind(locked(single_url), holding)
             reply = session.record(stream, model="m", idempotency_key="k")
             with pytest.raises(rs.StoreBusy) as busy:
                 list(reply)
@@ -671,10 +680,10 @@ def test_a_reply_whose_end_found_the_store_locked_is_saved_as_itself(url: str) -
 
 
 def test_a_reply_that_was_left_and_found_the_store_locked_is_saved_as_interrupted(
-    url: str,
+    single_url: str,
 ) -> None:
     """The exception of the application's goes on, and what arrived can be stored afterwards."""
-    with impatient(url) as store:
+    with impatient(single_url) as store:
         session = store.session("chat", create=True)
         reply = session.record(map(event, PIECES))
         with ExitStack() as holding:
@@ -682,7 +691,7 @@ def test_a_reply_that_was_left_and_found_the_store_locked_is_saved_as_interrupte
             def read() -> None:
                 with reply:
                     for _ in reply:
-                        holding.enter_context(locked(url))
+                        holding.enter_context(locked(single_url))
                         fail()
 
             with pytest.raises(Mine) as left_by:
@@ -695,13 +704,13 @@ def test_a_reply_that_was_left_and_found_the_store_locked_is_saved_as_interrupte
 
 
 def test_a_reply_that_could_not_be_stored_is_not_lost_to_an_append_that_comes_first(
-    url: str,
+    single_url: str,
 ) -> None:
     """All of it stands there as interrupted, and saving it says so."""
-    with impatient(url) as store:
+    with impatient(single_url) as store:
         session = store.session("chat", create=True)
         with ExitStack() as holding:
-            reply = session.record(ends_behind(locked(url), holding), model="m")
+            reply = session.record(ends_behind(locked(single_url), holding), model="m")
             with pytest.raises(rs.StoreBusy):
                 list(reply)
         session.append(rs.user("Well?"))
