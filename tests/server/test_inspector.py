@@ -377,6 +377,8 @@ def test_no_page_needs_inline_code(browser: TestClient) -> None:
     for address in ("/", PAGE, "/session?id=unknown"):
         answer = browser.get(address)
         assert "script-src 'self'; style-src 'self'" in answer.headers["content-security-policy"]
+        # With "no-referrer" a browser names no origin in a form, and the form is refused.
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert not re.search(r"<script(?![^>]+src=)|<style|\sstyle=|\son\w+=", answer.text)
         for file in re.findall(r'(?:src|href)="(/static/[^"]+)"', answer.text):
             assert browser.get(file).status_code == 200
