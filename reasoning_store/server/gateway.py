@@ -84,10 +84,25 @@ class Gateway:
         exchange = await self.begin(request, path, content, session_id)
         shows = await asyncio.to_thread(_shows_thinking, exchange)
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
+        # The draft is begun while the provider thinks: its first event then waits for no disk.
+        begun = None
+        if exchange is not None and body.value.get("stream") is True:
+            begun = asyncio.ensure_future(asyncio.to_thread(exchange.begin_stream))
         try:
             response = await self._send(request, path, exchange.content if exchange else content)
         except httpx2.HTTPError as error:
+            await _drop_draft(exchange, begun)
             return _refuse_upstream(path, error, exchange)
+        if begun is not None and not _is_stream(response):
+            await _drop_draft(exchange, begun)
+        try:
+            if begun is not None:
+                await begun
+            elif exchange is not None and _is_stream(response):
+                await _to_thread(exchange.begin_stream)
+        except rs.ReasoningStoreError:
+            await response.aclose()
+            raise
         return await self.relay(path, response, exchange, rewriter)
 
     async def begin(
@@ -135,9 +150,7 @@ class Gateway:
         headers = returned_headers(response, exchange.headers if exchange else {})
         if not response.is_success:
             return await self._explain(path, response, exchange, headers)
-        if response.headers.get("content-type", "").startswith(_STREAM):
-            if exchange is not None:
-                await _to_thread(exchange.begin_stream)
+        if _is_stream(response):
             return Relay(path, response, exchange, rewriter, {**headers, **_UNBUFFERED})
         try:
             content = await response.aread()
@@ -285,6 +298,17 @@ class Relay(Response):
             # on_store_error is "fail": the client reads why its reply ends here.
             await emit(_error_event(self._path, 503, f"the store failed: {error}"))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    return response.is_success and str(response.headers.get("content-type", "")).startswith(_STREAM)
+
+
+async def _drop_draft(exchange: Exchange | None, begun: asyncio.Future[None] | None) -> None:
+    """End the draft of a reply that did not come, so that nothing is stored of it."""
+    if exchange is not None and begun is not None:
+        await begun
+        await _to_thread(exchange.leave)
 
 
 def _record(exchange: Exchange, path: str, content: bytes) -> None:

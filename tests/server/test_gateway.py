@@ -218,7 +218,7 @@ def without_ids(content: bytes) -> list[bytes]:
 
 
 def test_a_refusal_passes_through_and_is_explained(provider: Provider, store: rs.Store) -> None:
-    """The provider's own words, and ours in a header."""
+    """The provider's own words, and ours in a header; nothing is stored of a reply."""
     call = {
         "id": "call_unknown",
         "type": "function",
@@ -230,8 +230,10 @@ def test_a_refusal_passes_through_and_is_explained(provider: Provider, store: rs
         {"role": "tool", "tool_call_id": "call_unknown", "content": "4 C"},
     ]
     with serving(store, options(provider)) as address:
-        response = post(address, messages)
+        response = post(address, messages, stream=True)
 
+    (session,) = store.sessions().items
+    assert session.history()[-1].message.role == "tool"
     assert response.status_code == 400
     assert response.json()["error"]["message"] == provider.refused[0]
     assert "reasoning" in response.headers["X-Reasoning-Explanation"]
