@@ -225,7 +225,8 @@ def test_nothing_is_prepared_and_nothing_is_left_in_the_session(postgres_url: st
                 for query in (
                     "SELECT name FROM pg_prepared_statements",
                     "SHOW transaction_isolation",
-                    "SELECT locktype FROM pg_locks WHERE locktype = 'advisory'",
+                    "SELECT locktype FROM pg_locks"
+                    " WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
                 )
             ]
 
