@@ -21,7 +21,7 @@ def read_revision(url: str) -> str:
     """Return the revision of a database, as it is."""
     database = engine.as_it_is(url)
     try:
-        return database.read(migrate.current) or BASE
+        return database.read(migrate.current_revision) or BASE
     finally:
         database.close()
 
@@ -66,7 +66,7 @@ def downgrade(url: str, target: str) -> Path | None:
     copy = None
     database = engine.as_it_is(url)
     try:
-        now = database.read(migrate.current)
+        now = database.read(migrate.current_revision)
         if now == target or (now is None and target == BASE):
             return None
         if path is not None:

@@ -192,7 +192,7 @@ class _Import:
                         branch=run.branch,
                         message=codec.message_to_json(item.message),
                         created_at=microseconds(times[item.key], "created_at"),
-                        repeat=encode.repeat(item.key),
+                        repeat=encode.key_digest(item.key),
                         batch=1,
                     )
                 )

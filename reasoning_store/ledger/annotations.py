@@ -77,4 +77,4 @@ def _place(connection: Connection, key: int, branch: int, at: int | str) -> Mess
         draft = draft_rows.get(connection, key, branch, now=0)
         if draft is not None and draft.parts:
             raise _arriving()
-    return MessagePlace(branches.place(lineage, at).branch, at)
+    return MessagePlace(branches.segment_at(lineage, at).branch, at)

@@ -184,7 +184,7 @@ def session(
             problem("state", "the head is not what its last message carries", number)
         attempted(number, _check_compactions, lineage, problem)
         attempted(number, _check_draft, number, problem)
-    for branch, position in search_rows.astray(connection, key):
+    for branch, position in search_rows.misplaced_entries(connection, key):
         problem("search", "an entry of the index that no message is at", branch, position)
     for branch, position, batch in _BATCHES.rows(connection, {"key": key}):
         held = by_number.get(branch)
@@ -203,7 +203,7 @@ def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
         parent is not None
         and parent.number < lineage.number
         and lineage.first <= parent.next_position
-        and shared == branches.upto(parent.segments, lineage.first - 1)
+        and shared == branches.segments_upto(parent.segments, lineage.first - 1)
     )
 
 

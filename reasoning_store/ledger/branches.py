@@ -158,7 +158,7 @@ def reread(connection: Connection, key: int, was: BranchRow) -> tuple[BranchRow,
 
 def read_branch(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, int]:
     """Return a branch, its session's encoding, and the number of its next compaction."""
-    check(branch)
+    check_branch(branch)
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
         raise no_branch(branch)
@@ -171,7 +171,7 @@ def decode_branch(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
     return _row(own), encoding, next_compaction
 
 
-def check(branch: int) -> None:
+def check_branch(branch: int) -> None:
     """Refuse a number that no column can hold, as the absent branch that it is."""
     if not 0 < check_number("a branch id", branch) <= MOST_NUMBER:
         raise no_branch(branch)
@@ -200,7 +200,7 @@ def all_of(connection: Connection, key: int) -> list[BranchRow]:
     return found
 
 
-def upto(segments: Iterable[Segment], last: int) -> tuple[Segment, ...]:
+def segments_upto(segments: Iterable[Segment], last: int) -> tuple[Segment, ...]:
     """Return the part of a lineage that lies at or before ``last``."""
     return tuple(
         [
@@ -211,16 +211,16 @@ def upto(segments: Iterable[Segment], last: int) -> tuple[Segment, ...]:
     )
 
 
-def between(branch: BranchRow, first: int, last: int) -> list[Segment]:
+def segments_between(branch: BranchRow, first: int, last: int) -> list[Segment]:
     """Return the part of a lineage from ``first`` to ``last``."""
     return [
         Segment(segment.branch, max(segment.first, first), segment.last)
-        for segment in upto(branch.segments, last)
+        for segment in segments_upto(branch.segments, last)
         if segment.last >= first
     ]
 
 
-def place(branch: BranchRow, position: int) -> Segment:
+def segment_at(branch: BranchRow, position: int) -> Segment:
     """Return the segment of the lineage that holds ``position``."""
     check_number("position", position)
     for segment in branch.segments:
@@ -241,7 +241,7 @@ def states(
     for start in range(0, len(wanted), len(_PLACES)):
         params: dict[str, Any] = {"key": key, **_NOWHERE}
         for (number, at), position in zip(_PLACES, wanted[start:], strict=False):
-            params[number], params[at] = place(branch, position).branch, position
+            params[number], params[at] = segment_at(branch, position).branch, position
         try:
             for _, position, has_call, *sums in _STATES.rows(connection, params):
                 found[position] = (decode.state(position, sums), bool(has_call))
@@ -260,7 +260,7 @@ def add_branch(connection: Connection, key: int, branch: int, at: int, *, create
     if not 1 <= check_number("at", at) <= parent.next_position:
         raise no_position(at)
     state = states(connection, key, parent, [at - 1])[at - 1][0]
-    shared = [[s.branch, s.first, s.last] for s in upto(parent.segments, at - 1)]
+    shared = [[s.branch, s.first, s.last] for s in segments_upto(parent.segments, at - 1)]
     _INSERT.run(
         connection,
         {

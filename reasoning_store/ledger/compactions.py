@@ -335,7 +335,7 @@ class Compactions:
         over an end of it is a Conflict. Where the range is no longer what was ``expected``,
         the basis that it was made from, that is a Conflict, and nothing is written.
         """
-        branches.check(branch)
+        branches.check_branch(branch)
         made = [(one, summary_columns(one.summary)) for one in wanted]
         now = self._clock.now()
 
@@ -381,7 +381,7 @@ class Compactions:
 
         A second time is nothing; one that a wider one supersedes is a Conflict.
         """
-        branches.check(branch)
+        branches.check_branch(branch)
         now = self._clock.now()
         return self._database.write(
             lambda connection: undo(connection, session_key, branch, number, now=now)

@@ -76,9 +76,9 @@ class Drafts:
         reply is being recorded under it just now, it is a Conflict, and that one goes on.
         ``resolve`` is that of ``append``.
         """
-        branches.check(branch)
+        branches.check_branch(branch)
         now = self._clock.now()
-        key_text = None if idempotency_key is None else encode.repeat(idempotency_key)
+        key_text = None if idempotency_key is None else encode.key_digest(idempotency_key)
         attempt = None if key_text is None else (session_key, key_text)
         unsure = None if attempt is None else self._unsure.pop(attempt, None)
         draft = DraftRow(
@@ -222,7 +222,7 @@ class Drafts:
 
     def arrived(self, session_key: int, branch: int, *, after: int = 0) -> Arrival | None:
         """Return what has arrived of a branch's draft after so many parts, if there is one."""
-        branches.check(branch)
+        branches.check_branch(branch)
         now = self._clock.now()
         return self._database.read(
             lambda connection: draft_rows.arrived(
@@ -256,7 +256,7 @@ class Drafts:
 
     def stop(self, session_key: int, branch: int, reason: str) -> bool:
         """Ask the recorder of a live draft to stop; False where there is none."""
-        branches.check(branch)
+        branches.check_branch(branch)
         now = self._clock.now()
         return self._database.write(
             lambda connection: draft_rows.stop(connection, session_key, branch, reason, now=now),

@@ -131,7 +131,7 @@ def get(
 ) -> StoredRow:
     """Return one message."""
     found, _ = branches.get(connection, key, branch)
-    segment = branches.place(found, position)
+    segment = branches.segment_at(found, position)
     one = Segment(segment.branch, position, position)
     return of_segments(connection, key, [one], thinking=thinking)[0]
 
@@ -142,7 +142,9 @@ def from_position(
     """Return at most ``count`` messages from a position on."""
     found, _ = branches.get(connection, key, branch)
     last = min(position + count - 1, found.state.position)
-    return of_segments(connection, key, branches.between(found, position, last), thinking=True)
+    return of_segments(
+        connection, key, branches.segments_between(found, position, last), thinking=True
+    )
 
 
 def by_idempotency_key(connection: Connection, key: int, name: str) -> list[StoredRow] | None:
@@ -204,7 +206,7 @@ def window(
 def _range(
     connection: Connection, key: int, found: BranchRow, thinking: bool, first: int, last: int
 ) -> list[StoredRow]:
-    segments = branches.between(found, first, last)
+    segments = branches.segments_between(found, first, last)
     return of_segments(connection, key, segments, thinking=thinking)
 
 
@@ -276,7 +278,7 @@ def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: 
 def splits(connection: Connection, key: int, branch: int, position: int) -> bool:
     """Whether something up to a position, in its turn, is tied to something after it."""
     found, _ = branches.get(connection, key, branch)
-    branches.place(found, position)
+    branches.segment_at(found, position)
     state = branches.states(connection, key, found, [position])[position][0]
     look = partial(_range, connection, key, found, False)
     rows = look(state.turn_start or 1, position)
@@ -292,7 +294,7 @@ class History:
 
     def by_idempotency_key(self, session_key: int, idempotency_key: str) -> list[StoredRow] | None:
         """Return what was appended under a key, if anything was."""
-        text = encode.repeat(idempotency_key)
+        text = encode.key_digest(idempotency_key)
         return self._database.read(
             lambda connection: by_idempotency_key(connection, session_key, text)
         )

@@ -109,7 +109,7 @@ _DESCRIBED = (
         is_totalled=True,
     ),
     MessageColumn("digest", "bytes", lambda parts: parts.digest, is_read=True, is_checked=False),
-    # keys.repeat, on the first row of what was appended under it, and how many rows that is
+    # keys.key_digest, on the first row of what was appended under it, and how many rows that is
     MessageColumn(
         "idempotency_key",
         "text",

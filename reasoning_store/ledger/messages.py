@@ -69,10 +69,10 @@ class Messages:
         _refuse_erased(entries)
         if after is not None:
             after = min(max(check_number("after", after), -1), MOST)
-        key_text = None if idempotency_key is None else encode.repeat(idempotency_key)
+        key_text = None if idempotency_key is None else encode.key_digest(idempotency_key)
         at = self._clock.time(created_at)
         prepared = encode.mark_batch([self.prepared(entry, at) for entry in entries], key_text)
-        branches.check(branch)
+        branches.check_branch(branch)
         has_ids = any([entry.id is not None for entry in entries])
         while True:
             there = self._stored_before(session_key, prepared) if has_ids else {}

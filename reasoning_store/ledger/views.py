@@ -103,9 +103,9 @@ def view(
     segments = []
     start = 1
     for summary in summaries:
-        segments += branches.between(found, start, summary.first - 1)
+        segments += branches.segments_between(found, start, summary.first - 1)
         start = summary.last + 1
-    segments += branches.between(found, start, state.position)
+    segments += branches.segments_between(found, start, state.position)
     rows: list[ViewRow] = [*_read(connection, key, segments, thinking_from)]
     if in_force.cleared is not None:
         _clear(connection, key, found, in_force.cleared, rows)
@@ -119,7 +119,7 @@ def _clear(
 ) -> None:
     """Put what stands for cleared results into the rows of a view."""
     freed: dict[int, int] = {}
-    for segment in branches.upto(found.segments, cleared.last):
+    for segment in branches.segments_upto(found.segments, cleared.last):
         span = {"first": segment.first, "last": segment.last}
         freed.update(_CLEARABLE.rows(connection, {"key": key, "branch": segment.branch, **span}))
     for place, row in enumerate(rows):
@@ -164,7 +164,7 @@ def outlook(
 
     ``sent``: what the last recorded reply was sent too.
     """
-    branches.check(branch)
+    branches.check_branch(branch)
     key = session_key(owner, session_id)
     both = _BOTH.row(connection, {"key": key, "branch": branch})
     if both is None:
@@ -276,7 +276,7 @@ def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> 
 
 
 def _sent_at(connection: Connection, key: int, found: BranchRow, position: int) -> SentRow:
-    number = branches.place(found, position).branch
+    number = branches.segment_at(found, position).branch
     row = _SENT.row(connection, {"key": key, "branch": number, "position": position})
     if row is None or row[1] is None:
         raise CorruptRow(f"message {position} does not say what was sent")
@@ -302,7 +302,7 @@ def sent_from(connection: Connection, key: int, branch: int, first: int) -> list
     found, _ = branches.get(connection, key, branch)
     return [
         _sent(part.branch, row)
-        for part in branches.between(found, first, found.state.position)
+        for part in branches.segments_between(found, first, found.state.position)
         for row in _SENT_FROM.rows(
             connection,
             {"key": key, "branch": part.branch, "first": part.first, "last": part.last},

@@ -236,7 +236,7 @@ def append_beside_checkpoints(tell: Pipe, path: str, session_id: str, turns: int
     ``copied`` is how many pages it wrote to the file itself, ``bare`` how many of them while
     it did not hold the write lock; ``longest`` is how long the WAL has been.
     """
-    checkpoints.vulnerable = lambda version: True
+    checkpoints.is_vulnerable = lambda version: True
     checkpoints._CHECKPOINT_PAGES = 60
     longest = 0
     with (
@@ -268,7 +268,7 @@ def append_with_pythons_own_library(
 ) -> None:
     """Append turns, the library being the one that Python brings."""
     sys.modules["pysqlite3.dbapi2"] = None  # type: ignore[assignment]
-    checkpoints.vulnerable = lambda version: True
+    checkpoints.is_vulnerable = lambda version: True
     checkpoints._CHECKPOINT_PAGES = checkpoint_pages
     # Nothing is cut off here: without waiting for the disk there are more chances to lose.
     sqlite_connections._PRAGMAS += ("synchronous=OFF",)  # type: ignore[assignment]

@@ -42,7 +42,7 @@ def test_who_writes_waits_for_no_other_process_to_copy_pages(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written is on the disk; the pages are copied another time."""
-    monkeypatch.setattr(checkpoints, "vulnerable", lambda version: True)
+    monkeypatch.setattr(checkpoints, "is_vulnerable", lambda version: True)
     with open_ledger(f"sqlite:///{sqlite_path}", busy_timeout=3600) as ledger:
         database: Any = ledger.database
         with closing(

@@ -67,7 +67,7 @@ def test_an_append_is_whole_or_nothing_whatever_the_disk_refuses(
     Where the library is vulnerable every append is followed by a checkpoint of ours, which
     may fail, and then makes no difference to the append.
     """
-    monkeypatch.setattr(checkpoints, "vulnerable", lambda _: library == "vulnerable")
+    monkeypatch.setattr(checkpoints, "is_vulnerable", lambda _: library == "vulnerable")
     monkeypatch.setattr(checkpoints, "_CHECKPOINT_PAGES", 1)
     path = tmp_path / "chat.db"
     refused = 0

@@ -136,7 +136,7 @@ def test_an_acknowledged_turn_outlives_a_power_cut(
     tmp_path: Path, how_many: int, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At any moment, also in the middle of a checkpoint, the library's own or ours."""
-    monkeypatch.setattr(checkpoints, "vulnerable", lambda _: library == "vulnerable")
+    monkeypatch.setattr(checkpoints, "is_vulnerable", lambda _: library == "vulnerable")
     monkeypatch.setattr(checkpoints, "_CHECKPOINT_PAGES", 100)
     if library == "fixed":
         monkeypatch.setattr(

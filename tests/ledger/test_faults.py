@@ -118,7 +118,7 @@ def test_an_error_of_a_shard_whose_code_is_lost_is_known_by_its_text(
 
 def test_a_pooler_that_has_no_server_has_lost_the_connection() -> None:
     """PgBouncer says everything with 08P01, a protocol violation."""
-    assert driver_errors.lost(psycopg.errors.ProtocolViolation("server conn crashed?"))
+    assert driver_errors.is_lost(psycopg.errors.ProtocolViolation("server conn crashed?"))
 
 
 @each(
@@ -136,7 +136,7 @@ def test_a_pooler_that_has_no_server_has_lost_the_connection() -> None:
 )
 def test_a_server_that_may_answer_later_is_busy(text: str, kind: type[Exception]) -> None:
     """One that fails over or takes no more connections; one that refuses a URL is not."""
-    assert type(driver_errors.unreachable(psycopg.OperationalError(text))) is kind
+    assert type(driver_errors.unreachable_error(psycopg.OperationalError(text))) is kind
 
 
 def test_the_drivers_own_text_is_gone() -> None:

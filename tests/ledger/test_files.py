@@ -639,14 +639,14 @@ def test_the_libraries_that_can_lose_data_are_known(
     version: tuple[int, ...], expected: bool
 ) -> None:
     """Fixed in 3.51.3, and before that in 3.44.6 and 3.50.7."""
-    assert expected == checkpoints.vulnerable(version)
+    assert expected == checkpoints.is_vulnerable(version)
 
 
 def test_a_vulnerable_library_checkpoints_only_under_the_write_lock(
     sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing checkpoints by itself; we do, and the WAL stays small."""
-    monkeypatch.setattr(checkpoints, "vulnerable", lambda version: True)
+    monkeypatch.setattr(checkpoints, "is_vulnerable", lambda version: True)
     seen: list[bool] = []
     plain = checkpoints.Checkpoints.copy_pages
 

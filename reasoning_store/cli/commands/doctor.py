@@ -92,7 +92,7 @@ def _check_library(call: Call) -> Iterator[Finding]:
 
     module: Any = sqlite_connections.library()
     version = f"{module.sqlite_version} of {module.__name__.partition('.')[0]}"
-    if checkpoints.vulnerable(module.sqlite_version_info):
+    if checkpoints.is_vulnerable(module.sqlite_version_info):
         yield Finding(
             "sqlite",
             "note",

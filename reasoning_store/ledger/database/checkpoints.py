@@ -19,7 +19,7 @@ _CHECKPOINT_PAGES = 1000
 _PAGES_A_WRITE = 12
 
 
-def vulnerable(version: tuple[int, ...]) -> bool:
+def is_vulnerable(version: tuple[int, ...]) -> bool:
     """Whether this library can lose data when two connections checkpoint."""
     if version[:2] == (3, 44):
         return version < (3, 44, 6)

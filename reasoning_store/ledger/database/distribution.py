@@ -203,7 +203,7 @@ def _check_nodes(database: Database) -> None:
 def _run_steps(
     connection: Connection, *, choose: Callable[[Cluster], Iterator[Step]], left: str
 ) -> tuple[Step, ...]:
-    migrate.claim(connection)
+    migrate.claim_database(connection)
     cluster = topology.read_cluster(connection)
     if cluster is None:  # it went meanwhile
         return ()
@@ -213,7 +213,7 @@ def _run_steps(
         try:
             driver(connection).execute(step.statement)
         except Exception as error:
-            if driver_errors.conflicts(error):
+            if driver_errors.is_conflict(error):
                 raise
             ours = driver_errors.translate(error)
             raise type(ours)(f"{step.subject}: {ours}; {left}", hint=ours.hint) from None

@@ -138,7 +138,7 @@ _OF_SHARD = (
 code: the code that it replaces, what its text has, and the code that the shard gave."""
 
 
-def code(error: BaseException) -> str:
+def error_code(error: BaseException) -> str:
     """Return the driver's own name of an error: SQLite's, or the SQLSTATE."""
     origin: Any = error.orig if isinstance(error, DBAPIError) else error
     name = getattr(origin, "sqlite_errorname", None) or getattr(origin, "sqlstate", None)
@@ -153,20 +153,20 @@ def code(error: BaseException) -> str:
     )
 
 
-def conflicts(error: BaseException) -> bool:
+def is_conflict(error: BaseException) -> bool:
     """Whether the transaction lost against another and may be run again."""
-    return code(error) in _RETRIED
+    return error_code(error) in _RETRIED
 
 
-def lost(error: BaseException) -> bool:
+def is_lost(error: BaseException) -> bool:
     """Whether the server went away or was never there: it is unknown what it did."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     # libpq gives no SQLSTATE where it got no answer.
-    return _is_postgres(error, "OperationalError") and code(error)[:3] in _LOST
+    return _is_postgres(error, "OperationalError") and error_code(error)[:3] in _LOST
 
 
-def unreachable(error: BaseException) -> ReasoningStoreError:
+def unreachable_error(error: BaseException) -> ReasoningStoreError:
     """Return the error of ours for a server to which there is no connection."""
     if _REFUSED.search(str(error)):
         return InvalidCall(
@@ -200,11 +200,11 @@ def translate(error: BaseException) -> ReasoningStoreError:
     """Return the error of ours for one of a driver's."""
     if isinstance(error, PoolTimeout):
         return StoreBusy("every connection was in use for longer than the pool waits")
-    if lost(error):
+    if is_lost(error):
         return _GONE.error()
     if _is_no_text(error):
         return _NO_TEXT.error()
-    name = code(error)
+    name = error_code(error)
     fault = _table(name)
     if fault is None:
         return ReasoningStoreError(f"the database refused: {name or type(error).__name__}")

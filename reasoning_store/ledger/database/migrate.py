@@ -68,7 +68,7 @@ def scripts() -> Path:
     return inside if inside.is_dir() else package.parent / "migrations"
 
 
-def current(connection: Connection) -> str | None:
+def current_revision(connection: Connection) -> str | None:
     """Return the revision of this database; None where nothing was ever made in it."""
     schema = schema_of(connection)
     table = VERSION_TABLE if schema is None else f"{quoted(schema)}.{VERSION_TABLE}"
@@ -107,9 +107,9 @@ def schema_on(connection: Connection) -> str:
     return SCHEMA_NAME if found is None else str(found)
 
 
-def age(connection: Connection) -> Age:
+def schema_age(connection: Connection) -> Age:
     """Return whether the schema is this version's or an older one; refuse any other."""
-    revision = current(connection)
+    revision = current_revision(connection)
     if revision == REVISIONS[-1]:
         return Age.CURRENT
     if revision is None or revision in REVISIONS:
@@ -131,7 +131,7 @@ def config(connection: Connection) -> Config:
     return made
 
 
-def claim(connection: Connection) -> None:
+def claim_database(connection: Connection) -> None:
     """Make the database ours, and this transaction the only one that changes its schema."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
@@ -144,13 +144,13 @@ def claim(connection: Connection) -> None:
         there = connection.exec_driver_sql("SELECT to_regnamespace(%s) IS NOT NULL", (name,))
         if not there.scalar_one():
             connection.exec_driver_sql(f"CREATE SCHEMA {name}")
-        current(connection)
+        current_revision(connection)
         # The scripts name no schema, and neither does what Alembic looks for.
         connection.exec_driver_sql(f"SET LOCAL search_path TO {name}")
         connection.dialect.default_schema_name = schema
 
 
-def settle(connection: Connection) -> None:
+def finish_schema(connection: Connection) -> None:
     """Leave a schema of our own as it is used: from anywhere, and with nothing empty in it."""
     schema = schema_of(connection)
     if schema is None or schema == "public":
@@ -166,8 +166,8 @@ def upgrade(connection: Connection) -> None:
     """Bring the schema to this version's, inside the caller's transaction."""
     from alembic import command
 
-    claim(connection)
-    if age(connection) is Age.OLDER:
+    claim_database(connection)
+    if schema_age(connection) is Age.OLDER:
         with _Alembic.lock:
             command.upgrade(config(connection), "head")
 

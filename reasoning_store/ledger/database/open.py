@@ -184,7 +184,7 @@ def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
         )
     sqlite_file.check_one_name(path)
     database = SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
-    if database.read(migrate.age) is not migrate.Age.CURRENT:
+    if database.read(migrate.schema_age) is not migrate.Age.CURRENT:
         raise SchemaError(
             "the schema of this file is older than this version of reasoning-store",
             hint="run: reasoning-store upgrade; or open it without read_only=True",
@@ -210,8 +210,8 @@ def _reached(url: URL, connections: int, *, read_only: bool = False) -> Postgres
 def _server(url: URL, connections: int, *, read_only: bool = False) -> Database:
     database = _reached(url, connections, read_only=read_only)
     try:
-        if database.read(migrate.age) is not migrate.Age.CURRENT:
-            is_new = database.read(migrate.current) is None
+        if database.read(migrate.schema_age) is not migrate.Age.CURRENT:
+            is_new = database.read(migrate.current_revision) is None
             raise SchemaError(
                 "this database has no schema of reasoning-store yet"
                 if is_new
@@ -239,9 +239,9 @@ def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
     """Run Alembic's own command in one transaction on a database of any age, or a new one."""
 
     def claimed(connection: Connection) -> None:
-        migrate.claim(connection)
+        migrate.claim_database(connection)
         work(connection)
-        migrate.settle(connection)
+        migrate.finish_schema(connection)
 
     made = parse(url)
     path = file_of(made)
@@ -296,7 +296,7 @@ def _embedded(path: Path | None, connections: int) -> Database:
             sqlite_file.create(path, build)
     database = _opened(path, readers=connections)
     try:
-        if database.read(migrate.age) is migrate.Age.OLDER:
+        if database.read(migrate.schema_age) is migrate.Age.OLDER:
             if path is not None:
                 migrate.keep_copy(path, database)
             database.change_schema(migrate.upgrade)

@@ -161,9 +161,9 @@ class PostgresDatabase:
             try:
                 self._run(self._check_server, None, again_when_lost=False)
             except DBAPIError as error:
-                if not driver_errors.lost(error):
+                if not driver_errors.is_lost(error):
                     raise
-                raise driver_errors.unreachable(error) from None
+                raise driver_errors.unreachable_error(error) from None
 
     def _check_server(self, connection: Connection) -> None:
         """Refuse a server on which texts or statements would not be what they are here."""
@@ -228,8 +228,8 @@ class PostgresDatabase:
                         connection.execution_options(**{SCHEMA: self.schema})
                     return work(connection) if begin is None else _begun(connection, work, begin)
             except Exception as error:
-                lost = again_when_lost and driver_errors.lost(error)
-                again = lost or driver_errors.conflicts(error)
+                lost = again_when_lost and driver_errors.is_lost(error)
+                again = lost or driver_errors.is_conflict(error)
                 if not again or time.monotonic() > ends_at:
                     raise
             time.sleep(random.uniform(0, pause))

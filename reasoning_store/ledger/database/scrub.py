@@ -24,7 +24,7 @@ def is_owed(raw: Any) -> bool:
     return _version(raw) % 2 == 1
 
 
-def owe(raw: Any) -> None:
+def note_rewrite(raw: Any) -> None:
     """Note, inside the transaction that erases, that the file is to be rewritten."""
     raw.execute(f"PRAGMA user_version={((_version(raw) + 1) | 1) & _MOST}")
 

@@ -112,7 +112,7 @@ class SqliteDatabase:
     def owe_scrub(self, connection: Connection) -> None:
         """Note in a transaction that erases that ``scrub`` is to follow."""
         if self.path is not None:
-            scrub.owe(driver(connection))
+            scrub.note_rewrite(driver(connection))
 
     def owes_scrub(self) -> bool:
         """Whether an erasure took rows whose bytes are not known to be gone."""

@@ -75,7 +75,7 @@ class Connections:
         self.busy_ms = int(busy_timeout * 1000)
         self._how = how
         """The settings of SQLite's own by which the file is opened."""
-        self.guards_checkpoints = path is not None and checkpoints.vulnerable(
+        self.guards_checkpoints = path is not None and checkpoints.is_vulnerable(
             self.module.sqlite_version_info
         )
         """Nothing is to checkpoint but under the write lock."""

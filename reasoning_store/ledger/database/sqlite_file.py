@@ -54,7 +54,7 @@ def look(path: Path, module: Any) -> bool:
             raw.execute("PRAGMA writable_schema=ON")
             found = raw.execute("PRAGMA application_id").fetchone()[0]
     except module.DatabaseError as error:
-        if driver_errors.code(error) != "SQLITE_NOTADB":
+        if driver_errors.error_code(error) != "SQLITE_NOTADB":
             raise
         found = None
     if found != APPLICATION_ID:

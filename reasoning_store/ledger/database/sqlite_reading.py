@@ -74,7 +74,7 @@ class SqliteReading:
 
     def _check_log(self, error: Exception) -> None:
         """Refuse a log that can be read only by a user who may write in the folder."""
-        if driver_errors.code(error).startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+        if driver_errors.error_code(error).startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
             name = Path(self.path).name
             raise InvalidCall(
                 f"{name}-wal holds messages that are not in {name} yet,"

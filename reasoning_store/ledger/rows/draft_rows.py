@@ -224,7 +224,7 @@ def _key_is_used(connection: Connection, key: int, idempotency_key: str | None) 
 
 def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow | None:
     """Return the draft of a branch with all of its parts, if there is one."""
-    lineages.check(branch)
+    lineages.check_branch(branch)
     found = _GET.rows(connection, {"key": key, "of": branch})
     if not found:
         raise lineages.no_branch(branch)

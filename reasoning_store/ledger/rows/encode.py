@@ -76,14 +76,14 @@ def own_id(id: str) -> str:
 
 def repeat_of_id(id: str) -> str:
     """Return the column of the idempotency key that an application's own id stands for."""
-    return keys.repeat(f"id:{id}")
+    return keys.key_digest(f"id:{id}")
 
 
-def repeat(idempotency_key: str) -> str:
+def key_digest(idempotency_key: str) -> str:
     """Return the column of an idempotency key."""
     if len(check_text("an idempotency key", idempotency_key).encode()) > _NAME_LIMIT:
         raise _too_long("an idempotency key")
-    return keys.repeat(idempotency_key)
+    return keys.key_digest(idempotency_key)
 
 
 class EncodedMessage(NamedTuple):

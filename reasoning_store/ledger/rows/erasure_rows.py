@@ -7,7 +7,7 @@ them go; a clearing holds nothing of them, and stays. What a row becomes is work
 (``Change``); here one transaction locks the session, finds which rows are still as they were
 read, and writes.
 
-The number of an idempotency key stays (``keys.repeat``): it says nothing, and a late repeat
+The number of an idempotency key stays (``keys.key_digest``): it says nothing, and a late repeat
 must not bring back what was erased. What a session has used of its budget stays used.
 """
 
@@ -208,7 +208,7 @@ class Change:
 
 def to_empty(connection: Connection, key: int, branch: int, position: int) -> list[Change]:
     """Return how a message is erased, with what belongs to it (``pairs``)."""
-    branches.check(branch)
+    branches.check_branch(branch)
     lineages = branches.all_of(connection, key)
     lineage = next((one for one in lineages if one.number == branch), None)
     if lineage is None:
@@ -221,7 +221,7 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
             known[of] = [(at, _tool_blocks(role, data)) for at, role, data in found]
         return known[of]
 
-    start = (branches.place(lineage, position).branch, position)
+    start = (branches.segment_at(lineage, position).branch, position)
     changes = []
     for place in sorted(pairs.erased_together(start, lineages, tool_rows)):
         row = _ROLE.row(connection, _params(key, place))

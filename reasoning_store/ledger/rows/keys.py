@@ -71,7 +71,7 @@ def origin_number(origin_json: str) -> int:
     return _hash(origin_json, size=6) or 1
 
 
-def repeat(idempotency_key: str) -> str:
+def key_digest(idempotency_key: str) -> str:
     """Return what an idempotency key is known by: 16 bytes of its hash, in hexadecimal.
 
     Never the key itself: it may speak of what was said, and has to outlive an erasure, or

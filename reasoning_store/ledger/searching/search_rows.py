@@ -318,7 +318,7 @@ def owner_of(connection: Connection, key: int) -> int:
     return 0 if row is None else row[0]
 
 
-def astray(connection: Connection, key: int) -> list[tuple[int, int]]:
+def misplaced_entries(connection: Connection, key: int) -> list[tuple[int, int]]:
     """Return the branch and position of entries that no message is at."""
     return [(branch, at) for branch, at in _ASTRAY.rows(connection, {"key": key})]
 

@@ -408,6 +408,6 @@ def _check_turns(
 
 
 def _is_erased(connection: Connection, key: int, lineage: BranchRow, position: int) -> bool:
-    branch = branches.place(lineage, position).branch
+    branch = branches.segment_at(lineage, position).branch
     span = {"key": key, "of": branch, "first": position, "last": position}
     return any(erased_at is not None for *_, erased_at in _STORED.rows(connection, span))
