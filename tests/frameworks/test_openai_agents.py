@@ -23,7 +23,7 @@ from agents.memory import Session
 from openai import AsyncOpenAI
 
 import reasoning_store as rs
-from reasoning_store.integrations.openai_agents import StoreSession, read_items, write_items
+from reasoning_store.integrations.openai_agents import StoredSession, read_items, write_items
 from tests.docs.provider import Provider
 from tests.frameworks import pages
 from tests.frameworks.foreign_suites import fetch_sources, run_suite
@@ -101,8 +101,8 @@ def untraced() -> None:
 
 
 @pytest.fixture
-def session(store: rs.Store) -> StoreSession:
-    return StoreSession("chat-42", store)
+def session(store: rs.Store) -> StoredSession:
+    return StoredSession("chat-42", store)
 
 
 def stored_text(store: rs.Store) -> str:
@@ -112,7 +112,7 @@ def stored_text(store: rs.Store) -> str:
 # Items
 
 
-def test_items_come_back_equal(session: StoreSession) -> None:
+def test_items_come_back_equal(session: StoredSession) -> None:
     """Reasoning, calls, short forms, hosted tools, items that are newer than this code."""
 
     async def run() -> list[Any]:
@@ -124,7 +124,7 @@ def test_items_come_back_equal(session: StoreSession) -> None:
     assert json.dumps(asyncio.run(run())) == json.dumps([*TURN, *OTHERS])
 
 
-def test_a_run_of_items_is_one_message(store: rs.Store, session: StoreSession) -> None:
+def test_a_run_of_items_is_one_message(store: rs.Store, session: StoredSession) -> None:
     """So that policy, counts and search know it; a thought is stored once."""
     asyncio.run(session.add_items(TURN))
     history = store.session("chat-42").history()
@@ -143,7 +143,7 @@ def test_a_run_of_items_is_one_message(store: rs.Store, session: StoreSession) -
 
 
 def test_erased_reasoning_is_gone_with_the_ids_that_name_it(
-    store: rs.Store, session: StoreSession
+    store: rs.Store, session: StoredSession
 ) -> None:
     """A service refuses the id of a call or a text whose reasoning is missing."""
     asyncio.run(session.add_items([*TURN, *OTHERS]))
@@ -167,7 +167,7 @@ def test_a_masked_secret_is_masked_in_the_items(url: str) -> None:
     """Wherever it stands."""
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
     with rs.Store(url, masker=rs.SecretMasker([secret])) as store:
-        session = StoreSession("chat-42", store)
+        session = StoredSession("chat-42", store)
         reasoning = {**REASONING, "summary": [{"type": "summary_text", "text": f"It is {secret}"}]}
         reasoning.pop("encrypted_content")
         asyncio.run(session.add_items([{"role": "user", "content": secret}, reasoning, ANSWER]))
@@ -177,7 +177,9 @@ def test_a_masked_secret_is_masked_in_the_items(url: str) -> None:
     assert secret not in json.dumps(items)
 
 
-def test_what_was_stored_otherwise_is_read_as_items(store: rs.Store, session: StoreSession) -> None:
+def test_what_was_stored_otherwise_is_read_as_items(
+    store: rs.Store, session: StoredSession
+) -> None:
     """By a recording, the transport, an edit on a page."""
     ours = store.session("chat-42", create=True)
     thought = rs.ThinkingBlock(thought=THOUGHT)
@@ -190,7 +192,7 @@ def test_what_was_stored_otherwise_is_read_as_items(store: rs.Store, session: St
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 2, 3, 5, 100])
-def test_a_limit_is_one_of_items(session: StoreSession, count: int) -> None:
+def test_a_limit_is_one_of_items(session: StoredSession, count: int) -> None:
     """The latest, also where it parts a message; a negative one is no limit."""
     asyncio.run(session.add_items(TURN))
     items = asyncio.run(session.get_items(count))
@@ -198,7 +200,7 @@ def test_a_limit_is_one_of_items(session: StoreSession, count: int) -> None:
     assert items == (TURN if count < 0 else TURN[max(len(TURN) - count, 0) :])
 
 
-def test_items_are_popped_one_by_one(store: rs.Store, session: StoreSession) -> None:
+def test_items_are_popped_one_by_one(store: rs.Store, session: StoredSession) -> None:
     """The last first; what was popped stays on the branch that had it."""
 
     async def run() -> list[Any]:
@@ -214,7 +216,7 @@ def test_items_are_popped_one_by_one(store: rs.Store, session: StoreSession) -> 
     assert len(store.session("chat-42").branch(1).history()) == 4
 
 
-def test_a_cleared_session_keeps_its_title(store: rs.Store, session: StoreSession) -> None:
+def test_a_cleared_session_keeps_its_title(store: rs.Store, session: StoredSession) -> None:
     """Its messages are deleted on all branches."""
     store.session("chat-42", create=True, title="Weather")
     asyncio.run(session.add_items(TURN))
@@ -224,13 +226,13 @@ def test_a_cleared_session_keeps_its_title(store: rs.Store, session: StoreSessio
     assert asyncio.run(session.get_items()) == []
     assert store.session("chat-42").title == "Weather"
     assert THOUGHT not in stored_text(store)
-    asyncio.run(StoreSession("absent", store).clear_session())
-    assert asyncio.run(StoreSession("absent", store).pop_item()) is None
+    asyncio.run(StoredSession("absent", store).clear_session())
+    assert asyncio.run(StoredSession("absent", store).pop_item()) is None
 
 
 @pytest.mark.parametrize("items", [["text"], [{"role": "user", "content": object()}], [{1: {2}}]])
 def test_a_wrong_item_is_refused_with_all_of_its_batch(
-    session: StoreSession, items: list[Any]
+    session: StoredSession, items: list[Any]
 ) -> None:
     """The error names its place."""
     with pytest.raises(rs.InvalidCall):
@@ -244,16 +246,16 @@ def test_two_writers_lose_nothing(store: rs.Store) -> None:
     items = [{"role": "user", "content": f"Question {n}"} for n in range(10)]
 
     def write(item: dict[str, Any]) -> None:
-        asyncio.run(StoreSession("chat-42", store).add_items([item]))
+        asyncio.run(StoredSession("chat-42", store).add_items([item]))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, items))
 
-    found = asyncio.run(StoreSession("chat-42", store).get_items())
+    found = asyncio.run(StoredSession("chat-42", store).get_items())
     assert sorted(item["content"] for item in found) == sorted(item["content"] for item in items)
 
 
-def test_a_cancelled_write_is_finished_first(session: StoreSession) -> None:
+def test_a_cancelled_write_is_finished_first(session: StoredSession) -> None:
     """However often it is cancelled."""
 
     async def run() -> list[Any]:
@@ -288,7 +290,7 @@ def reasoning_of(body: Any) -> int:
     return sum(item.get("type") == "reasoning" for item in body["input"])
 
 
-async def run_turns(provider: Provider, session: StoreSession, *, streamed: bool) -> None:
+async def run_turns(provider: Provider, session: StoredSession, *, streamed: bool) -> None:
     client = AsyncOpenAI(base_url=f"{provider.address}/v1", api_key="k", max_retries=0)
     agent = Agent(
         name="a",
@@ -313,7 +315,7 @@ def test_an_agent_sends_the_chosen_reasoning(
     store: rs.Store, provider: Provider, streamed: bool
 ) -> None:
     """The open turn keeps what the service demands; the next one has nothing of it."""
-    session = StoreSession("chat-42", store, settings={"reasoning.stripFromContext": "priorTurns"})
+    session = StoredSession("chat-42", store, settings={"reasoning.stripFromContext": "priorTurns"})
     asyncio.run(run_turns(provider, session, streamed=streamed))
 
     sent = [reasoning_of(asked.body) for asked in provider.asked]
@@ -329,7 +331,7 @@ def test_all_or_no_reasoning_is_accepted(
     store: rs.Store, provider: Provider, include: bool
 ) -> None:
     """What is left out takes the ids that name it along."""
-    session = StoreSession("chat-42", store)
+    session = StoredSession("chat-42", store)
     store.session("chat-42", create=True).settings.set("reasoning.includeInContext", include)
     asyncio.run(run_turns(provider, session, streamed=False))
 
@@ -337,7 +339,7 @@ def test_all_or_no_reasoning_is_accepted(
     assert reasoning_of(provider.asked[-1].body) >= (2 * STEPS + 1 if include else 0)
 
 
-def test_a_filter_leaves_the_items_of_hosted_tools(session: StoreSession) -> None:
+def test_a_filter_leaves_the_items_of_hosted_tools(session: StoredSession) -> None:
     """Only reasoning is left out."""
     (message,) = read_items([REASONING, OTHERS[3], CALL])
 

@@ -16,7 +16,7 @@ from reasoning_store.integrations.store_threads import run_in_thread
 from reasoning_store.results import Owner, Stored
 
 
-class StoreSession:
+class StoredSession:
     """The history of one session, made with its first item: ``Runner.run(..., session=...)``.
 
     Items come back equal to those that were added. ``pop_item`` moves to a branch without the
@@ -40,7 +40,7 @@ class StoreSession:
         if not isinstance(store, Owner):
             raise rs.InvalidCall(
                 f"a store or an owner, not {type(store).__name__}",
-                hint='StoreSession("chat-42", rs.Store("sqlite:///chat.db"))',
+                hint='StoredSession("chat-42", rs.Store("sqlite:///chat.db"))',
             )
         if not isinstance(settings, rs.ReasoningSettings):
             settings = rs.ReasoningSettings.model_validate(dict(settings or {}))

@@ -16,7 +16,7 @@ import tests.utils.simple_session as simple
 from agents.memory.session_settings import coerce_session_settings
 
 import reasoning_store as rs
-from reasoning_store.integrations.openai_agents import StoreSession
+from reasoning_store.integrations.openai_agents import StoredSession
 
 _STORES: dict[str, rs.Store] = {}
 _NUMBERS = count()
@@ -29,7 +29,7 @@ def _store_at(path: str) -> rs.Store:
     return _STORES[path]
 
 
-class InFile(StoreSession):
+class InFile(StoredSession):
     """In the place of ``SQLiteSession``; each in memory has its own."""
 
     def __init__(self, session_id: str, db_path: Any = ":memory:", *_: Any, **given: Any) -> None:
@@ -46,7 +46,7 @@ class InFile(StoreSession):
         """Theirs closes a connection; the store has it."""
 
 
-class InMemory(StoreSession):
+class InMemory(StoredSession):
     """In the place of ``SimpleListSession``."""
 
     def __init__(self, session_id: str = "test", history: Any = None) -> None:
