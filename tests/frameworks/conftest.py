@@ -10,6 +10,8 @@ from sqlalchemy import URL
 
 import reasoning_store as rs
 from tests.databases import Databases
+from tests.docs.provider import Provider
+from tests.integrations.loops import twenty_steps
 from tests.servers import server
 
 
@@ -39,3 +41,10 @@ def store(url: str) -> Iterator[rs.Store]:
     """A new, empty store on each engine."""
     with rs.Store(url) as opened:
         yield opened
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    """A strict provider that asks for a tool twenty times, then answers."""
+    with Provider(twenty_steps()).listening() as listening:
+        yield listening
