@@ -44,7 +44,10 @@ def client(store: Owner, *, module: str | None = None, **options: Any) -> Any:
 
 
 def async_client(store: Owner, *, module: str | None = None, **options: Any) -> Any:
-    """Return an asynchronous HTTP client for an SDK. See ``client``."""
+    """Return an asynchronous HTTP client for an SDK. See ``client``.
+
+    ``aclose`` closes its connections; the client can be used again, also in another event loop.
+    """
     return _client(store, "AsyncClient", module, options)
 
 
@@ -65,7 +68,7 @@ def _client(store: Owner, kind: str, name: str | None, options: dict[str, Any]) 
         inner = module.AsyncHTTPTransport() if is_async else module.HTTPTransport()
     made = _transport_class(module, is_async)(_Keeper(store, module, **own), inner)
     options = {"timeout": _TIMEOUT, "follow_redirects": True, **options}
-    return getattr(module, kind)(transport=made, **options)
+    return _client_class(module, is_async)(transport=made, **options)
 
 
 _OWN: Final = {"settings", "provider", "session_id", "on_store_error"}
@@ -148,6 +151,24 @@ def _is_recorded(response: Any) -> bool:
 
 def _is_stream(response: Any) -> bool:
     return str(response.headers.get("content-type", "")).startswith(_STREAM)
+
+
+@cache
+def _client_class(module: ModuleType, is_async: bool) -> Any:
+    if not is_async:
+        return module.Client
+
+    class AsyncClient(module.AsyncClient):  # type: ignore[name-defined, misc]
+        """Stays usable where an SDK is opened and closed for each request, as by Strands."""
+
+        def __init__(self, *, transport: Any, **options: Any) -> None:
+            super().__init__(transport=transport, **options)
+            self._kept = transport
+
+        async def aclose(self) -> None:
+            await self._kept.aclose()
+
+    return AsyncClient
 
 
 @cache
