@@ -15,7 +15,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.integrations import http
-from tests.docs.provider import Answer, Provider
+from tests.docs.provider import Answer, Provider, weather
 from tests.integrations.loops import (
     STEPS,
     chat_loop,
@@ -131,6 +131,23 @@ def test_an_asynchronous_client_is_kept_too(provider: Provider, store: rs.Store)
     assert len(session.history()) == 6
 
 
+@pytest.mark.parametrize("module", ["httpx2", "httpx"])
+def test_a_closed_asynchronous_client_is_used_again(
+    provider: Provider, store: rs.Store, module: str
+) -> None:
+    """Some frameworks close it after each request, and begin an event loop for each turn."""
+    kept = http.async_client(store, provider="deepseek", module=module)
+    body = {"model": "deepseek-chat", "messages": [USER]}
+
+    async def ask_and_close() -> int:
+        response = await kept.post(f"{provider.address}/v1/chat/completions", json=body)
+        await kept.aclose()
+        return int(response.status_code)
+
+    assert [asyncio.run(ask_and_close()) for _ in range(2)] == [200, 200]
+    assert len(provider.asked) == 2
+
+
 def ask(store: rs.Store, provider: Provider, messages: list[Any], **options: Any) -> Any:
     """Send one request of DeepSeek's and return the raw response."""
     body = {"model": "deepseek-chat", "messages": messages}
@@ -191,6 +208,48 @@ def test_a_client_that_goes_another_way_gets_a_branch(provider: Provider, store:
         "tool",
         "assistant",
     ]
+
+
+def test_a_readable_thought_goes_to_another_maker(provider: Provider, store: rs.Store) -> None:
+    """Kimi takes DeepSeek's in the middle of a tool loop."""
+    first = reply_of(ask(store, provider, [USER]))
+    answer = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "4 C"}
+    body = {"model": "kimi-k2-thinking", "messages": [USER, first, answer]}
+    with http.client(store, provider="moonshot") as client:
+        client.post(f"{provider.address}/v1/chat/completions", json=body)
+
+    (session,) = store.sessions().items
+    (thought,) = session.history()[1].message.thinking
+    assert provider.refused == []
+    assert provider.asked[-1].body["messages"][1]["reasoning_content"] == thought.thought
+
+
+def test_a_sealed_thought_never_goes_to_another_maker(provider: Provider, store: rs.Store) -> None:
+    """DeepSeek gets nothing of Claude's, whatever is included."""
+    provider.script = weather
+    kept = http.client(store, provider="anthropic")
+    with open_anthropic(provider.address, http_client=kept) as client:
+        client.messages.create(
+            model="claude-sonnet-4-6",
+            max_tokens=4096,
+            messages=[{"role": "user", "content": USER["content"]}],
+            thinking={"type": "enabled", "budget_tokens": 1024},
+        )
+    (session,) = store.sessions().items
+    reply = session.history()[-1].message
+    (thought,) = reply.thinking
+    ask(
+        store,
+        provider,
+        [USER, {"role": "assistant", "content": reply.text}, {"role": "user", "content": "Now?"}],
+        settings={"reasoning.includeInContext": True},
+    )
+
+    sent = str(provider.asked[-1].body)
+    assert provider.refused == []
+    assert len(session.history()) == 4
+    assert thought.signature
+    assert [part for part in (thought.thought, thought.signature) if part in sent] == []
 
 
 def test_a_request_names_its_session_in_a_header(provider: Provider, store: rs.Store) -> None:
