@@ -52,7 +52,7 @@ from reasoning_store.integrations.pydantic_ai import (
 )
 from tests.docs.provider import Provider
 from tests.frameworks import pages
-from tests.integrations.loops import STEPS, twenty_steps
+from tests.integrations.loops import STEPS, thoughts_in, twenty_steps
 
 THOUGHTS = ("The capital has a weather station.", "I ask it for the temperature.", "Four degrees.")
 SEALS = ("gAAAAABciphertext-of-a-thought", "EqQBsignature-of-a-thought", "EmwKredacted-thought")
@@ -413,15 +413,6 @@ def make_model(name: str, provider: Provider) -> Any:
 
     client = AsyncOpenAI(api_key="k", base_url=url)
     return OpenAIChatModel("deepseek-chat", provider=DeepSeekProvider(openai_client=client))
-
-
-def thoughts_in(body: Any) -> int:
-    text = json.dumps(body)
-    return (
-        text.count('"type": "thinking"')
-        + text.count('"type": "reasoning"')
-        + text.count('"reasoning_content"')
-    )
 
 
 @pytest.mark.parametrize("name", ["anthropic", "responses", "deepseek"])

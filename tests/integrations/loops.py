@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,6 +40,13 @@ def twenty_steps() -> Callable[[Asked], Answer]:
         return Answer(message=rs.assistant(*thought, text, usage=usage))
 
     return answer
+
+
+def thoughts_in(body: Any) -> int:
+    """Return how many thoughts a request carries."""
+    text = json.dumps(body)
+    marks = ('"type": "thinking"', '"type": "reasoning"', '"reasoning_content"')
+    return sum(text.count(mark) for mark in marks)
 
 
 def chat_loop(client: Any, model: str, *, streamed: bool, turns: int = 1) -> str:
