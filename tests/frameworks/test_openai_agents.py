@@ -13,6 +13,7 @@ import pytest
 from agents import (
     Agent,
     ModelSettings,
+    OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     RunConfig,
     Runner,
@@ -20,9 +21,10 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.memory import Session
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, BadRequestError
 
 import reasoning_store as rs
+from reasoning_store.integrations import http
 from reasoning_store.integrations.openai_agents import StoredSession, read_items, write_items
 from tests.docs.provider import Provider
 from tests.frameworks import pages
@@ -347,6 +349,47 @@ def test_a_filter_leaves_the_items_of_hosted_tools(session: StoredSession) -> No
         OTHERS[3],
         {name: value for name, value in CALL.items() if name != "id"},
     ]
+
+
+# The transport
+
+
+async def run_chat_agent(provider: Provider, model: str, **options: Any) -> str:
+    async with AsyncOpenAI(
+        base_url=f"{provider.address}/v1", api_key="k", max_retries=0, **options
+    ) as client:
+        chosen = OpenAIChatCompletionsModel(model, client)
+        agent = Agent(name="a", model=chosen, tools=[get_weather])
+        result = await Runner.run(agent, "How is the weather?", max_turns=50)
+    return str(result.final_output)
+
+
+@pytest.mark.parametrize(
+    ("host", "model"), [("deepseek", "deepseek-chat"), ("moonshot", "kimi-k2-thinking")]
+)
+def test_chat_completions_pass_through_the_transport(
+    provider: Provider, host: str, model: str
+) -> None:
+    """In a loop of twenty tool steps."""
+    with rs.Store("sqlite://") as store:
+        kept = http.async_client(store, provider=host)
+        answer = asyncio.run(run_chat_agent(provider, model, http_client=kept))
+        (session,) = store.sessions().items
+        history = session.history()
+
+    assert answer.startswith("Done at")
+    assert provider.refused == []
+    assert len(history) == 2 + 2 * STEPS
+
+
+def test_without_the_transport_kimi_refuses_the_same_loop(provider: Provider) -> None:
+    """The SDK sends the thinking to models with DeepSeek in their name alone."""
+    with pytest.raises(BadRequestError, match="reasoning_content"):
+        asyncio.run(run_chat_agent(provider, "kimi-k2-thinking"))
+
+    provider.refused.clear()
+    assert asyncio.run(run_chat_agent(provider, "deepseek-chat")).startswith("Done at")
+    assert provider.refused == []
 
 
 # Its own tests, and our pages
