@@ -28,7 +28,7 @@ from tests.docs.provider import Provider
 from tests.frameworks import pages
 from tests.frameworks.foreign_suites import fetch_sources, run_suite
 from tests.frameworks.langchain_messages import PLAIN, SECRETS, THINKING, THOUGHT
-from tests.integrations.loops import STEPS, twenty_steps
+from tests.integrations.loops import STEPS, thoughts_in, twenty_steps
 
 MODELS = {
     "ChatDeepSeek": (ChatDeepSeek, "api_base"),
@@ -96,6 +96,37 @@ def test_without_the_transport_the_same_loop_is_refused(provider: Provider, name
     """The framework drops the thinking on its way out."""
     with pytest.raises(Exception, match="reasoning_content"):
         run_loop(make_model(name, provider), streamed=False)
+
+
+@pytest.mark.parametrize("passes", [True, False], ids=["with", "without"])
+def test_items_of_responses_are_sent_as_they_came(provider: Provider, passes: bool) -> None:
+    """``ChatOpenAI`` keeps them itself; the transport changes none of them."""
+    with rs.Store("sqlite://") as store:
+        options = {"http_client": http.client(store, provider="openai")} if passes else {}
+        model = ChatOpenAI(
+            model="gpt-5",
+            api_key="k",
+            base_url=f"{provider.address}/v1",
+            max_retries=0,
+            use_responses_api=True,
+            output_version="responses/v1",
+            store=False,
+            include=["reasoning.encrypted_content"],
+            **options,
+        )
+        answer = run_loop(model, streamed=False)
+
+    assert answer[-1]["text"].startswith("Done at")
+    assert provider.refused == []
+    assert thoughts_in(provider.asked[-1].body) == STEPS
+
+
+def test_blocks_of_claude_are_sent_as_they_came(provider: Provider) -> None:
+    """``ChatAnthropic`` keeps them itself."""
+    run_loop(make_claude(provider), streamed=False)
+
+    assert provider.refused == []
+    assert thoughts_in(provider.asked[-1].body) == STEPS
 
 
 # The history
@@ -233,10 +264,6 @@ def make_claude(provider: Provider) -> Any:
     )
 
 
-def thoughts_of(body: Any) -> int:
-    return repr(body).count("'type': 'thinking'")
-
-
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_an_agent_stores_its_thread_and_sends_the_chosen_thoughts(
     store: rs.Store, provider: Provider, is_async: bool
@@ -251,7 +278,7 @@ def test_an_agent_stores_its_thread_and_sends_the_chosen_thoughts(
 
     assert provider.refused == []
     assert history == state
-    sent = [thoughts_of(asked.body) for asked in provider.asked]
+    sent = [thoughts_in(asked.body) for asked in provider.asked]
     assert sent[: STEPS + 1] == [*range(STEPS + 1)]
     assert sent[STEPS + 1] == 0
     assert sum("thinking" in repr(message.content) for message in state) == 2 * (STEPS + 1)
@@ -272,7 +299,7 @@ def test_a_thought_that_the_application_lost_goes_back(store: rs.Store, provider
     agent.invoke({"messages": [first, kept, *results]})
 
     assert provider.refused == []
-    assert [thoughts_of(asked.body) for asked in provider.asked] == [0, 1]
+    assert [thoughts_in(asked.body) for asked in provider.asked] == [0, 1]
 
 
 def test_an_edited_thread_continues_on_a_branch(store: rs.Store, provider: Provider) -> None:

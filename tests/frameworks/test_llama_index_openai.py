@@ -85,7 +85,7 @@ def test_without_the_transport_the_same_loop_is_refused(provider: Provider, name
 
 
 def test_without_the_transport_responses_gets_no_reasoning(provider: Provider) -> None:
-    """The service takes calls without their ids, and thinks anew at each step."""
+    """The service takes calls that come without their ids and without reasoning."""
     run_loop("OpenAIResponses", provider)
 
     assert provider.refused == []

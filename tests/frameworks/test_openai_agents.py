@@ -29,7 +29,7 @@ from reasoning_store.integrations.openai_agents import StoredSession, read_items
 from tests.docs.provider import Provider
 from tests.frameworks import pages
 from tests.frameworks.foreign_suites import fetch_sources, run_suite
-from tests.integrations.loops import STEPS, twenty_steps
+from tests.integrations.loops import STEPS, thoughts_in, twenty_steps
 
 THOUGHT = "The capital of Norway has a weather station."
 SEAL = "gAAAAABciphertext-of-a-thought"
@@ -354,12 +354,17 @@ def test_a_filter_leaves_the_items_of_hosted_tools(session: StoredSession) -> No
 # The transport
 
 
-async def run_chat_agent(provider: Provider, model: str, **options: Any) -> str:
+async def run_agent(
+    provider: Provider, model: str, kind: Any = OpenAIChatCompletionsModel, **options: Any
+) -> str:
+    asks = ModelSettings()
+    if kind is OpenAIResponsesModel:
+        asks = ModelSettings(store=False, response_include=["reasoning.encrypted_content"])
     async with AsyncOpenAI(
         base_url=f"{provider.address}/v1", api_key="k", max_retries=0, **options
     ) as client:
-        chosen = OpenAIChatCompletionsModel(model, client)
-        agent = Agent(name="a", model=chosen, tools=[get_weather])
+        chosen = kind(model, client)
+        agent = Agent(name="a", model=chosen, model_settings=asks, tools=[get_weather])
         result = await Runner.run(agent, "How is the weather?", max_turns=50)
     return str(result.final_output)
 
@@ -373,7 +378,7 @@ def test_chat_completions_pass_through_the_transport(
     """In a loop of twenty tool steps."""
     with rs.Store("sqlite://") as store:
         kept = http.async_client(store, provider=host)
-        answer = asyncio.run(run_chat_agent(provider, model, http_client=kept))
+        answer = asyncio.run(run_agent(provider, model, http_client=kept))
         (session,) = store.sessions().items
         history = session.history()
 
@@ -383,13 +388,24 @@ def test_chat_completions_pass_through_the_transport(
 
 
 def test_without_the_transport_kimi_refuses_the_same_loop(provider: Provider) -> None:
-    """The SDK sends the thinking to models with DeepSeek in their name alone."""
+    """The SDK leaves the thinking out."""
     with pytest.raises(BadRequestError, match="reasoning_content"):
-        asyncio.run(run_chat_agent(provider, "kimi-k2-thinking"))
+        asyncio.run(run_agent(provider, "kimi-k2-thinking"))
 
-    provider.refused.clear()
-    assert asyncio.run(run_chat_agent(provider, "deepseek-chat")).startswith("Done at")
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [(OpenAIChatCompletionsModel, "deepseek-chat"), (OpenAIResponsesModel, "gpt-5")],
+)
+def test_without_the_transport_two_services_get_the_reasoning(
+    provider: Provider, kind: Any, model: str
+) -> None:
+    """The SDK sends its own items to Responses, and their text to DeepSeek's models."""
+    answer = asyncio.run(run_agent(provider, model, kind))
+
+    assert answer.startswith("Done at")
     assert provider.refused == []
+    assert thoughts_in(provider.asked[-1].body) == STEPS
 
 
 # Its own tests, and our pages

@@ -448,6 +448,22 @@ def test_an_agent_sends_the_chosen_thinking(
         assert sent == 0
 
 
+@pytest.mark.parametrize("name", ["anthropic", "responses", "deepseek"])
+def test_without_the_capability_all_of_its_own_thinking_is_sent(
+    provider: Provider, name: str
+) -> None:
+    """Where the history is the framework's own."""
+    agent = Agent(make_model(name, provider))
+
+    @agent.tool_plain
+    def get_weather(city: str) -> str:
+        return "4 C"
+
+    asyncio.run(agent.run("How is the weather?"))
+    assert provider.refused == []
+    assert thoughts_in(provider.asked[-1].body) == STEPS
+
+
 def test_a_withheld_thought_takes_its_ids_along() -> None:
     """OpenAI refuses an id whose reasoning is missing."""
     written = write_message(read_message(MESSAGES[1]), withheld={0})

@@ -65,7 +65,7 @@ def test_without_the_transport_the_same_agent_is_refused(provider: Provider, nam
 
 
 def test_without_the_transport_responses_gets_no_reasoning(provider: Provider) -> None:
-    """The service takes calls without their ids, and thinks anew at each step."""
+    """The service takes calls that come without their ids and without reasoning."""
     run_turns("OpenAIResponsesModel", provider)
 
     assert provider.refused == []
