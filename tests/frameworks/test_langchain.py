@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +27,13 @@ from tests.docs.provider import Provider
 from tests.frameworks import pages
 from tests.frameworks.foreign_suites import fetch_sources, run_suite
 from tests.frameworks.langchain_messages import PLAIN, SECRETS, THINKING, THOUGHT
-from tests.integrations.loops import STEPS, thoughts_in, twenty_steps
+from tests.integrations.loops import STEPS, thoughts_in
 
 MODELS = {
     "ChatDeepSeek": (ChatDeepSeek, "api_base"),
     "ChatOpenAI": (ChatOpenAI, "base_url"),
 }
 MESSAGES = [*PLAIN, *THINKING.values()]
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider(twenty_steps()).listening() as listening:
-        yield listening
 
 
 @tool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -13,18 +12,12 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.integrations import http
 from tests.docs.provider import Provider
-from tests.integrations.loops import STEPS, chat_loop, responses_loop, twenty_steps
+from tests.integrations.loops import STEPS, chat_loop, responses_loop
 
 LOOPS: dict[str, tuple[Any, str, str]] = {
     "chat": (chat_loop, "deepseek", "deepseek-chat"),
     "responses": (responses_loop, "openai", "gpt-5"),
 }
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider(twenty_steps()).listening() as listening:
-        yield listening
 
 
 def options(provider: Provider) -> dict[str, Any]:

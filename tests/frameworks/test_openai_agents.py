@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from reasoning_store.integrations.openai_agents import StoredSession, read_items
 from tests.docs.provider import Provider
 from tests.frameworks import pages
 from tests.frameworks.foreign_suites import fetch_sources, run_suite
-from tests.integrations.loops import STEPS, thoughts_in, twenty_steps
+from tests.integrations.loops import STEPS, thoughts_in
 
 THOUGHT = "The capital of Norway has a weather station."
 SEAL = "gAAAAABciphertext-of-a-thought"
@@ -280,12 +279,6 @@ def test_a_cancelled_write_is_finished_first(session: StoredSession) -> None:
 def get_weather(city: str) -> str:
     """Return the weather of a city."""
     return "4 C"
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider(twenty_steps()).listening() as listening:
-        yield listening
 
 
 def reasoning_of(body: Any) -> int:

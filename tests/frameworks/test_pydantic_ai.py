@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ from reasoning_store.integrations.pydantic_ai import (
 )
 from tests.docs.provider import Provider
 from tests.frameworks import pages
-from tests.integrations.loops import STEPS, thoughts_in, twenty_steps
+from tests.integrations.loops import STEPS, thoughts_in
 
 THOUGHTS = ("The capital has a weather station.", "I ask it for the temperature.", "Four degrees.")
 SEALS = ("gAAAAABciphertext-of-a-thought", "EqQBsignature-of-a-thought", "EmwKredacted-thought")
@@ -393,12 +392,6 @@ def test_a_deleted_conversation_leaves_no_bytes(store: rs.Store) -> None:
 
 
 # The capability
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with Provider(twenty_steps()).listening() as listening:
-        yield listening
 
 
 def make_model(name: str, provider: Provider) -> Any:
