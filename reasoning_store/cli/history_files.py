@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LINES = "lines"
 """The format of an export of our own."""
+_ENDINGS = (".json", ".jsonl", ".db", ".sqlite", ".sqlite3")
+"""How the names of histories end: in a folder, no other file is looked at."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,5 +103,5 @@ def _files_below(folder: str) -> Sequence[str]:
         os.path.join(parent, name)
         for parent, _, names in os.walk(folder)
         for name in names
-        if os.path.isfile(os.path.join(parent, name))
+        if name.endswith(_ENDINGS) and os.path.isfile(os.path.join(parent, name))
     )

@@ -201,7 +201,7 @@ def test_a_folder_is_imported_with_all_that_can_be_read(here: Here) -> None:
     assert dry.out.splitlines()[:3] == [
         "claude-code: 2 conversations, 13 messages would be imported",
         "openai: 1 conversation, 2 messages would be imported",
-        "2 other files without a history",
+        "1 other file without a history",
     ]
     assert "kept/export.jsonl was left out: an export of this package: import it by" in dry.err
     assert "warning: kept/cut.jsonl was left out: line 1: not JSON" in dry.err

@@ -23,12 +23,12 @@ PATHS = {
     "a\0b": "no path can hold",
     "half \ud800": "no path can hold",
     "x" * 300: "too long",
-    "x" * 250: "too long|there is none",
+    "x" * 250: "too long|there is no",
     "y/" * 3000 + "z": "too long",
     "file.txt/x": "Not a directory",
     "folder": "not a file|it is a",
-    "no/where": "folder does not exist|there is none",
-    "/proc/none": "cannot be created|cannot be written|does not exist|there is none",
+    "no/where": "folder does not exist|there is no",
+    "/proc/none": "cannot be created|cannot be written|does not exist|there is no",
     "loop": "symbolic links",
     "fifo": "not a file|it is a",
     "/dev/null": "not a file|it is a",
@@ -111,9 +111,10 @@ LINES = {
 }
 _MADE = ("fifo", "no/where", "/proc/none", "x" * 250, "/dev/null")
 _NO_ARGUMENT = ("a\0b", "half \ud800")
-ON_THE_LINE = [path for path in PATHS if path not in (*_MADE, *_NO_ARGUMENT)]
+_SEARCHED = ("/",)
+ON_THE_LINE = [path for path in PATHS if path not in (*_MADE, *_NO_ARGUMENT, *_SEARCHED)]
 """Not a pipe, which a command may read; nor what may be made, or be read to its end; nor what
-no shell can pass."""
+no shell can pass; nor a folder in which ``import`` finds something."""
 
 
 @each("line", LINES.values())
