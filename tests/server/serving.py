@@ -18,6 +18,7 @@ from reasoning_store.server.options import ServerOptions
 def serving(store: Owner, options: ServerOptions | None = None) -> Iterator[str]:
     """Serve a store and give the server's address."""
     bound = bind("127.0.0.1", 0)
+    bound.listen()  # a client may come before the server has started
     config = uvicorn.Config(
         make_app(store, options),
         log_config=None,
