@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PROGRAM = "reasoning-store"
 COMPLETION = "_REASONING_STORE_COMPLETE"
 """The variable by which a shell asks for the words that complete a line."""
-_COLLECTED_AFTER = 50_000
+_COLLECTED_AFTER = 100_000
 """New objects before the collector looks: it finds no garbage in modules that are imported."""
 _STOPPED_BY = {
     getattr(signal, name): text
@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = call.if_interrupted
             raise
         finally:
+            if arguments is None:
+                gc.freeze()  # the process ends, and the system takes what the collector would
             for number in caught:
                 signal.signal(number, signal.SIG_DFL)
     except (KeyboardInterrupt, _Stopped) as stop:
