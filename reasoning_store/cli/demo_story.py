@@ -21,7 +21,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from reasoning_store.cli import store_access, transcript
+from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call
 from reasoning_store.cli.demo_stage import Stage, TypedReply
 from reasoning_store.cli.output import Page, plural, print_answer, print_nothing
@@ -292,10 +292,9 @@ def _show_usage(stage: Stage, session: Session) -> None:
 
 
 def _write_page(page: Path, session: Session) -> None:
-    lines = transcript.html_page(
-        "The demo", session.history(), session.compactions(), thinking="full"
-    )
-    page.write_text("\n".join(lines) + "\n", "utf-8")
+    from reasoning_store.server.inspector.file_page import file_page
+
+    page.write_text(file_page(session, session.history(), limit=LIMIT), "utf-8")
 
 
 def _show_next_steps(stage: Stage, database: str, page: Path) -> None:

@@ -1,13 +1,12 @@
-"""A conversation for a person to read: as lines of a terminal, as Markdown, as one page of HTML."""
+"""A conversation for a person to read: as lines of a terminal, as Markdown."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reasoning_store.cli.output import Page, local_time
-from reasoning_store.cli.terminal_text import one_line, printable
+from reasoning_store.cli.terminal_text import one_line
 from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
@@ -80,28 +79,6 @@ def markdown(
                 yield from (_FENCE, _block_text(block), _FENCE)
 
 
-def html_page(
-    title: str, items: Iterable[Stored], compactions: Sequence[Compaction], thinking: str
-) -> Iterator[str]:
-    """Yield a conversation as one page that loads nothing and runs no script."""
-    yield _HEAD.format(title=html.escape(one_line(title)), style=_STYLE)
-    for item in items:
-        role = item.message.role
-        yield f'<article class="{role}" id="m{item.position}">'
-        yield f"<h2>{item.position}. {html.escape(one_line(_heading(item, compactions)))}</h2>"
-        for block in item.message.blocks:
-            if isinstance(block, ThinkingBlock):
-                if thinking != "none":
-                    text = _shorten_thought(block.thought or "(not readable)", thinking)
-                    yield "<details open><summary>Thinking</summary>"
-                    yield f"<div>{_escape_html(text)}</div></details>"
-            else:
-                kind = "text" if isinstance(block, TextBlock) else "other"
-                yield f'<div class="{kind}">{_escape_html(_block_text(block))}</div>'
-        yield "</article>"
-    yield "</main>"
-
-
 def _heading(
     item: Stored, compactions: Sequence[Compaction], *, is_short: bool = False, has_id: bool = False
 ) -> str:
@@ -138,31 +115,3 @@ def _shorten_thought(text: str, thinking: str) -> str:
         return text
     line = " ".join(text.split())
     return line if len(line) <= _SHORT else line[: _SHORT - 3] + "..."
-
-
-def _escape_html(text: str) -> str:
-    return html.escape(printable(text))
-
-
-_STYLE = """
-:root { color-scheme: light dark }
-body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 }
-main { max-width: 46rem; margin: 0 auto; padding: 1rem }
-article { margin: 0 0 1.5rem; padding: 0 0 0 1rem; border-left: .25rem solid #888 }
-article.user { border-color: #0a7ea4 }
-article.assistant { border-color: #2e7d32 }
-article.tool { border-color: #b26a00 }
-h2 { font-size: .875rem; margin: 0 0 .25rem }
-div { white-space: pre-wrap; overflow-wrap: anywhere }
-details { margin: .25rem 0; opacity: .8; font-style: italic }
-.other { font-family: ui-monospace, monospace; font-size: .875rem }
-"""
-_HEAD = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>{style}</style>
-<main>
-<h1>{title}</h1>"""

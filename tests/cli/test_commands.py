@@ -242,12 +242,24 @@ def test_show_writes_a_page_that_runs_nothing(here: Here) -> None:
         store.session("bad", create=True, title="<b>").append(
             rs.user("<script>alert(1)</script><img src=x onerror=alert(2)>")
         )
-    page = here("show bad --format html").out
+    page = here("show bad --html -").out
 
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<script" not in page
     assert "<img" not in page
     assert "default-src 'none'" in page
+
+
+def test_a_page_becomes_a_file_and_replaces_none(here: Here) -> None:
+    """A file that exists stays, unless you allow it; the database stays in any case."""
+    assert here("show chat-42 --html page.html").out == "page.html\n"
+    written = Path("page.html").read_text("utf-8")
+
+    assert "Bergen is wetter." in written
+    refused = ["page.html", "chat.db --overwrite", "new.html --json", "new.html --format md"]
+    assert [here(f"show chat-42 --html {words}").code for words in refused] == [2] * len(refused)
+    assert here("show chat-42 --html page.html --overwrite").code == 0
+    assert Path("page.html").read_text("utf-8") == written
 
 
 def test_a_terminal_gets_whole_words_next_to_a_bar(here: Here) -> None:

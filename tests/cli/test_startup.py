@@ -77,6 +77,14 @@ def test_a_command_that_reads_loads_only_what_reads(folder: Path, words: tuple[s
     assert not loaded(folder, *words) & unread
 
 
+def test_a_page_is_written_without_the_packages_of_the_server(folder: Path) -> None:
+    """A plain install has the page; other commands do not load its templates."""
+    served = {"starlette", "uvicorn", "httpx2"}
+
+    assert not loaded(folder, "show", "chat-42", "--html", "page.html") & served
+    assert not loaded(folder, "show", "chat-42") & {*served, "jinja2"}
+
+
 def test_an_sqlite_file_loads_nothing_for_a_server(folder: Path) -> None:
     """Neither the driver nor its dialect."""
     assert not loaded(folder, "usage", "chat-42") & {"psycopg", "sqlalchemy.dialects.postgresql"}

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import OPTIONAL_SESSION, name_in_error, remember_owner
+from reasoning_store.cli.options import OPTIONAL_SESSION, remember_owner
 from reasoning_store.cli.output import plural, print_answer, print_items, print_note
+from reasoning_store.cli.output_files import check_output, complete_file
 from reasoning_store.cli.progress import SHARES, Progress
 from reasoning_store.cli.terminal_text import printable_json
-from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
     from reasoning_store.owner import Owner
@@ -59,8 +55,8 @@ def export(
         if output is None or str(output) == "-":
             _to_standard_output(call, lines)
             return
-        _check_path(call, output)
-        with _complete_file(output, overwrite) as file, progress:
+        check_output(call, output)
+        with complete_file(output, overwrite) as file, progress:
             written = 0
             for line in lines:
                 file.write(line.encode("utf-8"))
@@ -75,27 +71,3 @@ def _to_standard_output(call: Call, lines: Iterable[str]) -> None:
         return
     for line in lines:
         sys.stdout.buffer.write(line.encode("utf-8"))
-
-
-def _check_path(call: Call, path: Path) -> None:
-    """Refuse a path where no file can be, and the database's own files."""
-    from reasoning_store.ledger.database.backup import check_target
-
-    check_target(path.absolute(), store_access.database_file(call), replace=True)
-
-
-@contextmanager
-def _complete_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Give a file its name once it is written completely."""
-    if path.exists() and not overwrite:
-        raise InvalidCall(f"{path} exists already", hint="name another file, or pass --overwrite")
-    with files.system_errors(f"{path} cannot be written"):
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
-    try:
-        with name_in_error(str(path)), open(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    finally:
-        Path(name).unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from importlib.resources import files
@@ -20,14 +19,13 @@ from reasoning_store.results import Owner
 from reasoning_store.server.inspector.conversation import count_thoughts, show_conversation
 from reasoning_store.server.inspector.next_request import read_requests, show_panel, try_requests
 from reasoning_store.server.inspector.pages import HEADERS, pairs, read_form, render_page
-from reasoning_store.server.inspector.questions import Question, named, read_question
+from reasoning_store.server.inspector.questions import Question, default_limit, named, read_question
 from reasoning_store.server.inspector.session_list import (
     WITHIN,
     read_sessions,
     session_address,
 )
 
-_LIMIT_VARIABLE: Final = "REASONING_STORE_LIMIT"
 _MOST_MESSAGES: Final = 100
 _STATIC: Final = {
     "inspector.css": "text/css",
@@ -158,10 +156,7 @@ class _Inspector:
 
 
 def _question(request: Request) -> Question:
-    limit = os.environ.get(_LIMIT_VARIABLE, "")
-    return read_question(
-        pairs(request), int(limit) if limit.isascii() and limit.isdecimal() else None
-    )
+    return read_question(pairs(request), default_limit())
 
 
 def _around(request: Request) -> int | None:

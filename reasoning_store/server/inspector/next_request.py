@@ -10,7 +10,7 @@ from typing import Any, Final
 from reasoning_store import Context, ReasoningStoreError, Request, Session
 from reasoning_store.results import Alternative, ContextUsage, RequestWarning, Resolved, WhatIf
 from reasoning_store.server.inspector.curl_command import curl_command
-from reasoning_store.server.inspector.questions import CONTROLS, Control, Question, word_of
+from reasoning_store.server.inspector.questions import CONTROLS, Control, Question, Show, word_of
 from reasoning_store.server.inspector.texts import positions, signed
 
 _INCLUDE: Final = "reasoning.includeInContext"
@@ -172,7 +172,7 @@ def show_panel(requests: Requests, question: Question) -> Panel:
     """Return the panel of the requests of a question."""
     now, usage = requests.now, requests.usage
     segments, limit_at = _bar(usage)
-    text, is_cut = _request_text(requests, question)
+    text, is_cut = request_text(requests, question.show)
     return Panel(
         requests=requests,
         target=_target(now),
@@ -329,10 +329,10 @@ def _tabs(requests: Requests, question: Question) -> tuple[tuple[str, str, str, 
     )
 
 
-def _request_text(requests: Requests, question: Question) -> tuple[str, bool]:
-    """Return the text of the view that is asked for, and whether it was cut."""
+def request_text(requests: Requests, show: Show) -> tuple[str, bool]:
+    """Return a view of the request as text, and whether it was cut."""
     now = requests.now
-    match question.show:
+    match show:
         case "curl":
             text = curl_command(now) or "This protocol has no address: its requests stay inside."
         case "last":

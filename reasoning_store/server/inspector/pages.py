@@ -1,4 +1,4 @@
-"""The pages: templates, the headers of every answer, and the token of every form."""
+"""The answers with pages: the headers of each, and the token of every form."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from reasoning_store import __version__
-from reasoning_store.server.inspector import texts
+from reasoning_store.server.inspector.rendering import template
 
 _CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -31,23 +29,11 @@ _COOKIE: Final = "reasoning_store_form"
 _FIELD: Final = "form_token"
 _LARGEST_FORM: Final = 64 * 1024
 
-_TEMPLATES: Final = Environment(
-    loader=PackageLoader("reasoning_store.server.inspector"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.filters |= {"minute": texts.minute, "signed": texts.signed, "plural": texts.plural}
-_TEMPLATES.globals |= {"version": __version__}
 
-
-def render_page(
-    request: Request, template: str, values: dict[str, Any], status: int = 200
-) -> Response:
+def render_page(request: Request, name: str, values: dict[str, Any], status: int = 200) -> Response:
     """Return a page, and the cookie that its forms' token is compared with."""
     token = request.cookies.get(_COOKIE) or secrets.token_urlsafe(24)
-    text = _TEMPLATES.get_template(template).render(form_token=token, **values)
+    text = template(name).render(form_token=token, **values)
     response = HTMLResponse(text, status, headers=HEADERS)
     response.set_cookie(
         _COOKIE, token, httponly=True, samesite="strict", secure=request.url.scheme == "https"

@@ -6,6 +6,7 @@ differ from the session's own are laid over them, for this page alone.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -122,6 +123,7 @@ CONTROLS: Final = (
 _WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, UNSET: None, "": None}
 TARGET: Final = ("provider", "model", "api", "base_url")
 _SHOWS: Final[tuple[Show, ...]] = ("json", "curl", "last", "saved")
+_LIMIT_VARIABLE: Final = "REASONING_STORE_LIMIT"
 _MOST_DIGITS: Final = 12
 
 
@@ -193,6 +195,12 @@ def read_question(pairs: Iterable[tuple[str, str]], limit: int | None = None) ->
         show=next(one for one in _SHOWS if one == show),
         unfold=given.get("unfold") == "1",
     )
+
+
+def default_limit() -> int | None:
+    """Return the context window of the environment."""
+    word = os.environ.get(_LIMIT_VARIABLE, "")
+    return int(word) if word.isascii() and word.isdecimal() and len(word) <= _MOST_DIGITS else None
 
 
 def word_of(value: Any) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,26 +20,28 @@ from reasoning_store.cli.output import (
     print_piece,
     utc_time,
 )
+from reasoning_store.cli.output_files import check_output, complete_file
 from reasoning_store.cli.terminal_text import printable
 from reasoning_store.conversation.chunks import ReasoningChunk, TextChunk
 from reasoning_store.conversation.codec import message_to_json
 from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
+    from reasoning_store.server.inspector.file_page import Thinking
     from reasoning_store.sessions.session import Session
     from reasoning_store.stored import Compaction, Stored
-
-_PAGES: dict[str, Callable[..., Iterator[str]]] = {
-    "md": transcript.markdown,
-    "html": transcript.html_page,
-}
 
 
 @click.command(
     "show",
     cls=Command,
     answers="* position branch id createdAt tokens compaction annotations message",
-    examples=("show chat-42", "show @latest --last 2", "show chat-42:5", "show ch --format html"),
+    examples=(
+        "show chat-42",
+        "show @latest --last 2",
+        "show chat-42:5",
+        "show ch --html chat.html",
+    ),
 )
 @takes_branch
 @click.option(
@@ -52,11 +55,20 @@ _PAGES: dict[str, Callable[..., Iterator[str]]] = {
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "md", "html", "json"]),
+    type=click.Choice(["text", "md", "json"]),
     default="text",
     show_default=True,
-    help="How to write it; html is one page that loads nothing.",
+    help="How to write it.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page that loads nothing, with the next request if it has the whole session and "
+    "its thinking in full; REASONING_STORE_LIMIT is the model's context window. - is standard "
+    "output.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--ids", is_flag=True, help="The id of each message, too.")
 @click.option("--follow", is_flag=True, help="And the reply that is being recorded, to its end.")
 @click.option("--no-pager", is_flag=True, help="Write a long conversation at once.")
@@ -64,9 +76,11 @@ _PAGES: dict[str, Callable[..., Iterator[str]]] = {
 def show(
     call: Call,
     where: Where,
-    thinking: str,
+    thinking: Thinking,
     last: int | None,
     format_: str,
+    html: Path | None,
+    overwrite: bool,
     ids: bool,
     follow: bool,
     no_pager: bool,
@@ -78,6 +92,10 @@ def show(
     with where.open_place(call, writes=follow) as (session, position):
         if position is not None and last is not None:
             raise InvalidCall("--last needs a session without a position")
+        if html is not None and (call.json or follow or format_ != "text"):
+            raise InvalidCall(
+                "--html writes a page", hint="leave out --json, --format and --follow, or --html"
+            )
         if follow and (position is not None or call.json or format_ != "text"):
             raise InvalidCall(
                 "--follow prints a whole session as text", hint="leave out the rest, or --follow"
@@ -85,6 +103,10 @@ def show(
         items = session.history(limit=last) if position is None else [session.get(position)]
         compactions = session.compactions()
         title = session.title or session.id
+        if html is not None:
+            page = _html_page(session, items, thinking, is_whole=position is None and last is None)
+            _write_page(call, html, page, overwrite=overwrite)
+            return
         if follow:
             stored = [item for item in items if item.message.status != "streaming"]
             transcript.print_transcript(Page(), stored, compactions, thinking, ids=ids)
@@ -93,14 +115,34 @@ def show(
     call.json = call.json or format_ == "json"
     if call.json:
         print_items(call, (_message_data(item, compactions) for item in items))
-    elif format_ in _PAGES:
-        for text in _PAGES[format_](title, items, compactions, thinking):
+    elif format_ == "md":
+        for text in transcript.markdown(title, items, compactions, thinking):
             sys.stdout.write(printable(text) + "\n")
     else:
         print_page(
             lambda page: transcript.print_transcript(page, items, compactions, thinking, ids=ids),
             pages=not no_pager,
         )
+
+
+def _html_page(
+    session: Session, items: Sequence[Stored], thinking: Thinking, *, is_whole: bool
+) -> str:
+    from reasoning_store.server.inspector.file_page import file_page
+    from reasoning_store.server.inspector.questions import default_limit
+
+    page = file_page(session, items, limit=default_limit(), thinking=thinking, is_whole=is_whole)
+    return printable(page)
+
+
+def _write_page(call: Call, path: Path, page: str, *, overwrite: bool) -> None:
+    if str(path) == "-":
+        sys.stdout.write(page)
+        return
+    check_output(call, path)
+    with complete_file(path, overwrite) as file:
+        file.write(page.encode("utf-8"))
+    print_answer(call, {}, lambda answer: answer.line(str(path)))
 
 
 def _message_data(item: Stored, compactions: Sequence[Compaction]) -> dict[str, Any]:
