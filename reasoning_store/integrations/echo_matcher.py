@@ -54,6 +54,12 @@ class Exchange:
     _is_changed: bool = False
     _events: JSONEvents | None = field(default_factory=JSONEvents, repr=False)
     _recording: rs.Recording | None = field(default=None, repr=False)
+    _recorded: rs.Recording | None = field(default=None, repr=False)
+
+    @property
+    def reply(self) -> rs.Message | None:
+        """The reply that was recorded, or the part of it that arrived."""
+        return None if self._recorded is None else self._recorded.message
 
     @property
     def content(self) -> bytes:
@@ -86,7 +92,8 @@ class Exchange:
             return
         self._note_id(response)
         try:
-            for _ in self.session.record(response, **self._names):
+            self._recorded = self.session.record(response, **self._names)
+            for _ in self._recorded:
                 pass
         except rs.ReasoningStoreError as error:
             self._fail(error)
@@ -98,7 +105,7 @@ class Exchange:
         try:
             recording = self.session.record(**self._names)
             recording.__enter__()
-            self._recording = recording
+            self._recording = self._recorded = recording
         except rs.ReasoningStoreError as error:
             self._fail(error)
 

@@ -23,6 +23,7 @@ from reasoning_store.server.journal import Journal
 from reasoning_store.server.metrics import Metrics
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.problems import answer_fault, answer_store_error, answer_unknown
+from reasoning_store.server.tracing import Tracing, find_tracer
 
 
 def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
@@ -43,6 +44,7 @@ def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
         lifespan=run,
         middleware=[
             Middleware(Journal, metrics=metrics, routes=routes),
+            *_tracing(),
             *_cors(options),
             Middleware(Access, store=store, options=options),
         ],
@@ -68,6 +70,11 @@ def _metrics_route(metrics: Metrics) -> Callable[[Request], Awaitable[Response]]
         return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
 
     return answer
+
+
+def _tracing() -> list[Middleware]:
+    tracer = find_tracer()
+    return [] if tracer is None else [Middleware(Tracing, tracer=tracer)]
 
 
 def _cors(options: ServerOptions) -> list[Middleware]:

@@ -31,6 +31,7 @@ from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import problem, problem_body
 from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
+from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
 from reasoning_store.server.upstream import MODE_HEADER, Upstream, returned_headers
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
@@ -89,7 +90,7 @@ class Gateway:
         if exchange is not None and body.value.get("stream") is True:
             begun = asyncio.ensure_future(asyncio.to_thread(exchange.begin_stream))
         try:
-            response = await self._send(request, path, exchange.content if exchange else content)
+            response = await self._send(request, path, content, exchange, body.value.get("model"))
         except httpx2.HTTPError as error:
             await _drop_draft(exchange, begun)
             return _refuse_upstream(path, error, exchange)
@@ -186,7 +187,7 @@ class Gateway:
             request, asked, content, request.headers.get(SESSION_HEADER), stores=False
         )
         try:
-            response = await self._send(request, path, exchange.content if exchange else content)
+            response = await self._send(request, path, content, exchange, body.value.get("model"))
             return await self.relay(path, response, None, None)
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, exchange)
@@ -197,15 +198,32 @@ class Gateway:
         named = before.strip("/") or request.headers.get(MODE_HEADER) or self._options.mode
         return f"/v1/{below}", next((mode for mode in MODES if mode == named), None)
 
-    async def _send(self, request: Request, path: str, content: bytes) -> httpx2.Response:
-        return await self._upstream.send(
-            request.method,
-            path,
-            request.headers,
-            content,
-            query=request.url.query,
-            key_is_token=request.state.key_is_token,
-        )
+    async def _send(
+        self,
+        request: Request,
+        path: str,
+        content: bytes,
+        exchange: Exchange | None = None,
+        model: Any = None,
+    ) -> httpx2.Response:
+        call, headers = find_call(request.scope), request.headers
+        if call is not None:
+            address, provider = self._upstream.base_url, self._options.provider
+            headers = call.begin(request, path, base_url=address, provider=provider, model=model)
+            await call.note_exchange(exchange, self._split_path(request)[1])
+        try:
+            return await self._upstream.send(
+                request.method,
+                path,
+                headers,
+                exchange.content if exchange else content,
+                query=request.url.query,
+                key_is_token=request.state.key_is_token,
+            )
+        except httpx2.HTTPError as error:
+            if call is not None:
+                call.fail(type(error).__name__)
+            raise
 
     async def _explain(
         self,
@@ -248,10 +266,13 @@ class Relay(Response):
         self._rewriter = rewriter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        pump = asyncio.ensure_future(self._pump(send))
+        call = find_call(scope)
+        pump = asyncio.ensure_future(self._pump(send, call))
         left = asyncio.ensure_future(_wait_until_left(receive))
         try:
             await asyncio.wait({pump, left}, return_when=asyncio.FIRST_COMPLETED)
+            if call is not None and not pump.done():
+                call.fail(CLIENT_LEFT)
         except asyncio.CancelledError:
             # The server stops, and cancels again whatever waits: store without waiting.
             if self._exchange is not None:
@@ -265,7 +286,7 @@ class Relay(Response):
             if self._exchange is not None:
                 await _to_thread(self._exchange.leave)
 
-    async def _pump(self, send: Send) -> None:
+    async def _pump(self, send: Send, call: Call | None) -> None:
         await send(
             {
                 "type": "http.response.start",
@@ -281,6 +302,8 @@ class Relay(Response):
         exchange, rewriter = self._exchange, self._rewriter
         try:
             async for piece in self._upstream.aiter_bytes():
+                if call is not None:
+                    call.note_chunk()
                 if exchange is not None and exchange.feed(piece):
                     await _to_thread(_finish, exchange, self._path)
                 await emit(piece if rewriter is None else rewriter.feed(piece))
@@ -291,11 +314,15 @@ class Relay(Response):
             if rewriter is not None:
                 await emit(rewriter.finish())
         except httpx2.HTTPError as error:
+            if call is not None:
+                call.fail(type(error).__name__)
             if exchange is not None:
                 await _to_thread(exchange.leave)
             await emit(_broken_event(self._path, error))
         except rs.ReasoningStoreError as error:
             # on_store_error is "fail": the client reads why its reply ends here.
+            if call is not None:
+                call.fail(type(error).__name__)
             await emit(_error_event(self._path, 503, f"the store failed: {error}"))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
