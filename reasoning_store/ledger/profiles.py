@@ -142,23 +142,15 @@ def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
     return sorted(rows, key=lambda row: row.name)
 
 
-def settings_of(
-    connection: Connection, owner: str, profile: str | None
-) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Return what a profile sets, None where it is absent, and the owner's default."""
-    params = {**_named(owner, profile or DEFAULT), "default": DEFAULT}
+def kept_settings(connection: Connection, session: SessionRow) -> KeptSettings:
+    """Return the settings that are stored for a session: its own, its profile's, its owner's."""
+    params = {**_named(session.owner, session.profile or DEFAULT), "default": DEFAULT}
     try:
         found = {label: dict(parsed(held)) for label, held in _USED.rows(connection, params)}
     except UNREADABLE:
         raise CorruptRow("a settings profile cannot be read back") from None
-    default = found.get(DEFAULT, {})
-    return None if profile is None else found.get(profile), default
-
-
-def kept_settings(connection: Connection, found: SessionRow) -> KeptSettings:
-    """Return the settings that are stored for a session: its own, its profile's, its owner's."""
-    profile, default = settings_of(connection, found.owner, found.profile)
-    return KeptSettings(found.settings, profile, default)
+    profile = None if session.profile is None else found.get(session.profile)
+    return KeptSettings(session.settings, profile, found.get(DEFAULT, {}))
 
 
 def check_used(connection: Connection, found: SessionRow) -> None:
@@ -223,9 +215,8 @@ class Profiles:
 
     def default_of(self, owner: str) -> dict[str, Any]:
         """Return what the sessions of an owner take where neither they nor a profile set it."""
-        return self._database.read(
-            lambda connection: settings_of(connection, owner, None)[1], single=True
-        )
+        rows = self._database.read(lambda connection: all_of(connection, owner), single=True)
+        return next((row.settings for row in rows if row.name == DEFAULT), {})
 
     def drop(self, owner: str, name: str) -> None:
         """Remove a profile. Sessions that name it use none, until there is one again."""

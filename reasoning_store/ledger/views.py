@@ -26,11 +26,11 @@ from reasoning_store.ledger.records import (
     RunningTotals,
     Segment,
     SentRow,
+    SessionRow,
     StoredRow,
 )
 from reasoning_store.ledger.rows import compaction_rows, draft_rows, origins, totals
 from reasoning_store.ledger.rows.decode import parsed
-from reasoning_store.ledger.rows.keys import session_key
 from reasoning_store.ledger.rows.session_rows import COLUMNS as SESSION_COLUMNS
 from reasoning_store.ledger.rows.totals import origin_of, own_thinking
 from reasoning_store.ledger.tables import bodies, messages
@@ -158,24 +158,24 @@ def _position(row: ViewRow) -> int:
 
 
 def outlook(
-    connection: Connection, owner: str, session_id: str, branch: int, at: int | None, *, sent: bool
+    connection: Connection, session: SessionRow, branch: int, at: int | None, *, sent: bool
 ) -> Outlook:
     """Return all that a count for the next request asks for, read at one moment.
 
     ``sent``: what the last recorded reply was sent too.
     """
     branches.check_branch(branch)
-    key = session_key(owner, session_id)
+    key = session.key
     both = _BOTH.row(connection, {"key": key, "branch": branch})
     if both is None:
-        raise branches.no_branch(branch, session_id)
+        raise branches.no_branch(branch, session.id)
     of_session = len(SESSION_COLUMNS)
-    session = sessions.check_owner(both[:of_session], owner, session_id)
+    now = sessions.check_owner(both[:of_session], session.owner, session.id)
     looked = branches.decode_branch(both[of_session:])
     counted = _usage(connection, key, looked, at)
     position = counted.lineage.last_sent if sent else None
     last = None if position is None else _sent_at(connection, key, looked[0], position)
-    return Outlook(session, profiles.kept_settings(connection, session), counted, last)
+    return Outlook(now, profiles.kept_settings(connection, now), counted, last)
 
 
 def usage(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:
@@ -346,11 +346,11 @@ class Views:
         return self._database.read(lambda connection: usage(connection, session_key, branch, at))
 
     def outlook(
-        self, owner: str, id: str, branch: int, at: int | None = None, *, sent: bool = True
+        self, session: SessionRow, branch: int, at: int | None = None, *, sent: bool = True
     ) -> Outlook:
-        """Return a session, what its next request needs to be counted, and the last sent."""
+        """Return the session, what its next request needs to be counted, and the last sent."""
         return self._database.read(
-            partial(outlook, owner=owner, session_id=id, branch=branch, at=at, sent=sent)
+            partial(outlook, session=session, branch=branch, at=at, sent=sent)
         )
 
     def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:

@@ -72,7 +72,7 @@ class SessionCompaction:
     ) -> Plan:
         """Return the plan; every read is of one moment."""
         view = self._view
-        now = view.outlook(sent=options.names == UNNAMED)
+        now = view.views.outlook(view.row, view.branch, sent=options.names == UNNAMED)
         policy = session_settings.policy(view.state, now.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(

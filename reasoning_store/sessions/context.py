@@ -106,7 +106,9 @@ class Context:
         options = self._options
         branch, (position,) = self._branch().locate(at)
         view = branch.view
-        now = view.outlook(position, sent=calibrated or options.names == UNNAMED)
+        now = view.views.outlook(
+            view.row, view.branch, position, sent=calibrated or options.names == UNNAMED
+        )
         totals = now.usage
         to = resolve_target(options.names, lambda: now.sent)
         found = count_usage(
@@ -129,7 +131,7 @@ class Context:
         inputs = view.inputs(options, view.row.encoding)
 
         def read(view: SessionView) -> tuple[list[ViewedMessage], Policy, Target]:
-            now = view.outlook(sent=options.names == UNNAMED)
+            now = view.views.outlook(view.row, view.branch, sent=options.names == UNNAMED)
             policy = session_settings.policy(view.state, now.settings, options.settings)
             to = resolve_target(options.names, lambda: now.sent)
             # Nothing is written, so no thought has to be read.
@@ -245,7 +247,7 @@ class _RequestReads:
 def _read_last_request(
     view: SessionView,
 ) -> tuple[EarlierRequest, list[ViewedMessage]] | None:
-    earlier = view.earlier_request(view.outlook(), None)
+    earlier = view.earlier_request(view.views.outlook(view.row, view.branch), None)
     if earlier is None or not earlier.position:
         return None
     messages = view.messages(earlier.first_with_thinking)
@@ -254,7 +256,7 @@ def _read_last_request(
 
 
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
-    now = view.outlook()
+    now = view.views.outlook(view.row, view.branch)
     policy = session_settings.policy(view.state, now.settings, options.settings)
     to = resolve_target(options.names, lambda: now.sent)
     earlier = view.earlier_request(now, digest)

@@ -76,9 +76,6 @@ class SessionView:
         """Return the model that is named, or that gave the last recorded reply."""
         return resolve_target(options.names, lambda: self.views.last_sent(self.key, self.branch))
 
-    def outlook(self, at: int | None = None, *, sent: bool = True) -> Outlook:
-        return self.views.outlook(self.row.owner, self.row.id, self.branch, at, sent=sent)
-
     def totals(self, at: int | None = None) -> ViewTotals:
         return self.views.usage(self.key, self.branch, at)
 
