@@ -32,6 +32,20 @@ class Outgoing(NamedTuple):
     name a placeholder."""
 
 
+class RequestFields(NamedTuple):
+    """The fields of a request that stand next to its messages."""
+
+    model: str | None
+    system: Any
+    tools: Sequence[Mapping[str, Any]] | None
+    options: ReasoningOptions
+
+    @property
+    def named_model(self) -> dict[str, Any]:
+        """The model under its usual key, where one is named."""
+        return {} if self.model is None else {"model": self.model}
+
+
 _ALL_SENT: Final = NotSent()
 
 
@@ -87,21 +101,14 @@ class MessageWriter(ABC):
         self.turn = rules.open_turn([item.message for item in outgoing])
         for item in outgoing:
             self.write_message(item)
-        return self.finish(model=model, system=system, tools=tools, options=options)
+        return self.finish(RequestFields(model, system, tools, options))
 
     @abstractmethod
     def write_message(self, outgoing: Outgoing) -> None:
         """Write one message."""
 
     @abstractmethod
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
+    def finish(self, fields: RequestFields) -> Written:
         """Return the body of the messages that are written."""
 
     def messages(self) -> list[Part]:

@@ -15,33 +15,40 @@ Readers agree on this, and ingress builds on it:
 from __future__ import annotations
 
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.message_writer import MessageWriter
 
 Event: TypeAlias = Mapping[str, Any]
 
 
-class StreamAdapter(typing.Protocol):
+class StreamAdapter(ABC):
     """The reader of one stream. One instance reads one stream."""
 
-    id: str
+    id: ClassVar[str]
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._provider = contract.provider or ""
+        self.reset()
 
     def can_handle(self, model: str | None, provider: str | None) -> bool:
         """Whether this adapter reads the streams of that model of that provider."""
-        ...
+        return contracts.speaks_api(provider, model, self.id)
 
+    @abstractmethod
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         """Return the chunks of one event, a dict or an SDK's object."""
-        ...
 
+    @abstractmethod
     def reset(self) -> None:
         """Forget the stream: the next event is the first of another."""
-        ...
 
 
 @typing.runtime_checkable

@@ -21,7 +21,6 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
 from reasoning_store.wire.anthropic.blocks import (
     BEGINS,
     DELTAS,
@@ -41,6 +40,7 @@ from reasoning_store.wire.event_fields import (
     whole_number,
     with_unknown_part,
 )
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event = Mapping[str, Any]
@@ -64,17 +64,10 @@ _WHOLE: Final = ("container", "context_management", "stop_details", "stop_sequen
 """Fields of the message as a whole; a container, for one, is named in the next request."""
 
 
-class AnthropicReader:
+class AnthropicReader(StreamAdapter):
     """The reader of one stream."""
 
     id = "anthropic.messages"
-
-    def __init__(self, contract: Contract) -> None:
-        self._provider = contract.provider or ""
-        self.reset()
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
 
     def reset(self) -> None:
         # By index and kind: a delta that does not fit the block at its index is no part of it.

@@ -8,7 +8,7 @@ for both. Where a host has the model in its address, the body names the protocol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation import codec
@@ -23,8 +23,8 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.wire import alternating
 from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.event_fields import other_fields
-from reasoning_store.wire.message_writer import Outgoing, Written, with_extra_body
-from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.message_writer import Outgoing, RequestFields, Written, with_extra_body
+from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import (
     NO_PARAMETERS,
     call_arguments,
@@ -64,23 +64,16 @@ class AnthropicWriter(alternating.AlternatingWriter):
     system_is_users = True
     refuses_blank_text = True
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
-        named: Part = {"model": model} if model is not None else {}
+    def finish(self, fields: RequestFields) -> Written:
+        named = fields.named_model
         version = self.contract.messages.protocol_version
         body: Part = named if version is None else {"anthropic_version": version}
-        if prompt := _write_system(system, self.leading_system):
+        if prompt := _write_system(fields.system, self.leading_system):
             body["system"] = prompt
         body["messages"] = self.messages()
-        if tools:
-            body["tools"] = [_write_tool(tool) for tool in tools]
-        not_sent = write_options(options, self.contract.reasoning, body, self.turn)
+        if fields.tools:
+            body["tools"] = [_write_tool(tool) for tool in fields.tools]
+        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
         budget = value_at(body, self.contract.reasoning.budget_at) or 0
         body["max_tokens"] = (self.contract.messages.answer_tokens or _ANSWER_TOKENS) + budget
         return Written(

@@ -21,7 +21,6 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
 from reasoning_store.wire.bedrock.blocks import (
     OpenBlock,
     Other,
@@ -46,6 +45,7 @@ from reasoning_store.wire.event_fields import (
     whole_number,
     with_unknown_part,
 )
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event = Mapping[str, Any]
@@ -72,17 +72,10 @@ _WHOLE: Final = ("additionalModelResponseFields", "performanceConfig", "serviceT
 """Fields of the response as a whole, e.g. a guardrail's findings."""
 
 
-class BedrockReader:
+class BedrockReader(StreamAdapter):
     """The reader of one stream."""
 
     id = "bedrock.converse"
-
-    def __init__(self, contract: Contract) -> None:
-        self._provider = contract.provider or ""
-        self.reset()
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
 
     def reset(self) -> None:
         # By index and kind: a delta that does not fit the block at its index is no part of it.

@@ -10,7 +10,7 @@ limit above it; without a budget the host's own limit holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation import codec
@@ -30,8 +30,8 @@ from reasoning_store.wire.media import (
     as_base64,
     from_base64,
 )
-from reasoning_store.wire.message_writer import Written
-from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.message_writer import RequestFields, Written
+from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import (
     NO_PARAMETERS,
     call_arguments,
@@ -61,20 +61,17 @@ class BedrockWriter(alternating.AlternatingWriter):
         self._documents = 0
         self._called: dict[str, None] = {}
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
+    def finish(self, fields: RequestFields) -> Written:
         body: Part = {"messages": self.messages()}
-        if prompt := _write_system(system, self.leading_system):
+        if prompt := _write_system(fields.system, self.leading_system):
             body["system"] = prompt
-        if specs := [_write_tool(tool) for tool in tools] if tools else self._called_tools():
+        if (
+            specs := [_write_tool(tool) for tool in fields.tools]
+            if fields.tools
+            else self._called_tools()
+        ):
             body["toolConfig"] = {"tools": specs}
-        not_sent = write_options(options, self.contract.reasoning, body, self.turn)
+        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
         if budget := value_at(body, self.contract.reasoning.budget_at):
             limit = (self.contract.messages.answer_tokens or _ANSWER_TOKENS) + budget
             put_at(body, "inferenceConfig.maxTokens", limit)
@@ -82,7 +79,7 @@ class BedrockWriter(alternating.AlternatingWriter):
             body=body,
             options_not_sent=not_sent,
             left_out=tuple(self.left_out),
-            address_arguments={} if model is None else {"modelId": model},
+            address_arguments={} if fields.model is None else {"modelId": fields.model},
         )
 
     def _called_tools(self) -> list[Part]:

@@ -25,7 +25,6 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
@@ -40,6 +39,7 @@ from reasoning_store.wire.event_fields import (
     whole_number,
     with_unknown_part,
 )
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event: TypeAlias = Mapping[str, Any]
@@ -49,17 +49,10 @@ _PLAN: Final[Mapping[str, Any]] = {"sourceField": "tool_plan"}
 _OF_TEXT: Final = frozenset({None, "TEXT_CONTENT"})
 
 
-class CohereReader:
+class CohereReader(StreamAdapter):
     """The reader of one stream."""
 
     id = "cohere.chat"
-
-    def __init__(self, contract: Contract) -> None:
-        self._provider = contract.provider or ""
-        self.reset()
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
 
     def reset(self) -> None:
         self._thinking: set[int] = set()

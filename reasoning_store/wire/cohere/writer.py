@@ -7,7 +7,7 @@ result is a document. ``stream`` is in every body, as the official client sends 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation import codec
@@ -24,6 +24,7 @@ from reasoning_store.wire.message_writer import (
     LeaveOut,
     MessageWriter,
     Outgoing,
+    RequestFields,
     Written,
     join_thoughts,
 )
@@ -35,7 +36,7 @@ from reasoning_store.wire.openai_chat.writer import (
     write_function_tool,
     write_image,
 )
-from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.reasoning_options import write_options
 
 OWNED_KEYS: Final = frozenset({"model", "messages", "tools"})
 
@@ -57,22 +58,13 @@ class CohereWriter(MessageWriter):
     def write_message(self, outgoing: Outgoing) -> None:
         self.rendered += _write_messages(outgoing.message, self.contract, self.leave_out)
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
-        body: dict[str, Any] = {}
-        if model is not None:
-            body["model"] = model
-        body["messages"] = [*system_messages(system), *self.messages()]
-        if tools:
-            body["tools"] = [write_function_tool(tool) for tool in tools]
+    def finish(self, fields: RequestFields) -> Written:
+        body: dict[str, Any] = fields.named_model
+        body["messages"] = [*system_messages(fields.system), *self.messages()]
+        if fields.tools:
+            body["tools"] = [write_function_tool(tool) for tool in fields.tools]
         body["stream"] = False
-        not_sent = write_options(options, self.contract.reasoning, body)
+        not_sent = write_options(fields.options, self.contract.reasoning, body)
         return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))
 
 

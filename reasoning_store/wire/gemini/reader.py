@@ -19,7 +19,6 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
@@ -39,6 +38,7 @@ from reasoning_store.wire.gemini.parts import (
     spellings,
     text_of,
 )
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 _RESPONSE: Final = frozenset(
@@ -76,18 +76,10 @@ _REASONS: Final = dict(
 """The finish reasons by number, as Vertex AI's own SDK has its JSON written."""
 
 
-class GeminiReader:
+class GeminiReader(StreamAdapter):
     """The reader of one stream."""
 
     id = "gemini.generate_content"
-
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
-        self._provider = contract.provider or ""
-        self.reset()
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
 
     def reset(self) -> None:
         self._candidates: dict[int, Candidate] = {}

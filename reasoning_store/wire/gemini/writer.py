@@ -12,7 +12,7 @@ body's own in ``extra_body``.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import (
@@ -30,8 +30,8 @@ from reasoning_store.wire import (
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.media import from_base64
-from reasoning_store.wire.message_writer import Outgoing, Written
-from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.message_writer import Outgoing, RequestFields, Written
+from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import call_arguments, media_base64, neutral_function, system_texts
 
 Part = dict[str, Any]
@@ -63,20 +63,13 @@ class GeminiWriter(alternating.AlternatingWriter):
         super().__init__(contract)
         self._names: dict[str, str] = {}
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
+    def finish(self, fields: RequestFields) -> Written:
         body: Part = {"contents": self.messages()}
-        if prompt := _write_system(system, self.leading_system):
+        if prompt := _write_system(fields.system, self.leading_system):
             body["systemInstruction"] = prompt
-        if tools:
-            body["tools"] = _write_tools(tools)
-        not_sent = write_options(options, self.contract.reasoning, body, self.turn)
+        if fields.tools:
+            body["tools"] = _write_tools(fields.tools)
+        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
         if _beyond_arguments(body):
             # The SDK sends this object with any other argument, even empty.
             body.setdefault("generationConfig", {})
@@ -84,7 +77,7 @@ class GeminiWriter(alternating.AlternatingWriter):
             body=body,
             options_not_sent=not_sent,
             left_out=tuple(self.left_out),
-            address_arguments={} if model is None else {"model": model},
+            address_arguments=fields.named_model,
         )
 
     def write_turn(self, turn: alternating.Turn) -> Part:

@@ -7,11 +7,11 @@ is sent as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import MediaBlock
-from reasoning_store.wire.message_writer import Written
+from reasoning_store.wire.message_writer import RequestFields, Written
 from reasoning_store.wire.openai_chat.writer import (
     OWNED_KEYS,
     ChatWriter,
@@ -19,7 +19,6 @@ from reasoning_store.wire.openai_chat.writer import (
     media_address,
     write_image,
 )
-from reasoning_store.wire.reasoning_options import ReasoningOptions
 from reasoning_store.wire.tools import media_base64
 
 __all__ = ["OWNED_KEYS", "MistralWriter", "sdk_arguments"]
@@ -32,16 +31,9 @@ class MistralWriter(ChatWriter):
     def media(self) -> Mapping[str, Medium]:
         return _MEDIA
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
+    def finish(self, fields: RequestFields) -> Written:
         """Return the body, with the official client's defaults."""
-        written = super().finish(model=model, system=system, tools=tools, options=options)
+        written = super().finish(fields)
         written.body["stream"] = False
         return written
 

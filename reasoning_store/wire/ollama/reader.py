@@ -23,7 +23,7 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import call_ids, contracts
+from reasoning_store.wire import call_ids
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
@@ -34,6 +34,7 @@ from reasoning_store.wire.event_fields import (
     with_unknown_part,
 )
 from reasoning_store.wire.media import from_base64
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event: TypeAlias = Mapping[str, Any]
@@ -49,17 +50,10 @@ _PICTURES: Final[Mapping[bytes, str]] = {
 """How a picture begins: it comes without a name for its kind."""
 
 
-class OllamaReader:
+class OllamaReader(StreamAdapter):
     """The reader of one stream."""
 
     id = "ollama.chat"
-
-    def __init__(self, contract: Contract) -> None:
-        self._provider = contract.provider or ""
-        self.reset()
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
 
     def reset(self) -> None:
         self._model: str | None = None

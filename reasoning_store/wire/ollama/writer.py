@@ -7,7 +7,7 @@ client's defaults, ``tools`` and ``stream``, so that both send the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation import codec
@@ -24,11 +24,12 @@ from reasoning_store.wire.message_writer import (
     LeaveOut,
     MessageWriter,
     Outgoing,
+    RequestFields,
     Written,
     join_thoughts,
 )
 from reasoning_store.wire.openai_chat.writer import system_messages, write_function_tool
-from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import call_arguments, media_base64
 
 OWNED_KEYS: Final = frozenset({"model", "messages", "tools"})
@@ -46,22 +47,13 @@ class OllamaWriter(MessageWriter):
             outgoing.message, self.contract, self._names, self.leave_out
         )
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
-        body: dict[str, Any] = {}
-        if model is not None:
-            body["model"] = model
-        begun = [_with_one_text(item) for item in system_messages(system)]
+    def finish(self, fields: RequestFields) -> Written:
+        body: dict[str, Any] = fields.named_model
+        begun = [_with_one_text(item) for item in system_messages(fields.system)]
         body["messages"] = [*begun, *self.messages()]
-        body["tools"] = [write_function_tool(tool) for tool in tools or ()]
+        body["tools"] = [write_function_tool(tool) for tool in fields.tools or ()]
         body["stream"] = False
-        not_sent = write_options(options, self.contract.reasoning, body)
+        not_sent = write_options(fields.options, self.contract.reasoning, body)
         return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))
 
 

@@ -22,7 +22,6 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
 from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
@@ -34,6 +33,7 @@ from reasoning_store.wire.event_fields import (
     whole_number,
 )
 from reasoning_store.wire.openai_chat.choice import Choice, Fields
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 _DONE: Final = "[DONE]"
@@ -80,18 +80,14 @@ _COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
 """Where a count may be, the first that is a number counts."""
 
 
-class ChatReader:
+class ChatReader(StreamAdapter):
     """The reader of one stream."""
 
     id = "openai.chat"
 
     def __init__(self, contract: Contract) -> None:
-        self._contract = contract
         self._fields = Fields(contract)
-        self.reset()
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
+        super().__init__(contract)
 
     def reset(self) -> None:
         self._choices: dict[int, Choice] = {}

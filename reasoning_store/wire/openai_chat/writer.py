@@ -7,7 +7,7 @@ contract has: where reasoning goes, how it is switched, whether an empty text is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.conversation import codec
@@ -23,6 +23,7 @@ from reasoning_store.wire.message_writer import (
     LeaveOut,
     MessageWriter,
     Outgoing,
+    RequestFields,
     Written,
     with_extra_body,
 )
@@ -32,7 +33,6 @@ from reasoning_store.wire.openai_chat.reply import (
     write_reply,
 )
 from reasoning_store.wire.reasoning_options import (
-    ReasoningOptions,
     write_earlier_turns,
     write_options,
 )
@@ -78,22 +78,13 @@ class ChatWriter(MessageWriter):
         """How each kind of media is written."""
         return _MEDIA
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
-        body: dict[str, Any] = {}
-        if model is not None:
-            body["model"] = model
+    def finish(self, fields: RequestFields) -> Written:
+        body: dict[str, Any] = fields.named_model
         body["messages"] = messages = self.messages()
-        messages[:0] = system_messages(system)
-        if tools:
-            body["tools"] = [write_function_tool(tool) for tool in tools]
-        not_sent = write_options(options, self.contract.reasoning, body, self.turn)
+        messages[:0] = system_messages(fields.system)
+        if fields.tools:
+            body["tools"] = [write_function_tool(tool) for tool in fields.tools]
+        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
         if self.contract.reasoning.earlier_turns_at is not None and self.turn.thoughts_before:
             write_earlier_turns(self.contract.reasoning, body)
         return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))

@@ -21,7 +21,6 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
@@ -53,23 +52,16 @@ from reasoning_store.wire.openai_responses.output import (
     Output,
     address,
 )
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event = Mapping[str, Any]
 
 
-class ResponsesReader:
+class ResponsesReader(StreamAdapter):
     """The reader of one stream."""
 
     id = "openai.responses"
-
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
-        self._provider = contract.provider or ""
-        self.reset()
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
 
     def reset(self) -> None:
         self._output = Output(self._provider)

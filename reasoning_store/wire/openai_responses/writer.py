@@ -34,9 +34,15 @@ from reasoning_store.wire import (
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import other_fields
-from reasoning_store.wire.message_writer import MessageWriter, Outgoing, Written, with_extra_body
+from reasoning_store.wire.message_writer import (
+    MessageWriter,
+    Outgoing,
+    RequestFields,
+    Written,
+    with_extra_body,
+)
 from reasoning_store.wire.openai_responses import typed_calls
-from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import (
     NO_ANSWER,
     NO_PARAMETERS,
@@ -82,25 +88,16 @@ class ResponsesWriter(MessageWriter):
         self._used: set[str] = set()
         self._added_follower = False
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
-        body: Item = {}
-        if model is not None:
-            body["model"] = model
-        prompt = system_texts(system)
+    def finish(self, fields: RequestFields) -> Written:
+        body: Item = fields.named_model
+        prompt = system_texts(fields.system)
         if prompt:
             body["instructions"] = _BETWEEN_PARTS.join(prompt)
-        given = [system] if isinstance(system, Mapping) else system
+        given = [fields.system] if isinstance(fields.system, Mapping) else fields.system
         body["input"] = [*(given if prompt is None else ()), *self.messages()]
-        if tools:
-            body["tools"] = [_write_tool(tool) for tool in tools]
-        not_sent = write_options(options, self.contract.reasoning, body, self.turn)
+        if fields.tools:
+            body["tools"] = [_write_tool(tool) for tool in fields.tools]
+        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
         if self.contract.messages.stateless:
             body |= {"store": False, "include": ["reasoning.encrypted_content"]}
         return Written(

@@ -25,9 +25,9 @@ from reasoning_store.conversation.chunks import (
     UnknownChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import Malformed, is_index, plain_value, unknown_event
+from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import messages as ui_messages
 from reasoning_store.wire.ui_messages.messages import (
     Event,
@@ -51,17 +51,10 @@ _STEP: Final = 1 << 48
 """More than any number made from an id: ids are only unique within one step of a message."""
 
 
-class UIMessageReader:
+class UIMessageReader(StreamAdapter):
     """The reader of a stream that holds nothing but such events."""
 
     id = "thinking_events"
-
-    def __init__(self, contract: Contract) -> None:
-        self._provider = contract.provider or ""
-        self._steps = 0
-
-    def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.speaks_api(provider, model, self.id)
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         event = plain_value(raw)

@@ -9,7 +9,7 @@ or an error. There is no official Python SDK to call: its arguments are the body
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import (
@@ -20,8 +20,15 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
-from reasoning_store.wire.message_writer import LeaveOut, MessageWriter, Outgoing, Part, Written
-from reasoning_store.wire.reasoning_options import ReasoningOptions, write_options
+from reasoning_store.wire.message_writer import (
+    LeaveOut,
+    MessageWriter,
+    Outgoing,
+    Part,
+    RequestFields,
+    Written,
+)
+from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import NO_PARAMETERS, call_arguments, media_base64, neutral_function
 
 OWNED_KEYS: Final = frozenset({"model", "system", "messages", "tools"})
@@ -36,23 +43,14 @@ class UIMessageWriter(MessageWriter):
     def write_message(self, outgoing: Outgoing) -> None:
         self.rendered += _write_message(outgoing, self.leave_out)
 
-    def finish(
-        self,
-        *,
-        model: str | None,
-        system: Any,
-        tools: Sequence[Mapping[str, Any]] | None,
-        options: ReasoningOptions,
-    ) -> Written:
-        body: Part = {}
-        if model is not None:
-            body["model"] = model
-        if system:
-            body["system"] = system
+    def finish(self, fields: RequestFields) -> Written:
+        body: Part = fields.named_model
+        if fields.system:
+            body["system"] = fields.system
         body["messages"] = self.messages()
-        if tools:
-            body["tools"] = [_write_tool(tool) for tool in tools]
-        not_sent = write_options(options, self.contract.reasoning, body, self.turn)
+        if fields.tools:
+            body["tools"] = [_write_tool(tool) for tool in fields.tools]
+        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
         return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))
 
 
